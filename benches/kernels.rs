@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rank_study::fit::{Evaluator, Precision, Problem};
-use rank_study::pattern::{Family, Parameters, Visibility};
+use rank_study::solver::{Evaluator, Precision, Problem};
+use rank_study::targets::{Family, Parameters, Visibility};
 
 /// The cap of the logits in nats, and the slope of its penalty: those of `rank-study bench fit`.
 const PENALTY: (f64, f64) = (4.0, 0.1);

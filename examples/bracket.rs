@@ -9,8 +9,8 @@
 use std::env::args;
 use std::error::Error;
 
-use rank_study::fit::{LARGEST_CAP, Outcome, Problem, SearchOptions, lower_bound, needed_logit};
-use rank_study::pattern::{Family, Layout, Visibility};
+use rank_study::solver::{LARGEST_CAP, Outcome, Problem, SearchOptions, lower_bound, needed_logit};
+use rank_study::targets::{Family, Layout, Visibility};
 
 const RANKS: [usize; 4] = [1, 2, 4, 8];
 

@@ -10,8 +10,8 @@ use std::env::args;
 use std::error::Error;
 use std::path::Path;
 
-use rank_study::fit::{Floor, Problem, SearchOptions, frontier};
-use rank_study::pattern::{Family, Layout, Target, Visibility};
+use rank_study::solver::{Floor, Problem, SearchOptions, frontier};
+use rank_study::targets::{Family, Layout, Target, Visibility};
 
 const CAPS: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 

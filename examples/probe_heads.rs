@@ -9,9 +9,9 @@ use std::error::Error;
 use std::fmt::Display;
 use std::sync::atomic::AtomicBool;
 
-use rank_study::fit::SearchOptions;
+use rank_study::heads::{PARTS, Screened, TrainedHead};
 use rank_study::lm::{Arm, Corpus, Device, Split, TrainDefinition, Trainer};
-use rank_study::predict::{PARTS, Screened, TrainedHead};
+use rank_study::solver::SearchOptions;
 
 const EPSILON: f64 = 0.01;
 

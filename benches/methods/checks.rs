@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use rank_study::fit::Problem;
+use rank_study::solver::Problem;
 
 use crate::Method;
 use crate::adam::Moments;

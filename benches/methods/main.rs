@@ -17,9 +17,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use rank_study::fit::InitialHessian;
 use rank_study::numerics::prepare_process;
 use rank_study::run::Manifest;
+use rank_study::solver::InitialHessian;
 use rank_study::system::write_whole;
 
 use newton::Matrix;

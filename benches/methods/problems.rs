@@ -5,8 +5,8 @@ use ndarray::Array3;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use rank_study::fit::{Evaluator, Factors, Precision, Problem};
-use rank_study::pattern::{Family, Parameters, Visibility};
+use rank_study::solver::{Evaluator, Factors, Precision, Problem};
+use rank_study::targets::{Family, Parameters, Visibility};
 
 /// The first slope of the cap's penalty, as fits set it.
 const SLOPE: f64 = 0.1;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use cpu_time::ProcessTime;
-use rank_study::fit::{Evaluator, InitialHessian};
+use rank_study::solver::{Evaluator, InitialHessian};
 
 use crate::problems::Stage;
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use rank_study::heads::{Passages, fitted_above, largest_logits};
 use rank_study::lm::Texts;
-use rank_study::predict::{Passages, fitted_above, largest_logits};
 use rank_study::report::{DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
 use rank_study::run::{Manifest, ModelSource};
 use rank_study::study::Plan;

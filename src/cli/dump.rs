@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use rank_study::lm::{HeadProbe, LmError, Probed as _};
-use rank_study::pattern::write_matrix;
 use rank_study::run::TrainedRun;
 use rank_study::system::disk::make_folders;
 use rank_study::system::{check_disk, check_memory};
+use rank_study::targets::write_matrix;
 
 use super::flags::{QuietFlag, ThreadsFlag, TrainedArgs};
 use super::streams::tell;

@@ -5,13 +5,13 @@ use std::io;
 use std::path::Path;
 
 use rank_study::lm::LmError;
-use rank_study::pattern::TargetError;
 use rank_study::record::RowsError;
 use rank_study::report::ReportError;
 use rank_study::run::RunError;
 use rank_study::study::StudyError;
 use rank_study::system::{near_files, printable};
 use rank_study::table::TableError;
+use rank_study::targets::TargetError;
 
 /// The number of the system's error where a file is not there, `ENOENT`.
 const NO_SUCH_FILE: i32 = 2;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Error, Result};
 use clap::{ArgGroup, Args};
-use rank_study::pattern::{
+use rank_study::table::significant;
+use rank_study::targets::{
     Family, Parameters, Target, TargetError, TargetFile, TargetRead, Visibility,
 };
-use rank_study::table::significant;
 
 use super::streams::tell;
 use super::usage_error::{FlagContext as _, UsageError, with_flag};

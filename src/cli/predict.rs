@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::experiments::heads::HeadFound;
+use rank_study::experiments::heads::HeadMeasurement;
 use rank_study::record::Row;
 use rank_study::study::Plan;
 use rank_study::table::significant;
@@ -128,11 +128,11 @@ pub fn run(args: &PredictArgs) -> Result<()> {
 }
 
 /// The head of the largest logit of each run, step, rank and ε, with its parts.
-fn print_largest(rows: &[Row<HeadFound>]) {
-    let place = |row: &Row<HeadFound>| {
+fn print_largest(rows: &[Row<HeadMeasurement>]) {
+    let place = |row: &Row<HeadMeasurement>| {
         (row.of.model.run.clone(), row.of.model.step, row.found.rank, row.found.epsilon)
     };
-    let mut largest: Vec<&Row<HeadFound>> = Vec::new();
+    let mut largest: Vec<&Row<HeadMeasurement>> = Vec::new();
     for row in rows {
         match largest.iter_mut().find(|other| place(other) == place(row)) {
             Some(other) if row.found.actual > other.found.actual => *other = row,

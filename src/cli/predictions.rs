@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rank_study::experiments::heads::HeadFound;
-use rank_study::fit::check_tolerance;
+use rank_study::experiments::heads::HeadMeasurement;
 use rank_study::lm::Device;
 use rank_study::record::{Row, Rows};
+use rank_study::solver::check_tolerance;
 use rank_study::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
 use rank_study::table::plural;
 use toml::{Table, Value};
@@ -110,11 +110,11 @@ impl Predicted {
 }
 
 /// The rows in a folder of the cells `keys`, without those that failed; none where there is no file yet.
-pub fn rows_of(folder: &Path, keys: &[String]) -> Result<Vec<Row<HeadFound>>> {
+pub fn rows_of(folder: &Path, keys: &[String]) -> Result<Vec<Row<HeadMeasurement>>> {
     if !folder.join("rows.csv").is_file() {
         return Ok(Vec::new());
     }
-    let mut rows = Rows::<HeadFound>::read(&[folder.to_owned()])?.rows;
+    let mut rows = Rows::<HeadMeasurement>::read(&[folder.to_owned()])?.rows;
     rows.retain(|row| keys.contains(&row.cell));
     Ok(rows)
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use rank_study::pattern::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
 use rank_study::system::{check_disk, check_memory};
+use rank_study::targets::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
 use serde::Serialize;
 
 use super::blas::warn_of_slow_blas;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::preset::Preset;
-use crate::fit::{FactorsFileError, FitError};
-use crate::pattern::TargetError;
-use crate::predict::PredictError;
+use crate::heads::PredictError;
 use crate::run::RunError;
+use crate::solver::{FactorsFileError, FitError};
 use crate::system::FileError;
+use crate::targets::TargetError;
 
 /// Why a study cannot be read, run or stored. Each message says what was found and what to do.
 #[derive(Debug, thiserror::Error)]

@@ -6,11 +6,11 @@
 
 use toml::{Table, Value};
 
-use crate::fit::{Effort, SearchOptions};
 use crate::lm::TrainDefinition;
-use crate::pattern::{Family, Visibility};
 use crate::record::Measurement;
+use crate::solver::{SearchOptions, SolverBudget};
 use crate::system::sha256;
+use crate::targets::{Family, Visibility};
 
 /// The first 12 hexadecimal digits of the SHA-256 of what `settings` has beside `defaults`.
 pub(crate) fn identity<M: Measurement>(settings: &Table, defaults: &Table) -> String {
@@ -116,8 +116,8 @@ pub(crate) fn search_settings(options: &SearchOptions) -> Table {
     table
 }
 
-fn effort(effort: &Effort) -> Table {
-    let Effort { iterations, stages, relative_decrease, violation } = effort;
+fn effort(effort: &SolverBudget) -> Table {
+    let SolverBudget { iterations, stages, relative_decrease, violation } = effort;
     let mut table = Table::new();
     table.insert("iterations".to_owned(), (*iterations as i64).into());
     table.insert("stages".to_owned(), (*stages as i64).into());

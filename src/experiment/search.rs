@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::keys::read_table;
-use crate::fit::{Effort, FitError, SearchOptions};
+use crate::solver::{FitError, SearchOptions, SolverBudget};
 
 #[derive(Deserialize, Default)]
 struct Search {
@@ -28,12 +28,13 @@ pub(crate) fn search_of_targets(table: &Table) -> Result<SearchOptions, String> 
 
 /// How trained heads are searched: their own factors are the start, and no other is needed.
 pub(crate) fn search_of_heads(table: &Table) -> Result<SearchOptions, String> {
-    let effort = Effort { iterations: 1500, relative_decrease: 1e-4, ..Effort::default() };
+    let effort =
+        SolverBudget { iterations: 1500, relative_decrease: 1e-4, ..SolverBudget::default() };
     let standard = SearchOptions {
         starts: 0,
         polished: 1,
         passes: 0,
-        rough: Effort { iterations: 600, relative_decrease: 3e-4, ..effort },
+        rough: SolverBudget { iterations: 600, relative_decrease: 3e-4, ..effort },
         fine: effort,
         ..SearchOptions::default()
     };
@@ -47,11 +48,11 @@ fn over(table: &Table, standard: SearchOptions) -> Result<SearchOptions, String>
         starts: keys.starts.unwrap_or(standard.starts),
         polished: keys.polished.unwrap_or(standard.polished),
         passes: keys.passes.unwrap_or(standard.passes),
-        rough: Effort {
+        rough: SolverBudget {
             iterations: keys.rough_iterations.unwrap_or(standard.rough.iterations),
             ..standard.rough
         },
-        fine: Effort {
+        fine: SolverBudget {
             iterations: keys.iterations.unwrap_or(standard.fine.iterations),
             relative_decrease: keys.relative_decrease.unwrap_or(standard.fine.relative_decrease),
             ..standard.fine

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::keys;
 use super::names::{check_names_differ, check_target_name};
-use crate::pattern::{Family, Parameters, UnknownName, Visibility};
+use crate::targets::{Family, Parameters, UnknownName, Visibility};
 
 /// One target of a study.
 #[derive(Clone, Debug)]

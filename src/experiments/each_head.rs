@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use super::trained_model::TrainedModel;
 use crate::experiment::{CellContext, StudyError};
+use crate::heads::PredictError;
 use crate::lm::{HeadProbe, Probed};
-use crate::predict::PredictError;
 
 /// A head, as one group of passages shows it.
 pub(crate) struct HeadOfGroup<'p> {

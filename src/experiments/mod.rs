@@ -18,7 +18,7 @@ mod trained_model;
 mod trained_models;
 pub mod training;
 
-pub use model_key::ModelOf;
+pub use model_key::ModelKey;
 pub use target_columns::TargetColumns;
 pub use trained_models::TrainedModels;
 
@@ -37,7 +37,7 @@ pub const KINDS: [Kind; 9] = [
     Kind::of::<ramp::RampStudy>(),
     Kind::of::<concentration::ConcentrationStudy>(),
     Kind::of::<lattice::LatticeStudy>(),
-    Kind::of::<interventions::SurgeryStudy>(),
+    Kind::of::<interventions::InterventionStudy>(),
 ];
 
 impl FromStr for Kind {

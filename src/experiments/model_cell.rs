@@ -6,8 +6,8 @@ use toml::{Table, Value};
 
 use super::trained_model::TrainedModel;
 use crate::experiment::{CellContext, Measure, Needs, StudyError};
-use crate::fit::Precision;
 use crate::record::Measurement;
+use crate::solver::Precision;
 
 /// A cell that measures one trained model.
 pub(crate) trait ModelCell: Send + Sync + 'static {

@@ -1,11 +1,11 @@
 //! The columns of a trained model whose heads are looked at.
 
-use super::training::TrainingOf;
+use super::training::TrainingKey;
 use crate::record::record;
 
 record! {
     /// Identifies a trained model at a step.
-    pub struct ModelOf {
+    pub struct ModelKey {
         /// the study of the run
         of: Option<String>,
         /// the run's name there, or the folder's
@@ -47,7 +47,7 @@ record! {
     }
 }
 
-impl ModelOf {
+impl ModelKey {
     /// A model from elsewhere, of a type, on a text; `sizes` are its layers, heads of a layer, and the most tokens that it
     /// reads.
     pub fn of_published(
@@ -79,7 +79,7 @@ impl ModelOf {
     }
 
     /// A training run, of the study `study` where it is one's.
-    pub fn of_run(study: Option<&str>, run: &TrainingOf, step: Option<usize>) -> Self {
+    pub fn of_run(study: Option<&str>, run: &TrainingKey, step: Option<usize>) -> Self {
         let model = &run.model;
         Self {
             of: study.map(str::to_owned),

@@ -1,7 +1,7 @@
 //! The columns of what attention is wanted.
 
-use crate::pattern::{Family, Visibility};
 use crate::record::record;
+use crate::targets::{Family, Visibility};
 
 record! {
     /// A target's family with its parameters, each under the name that definitions give it.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use toml::{Table, Value};
 
-use super::model_key::ModelOf;
+use super::model_key::ModelKey;
 use super::trained_models::{RunSource, TrainedModels};
-use super::training::{TrainCell, TrainingOf, kept_steps};
+use super::training::{TrainCell, TrainingKey, kept_steps};
 use crate::experiment::{
     CellContext, Measure as _, Needs, StudyError, TextSource, check_model_name, model_settings,
 };
+use crate::heads::Passages;
 use crate::lm::{ExportedHeads, LmError, Probed, Split, TrainDefinition};
-use crate::pattern::HeadKind;
-use crate::predict::Passages;
 use crate::run::{ModelSource, RunError, TrainedRun};
+use crate::targets::HeadKind;
 
 /// Passages of a group where no number is asked for.
 const PASSAGES_OF_A_GROUP: usize = 2;
@@ -209,22 +209,22 @@ impl TrainedModel {
     }
 
     /// Identifies it in rows.
-    pub fn key(&self) -> ModelOf {
+    pub fn key(&self) -> ModelKey {
         let Model { name, source, of } = &self.model;
         match (of, source) {
-            (Some(of), _) => ModelOf::of_run(Some(&of.study), &of.trained.key(), self.step),
+            (Some(of), _) => ModelKey::of_run(Some(&of.study), &of.trained.key(), self.step),
             (None, ModelSource::Run { definition, .. }) => {
                 let text = self.text.as_ref().map(|text| text.name.as_str());
-                ModelOf::of_run(None, &TrainingOf::of(name, definition, text), self.step)
+                ModelKey::of_run(None, &TrainingKey::of(name, definition, text), self.step)
             }
             (None, ModelSource::Published { model }) => {
                 let text = self.text.as_ref().map(|text| text.name.as_str());
                 let sizes = [model.layers(), model.heads(), model.context()];
-                ModelOf::of_published(name, model.name(), text, sizes, None)
+                ModelKey::of_published(name, model.name(), text, sizes, None)
             }
             (None, ModelSource::Exported { heads }) => {
                 let sizes = [heads.layers(), heads.heads(), heads.model_context()];
-                ModelOf::of_published(name, heads.model_type(), None, sizes, self.step)
+                ModelKey::of_published(name, heads.model_type(), None, sizes, self.step)
             }
         }
     }

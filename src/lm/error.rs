@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::pattern::TargetError;
+use crate::targets::TargetError;
 
 /// Why a training run could not be defined, started or saved. Each message says what was found
 /// and what to do. A run that diverges is not an error but an [`Outcome`](crate::lm::Outcome).

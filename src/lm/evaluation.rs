@@ -254,7 +254,7 @@ pub(super) fn batch(
 mod tests {
     use super::*;
     use crate::lm::{Dtype, ModelShape, Positions, Symbols, TrainDefinition};
-    use crate::pattern::{HeadKind, Visibility};
+    use crate::targets::{HeadKind, Visibility};
 
     fn small(vocabulary_size: usize, context: usize) -> Model {
         let shape = ModelShape {

@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayView1, Axis, s};
 use super::LmError;
 use super::corpus::{Split, Texts};
 use crate::numerics::{product, softmax};
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// A trained model whose heads can be looked at, whether it was trained here or published.
 pub trait Probed {

@@ -1,7 +1,7 @@
 //! The sentences that a fit ends with, made of its rows.
 
 use crate::experiments::fits::FrontierRow;
-use crate::fit::{BoundKind, LARGEST_CAP, Outcome};
+use crate::solver::{BoundKind, LARGEST_CAP, Outcome};
 use crate::table::significant;
 
 /// A larger logit bound that lowers the KL by less than this share is reported as no gain.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use crate::figure::FigureError;
-use crate::pattern::TargetError;
 use crate::record::RowsError;
 use crate::study::StudyError;
 use crate::table::TableError;
+use crate::targets::TargetError;
 
 /// Why a study could not be analysed or its report written.
 #[derive(Debug, thiserror::Error)]

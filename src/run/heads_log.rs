@@ -12,9 +12,9 @@ use polars::prelude::{
 use super::error::RunError;
 use super::torn_end::cut_after;
 use crate::lm::HeadRecord;
-use crate::pattern::{HeadKind, read_frame};
 use crate::system::disk::File;
 use crate::system::{FileError, write_whole_with};
+use crate::targets::{HeadKind, read_frame};
 
 /// The log, in a run's folder.
 pub(crate) const HEADS_LOG: &str = "heads.log";

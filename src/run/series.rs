@@ -9,9 +9,9 @@ use super::files::STEPS;
 use super::heads_log::{HEADS, each_head};
 use super::log_rows::{Course, CurveRow, StepRow};
 use super::spikes::{share_far_above_mean, spikes_above_median};
-use crate::pattern::HeadKind;
 use crate::record::{read_records, records_to_csv};
 use crate::system::{FileError, write_whole};
+use crate::targets::HeadKind;
 
 /// The curve, in a run's folder.
 pub(crate) const CURVE: &str = "curve.csv";

@@ -10,8 +10,8 @@ use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest::{self, corpus_entropy_nats};
 use super::trained::TrainedRun;
 use crate::lm::{ExportedHeads, Outcome, PretrainedModel, Probed, TrainDefinition};
-use crate::pattern::HeadKind;
 use crate::system::near_files;
+use crate::targets::HeadKind;
 
 /// A model whose heads can be probed once its weights are read.
 #[derive(Clone)]

@@ -25,10 +25,10 @@ pub use crate::experiment::{Kind, Preset, StudyError, StudyTarget, StudyWork};
 pub use crate::experiments::TrainedModels;
 pub use crate::experiments::concentration::ConcentrationStudy;
 pub use crate::experiments::fits::{
-    FitGoal, FitLedger, FitStudy, fit_search_settings as search_settings,
+    CheckpointStore, FitGoal, FitStudy, fit_search_settings as search_settings,
 };
 pub use crate::experiments::heads::PredictStudy;
-pub use crate::experiments::interventions::SurgeryStudy;
+pub use crate::experiments::interventions::InterventionStudy;
 pub use crate::experiments::latency::LatencyStudy;
 pub use crate::experiments::lattice::LatticeStudy;
 pub use crate::experiments::ramp::RampStudy;

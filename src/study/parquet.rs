@@ -6,9 +6,9 @@ use std::path::Path;
 use polars::prelude::{DataFrame, ParquetWriter, PolarsError};
 
 use super::StudyError;
-use crate::pattern::read_frame;
 use crate::record::{Column, Line, to_frame};
 use crate::system::{FileError, write_whole_with};
+use crate::targets::read_frame;
 
 /// The file, in the study's folder.
 const PARQUET: &str = "rows.parquet";

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::fit::{FactorsFileError, FitError};
-use crate::pattern::TargetError;
 use crate::record::RowsError;
 use crate::run::RunError;
+use crate::solver::{FactorsFileError, FitError};
+use crate::targets::TargetError;
 
 /// Why rows could not be read or tabulated. Each message names the file, what was found and what
 /// to do.

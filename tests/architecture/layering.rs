@@ -11,29 +11,29 @@ use crate::source::{code, source_files};
 const LAYERS: [(&str, &str); 16] = [
     (
         "cli",
-        "report study experiments experiment claims figure table predict run record fit lm pattern \
+        "report study experiments experiment claims figure table heads run record solver lm targets \
          numerics system",
     ),
     (
         "report",
-        "study experiments experiment claims figure table predict run record fit lm pattern numerics \
+        "study experiments experiment claims figure table heads run record solver lm targets numerics \
          system",
     ),
-    ("study", "experiments experiment predict run record fit lm pattern numerics system"),
+    ("study", "experiments experiment heads run record solver lm targets numerics system"),
     (
         "experiments",
-        "experiment claims figure table predict run record fit lm pattern numerics system",
+        "experiment claims figure table heads run record solver lm targets numerics system",
     ),
-    ("experiment", "predict run record fit lm pattern numerics system"),
-    ("claims", "figure table record pattern numerics system"),
-    ("figure", "table record pattern numerics system"),
-    ("table", "run record fit lm pattern numerics system"),
-    ("run", "record lm pattern numerics system"),
-    ("predict", "record fit lm pattern numerics system"),
-    ("fit", "pattern numerics system"),
-    ("lm", "pattern numerics system"),
+    ("experiment", "heads run record solver lm targets numerics system"),
+    ("claims", "figure table record targets numerics system"),
+    ("figure", "table record targets numerics system"),
+    ("table", "run record solver lm targets numerics system"),
+    ("run", "record lm targets numerics system"),
+    ("heads", "record solver lm targets numerics system"),
+    ("solver", "targets numerics system"),
+    ("lm", "targets numerics system"),
     ("record", "system"),
-    ("pattern", "numerics system"),
+    ("targets", "numerics system"),
     ("numerics", ""),
     ("system", ""),
 ];

@@ -171,7 +171,7 @@ fn certificates_are_kept_and_reach_what_their_row_says() {
             let rank = number(row, "rank") as usize;
             let name = format!("head-{}-passage-0-rank-{rank}-e0.001-{kind}", row["head"]);
             let place = folder.path("predicted/kept").join(&row["cell"]).join(name);
-            let factors = rank_study::fit::read_factors(&place).unwrap();
+            let factors = rank_study::solver::read_factors(&place).unwrap();
             let (q, k) = (factors.queries(), factors.keys());
             let mut largest = 0.0f64;
             for i in 0..32 {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::binary;
 use crate::common::binary::{Ended, Folder, Record};
-use rank_study::experiments::fits::FitFound;
+use rank_study::experiments::fits::FitMeasurement;
 
 const GRID: &str = r#"
 study = "tiny"
@@ -103,7 +103,7 @@ fn a_study_is_measured_once() {
     let printed = folder.done(&["sweep", "tiny.toml"]);
     assert!(printed.contains("16 configurations measured") && printed.contains(ROWS), "{printed}");
     let (header, rows) = folder.csv(ROWS);
-    let columns = rank_study::record::columns::<FitFound>();
+    let columns = rank_study::record::columns::<FitMeasurement>();
     assert_eq!(header, columns.iter().map(|column| column.name).collect::<Vec<_>>());
     assert_eq!(names(&rows), cells(&[0, 1]));
     for row in &rows {

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::plausible;
 use rank_study::experiments::fits::tables::growth::Growth;
 use rank_study::experiments::fits::tables::layouts::Layouts;
-use rank_study::experiments::training::TrainingFound;
+use rank_study::experiments::training::TrainingMeasurement;
 use rank_study::experiments::training::tables::training::Trainings;
 use rank_study::experiments::{fits, training};
 use rank_study::figure::{Figure, Shape};
@@ -79,7 +79,7 @@ fn layouts_are_named_in_the_legend() {
 fn training_shows_loss_and_logits_of_each_run() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
-    let rows = Rows::<TrainingFound>::read(&[folder.path().to_owned()]).unwrap();
+    let rows = Rows::<TrainingMeasurement>::read(&[folder.path().to_owned()]).unwrap();
     let study = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
     let kinds = training::figures::training::head_kinds(&study).unwrap();
     let names: Vec<&str> = kinds.panels[0].series.iter().map(|s| s.name.as_str()).collect();

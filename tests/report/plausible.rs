@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use rank_study::experiments::TargetColumns;
-use rank_study::experiments::fits::{FitAsked, FitFound, FitOf, FitTerms, Proven, Reached};
-use rank_study::experiments::training::{ModelColumns, TrainingFound, TrainingOf};
-use rank_study::fit::{BoundKind, Outcome};
+use rank_study::experiments::fits::{FitAsked, FitKey, FitMeasurement, FitTerms, Proven, Reached};
+use rank_study::experiments::training::{ModelColumns, TrainingKey, TrainingMeasurement};
 use rank_study::lm::Split;
-use rank_study::pattern::Visibility;
 use rank_study::record::{Line, Measurement, columns, line, records_to_csv, to_csv};
 use rank_study::run::{Course, CurveRow, EvaluationRow};
+use rank_study::solver::{BoundKind, Outcome};
+use rank_study::targets::Visibility;
 
 /// A number in [−1, 1) that depends on the arguments only.
 fn noise(a: usize, b: usize, c: usize) -> f64 {
@@ -58,7 +58,7 @@ fn fit_of(
     layout: &str,
     seed: usize,
     tolerance: Option<f64>,
-) -> FitOf {
+) -> FitKey {
     let asked = FitAsked {
         target: of.family.clone(),
         n,
@@ -66,12 +66,12 @@ fn fit_of(
         layout: layout.parse().unwrap(),
         seed: Some(seed as u64),
     };
-    FitOf { of, asked, terms: FitTerms { tolerance, visibility: Visibility::Causal } }
+    FitKey { of, asked, terms: FitTerms { tolerance, visibility: Visibility::Causal } }
 }
 
 /// A fit that found these logits at this error.
-fn fit_found(max_abs_logit: f64, kl_nats: f64) -> FitFound {
-    FitFound {
+fn fit_found(max_abs_logit: f64, kl_nats: f64) -> FitMeasurement {
+    FitMeasurement {
         cap: Some(max_abs_logit),
         reached: Some(Reached {
             kl_nats,
@@ -114,7 +114,7 @@ pub fn logit_growth(study: &Path) {
                     let infeasible = family == "dirichlet-band" && ratio + 4.0 * wobble > 31.9;
                     let needed = if infeasible { 64.0 } else { floor * inflation };
                     let kl_nats = if infeasible { 0.11 } else { 0.0499 };
-                    let found = FitFound {
+                    let found = FitMeasurement {
                         floor_max_abs_logit: Some(floor),
                         proven: Some(Proven {
                             lower_bound_max_abs_logit: floor,
@@ -133,8 +133,9 @@ pub fn logit_growth(study: &Path) {
     }
     let of = fit_of(of_family("landmark"), 64, 4, "global", 9, Some(0.05));
     let failed = Err("the target could not be built");
-    lines.push(line::<FitFound>("logit-growth", "landmark/n64-d4-s9", &of, failed, "made up"));
-    write::<FitFound>(study, &lines);
+    lines
+        .push(line::<FitMeasurement>("logit-growth", "landmark/n64-d4-s9", &of, failed, "made up"));
+    write::<FitMeasurement>(study, &lines);
 }
 
 /// Writes rows of three layouts under five caps, in the order that a first look found: one global
@@ -157,14 +158,15 @@ pub fn layouts(study: &Path) {
                     global: Some("landmark".to_owned()),
                     ..target("mixture")
                 };
-                let found = FitFound { floor_kl_nats: Some(full), ..fit_found(cap as f64, kl) };
+                let found =
+                    FitMeasurement { floor_kl_nats: Some(full), ..fit_found(cap as f64, kl) };
                 let of = fit_of(of, 160, rank, layout, seed, None);
                 let cell = format!("mixture/{layout}-d{rank}-s{seed}");
                 lines.push(line("layouts", &cell, &of, Ok(&found), "made up"));
             }
         }
     }
-    write::<FitFound>(study, &lines);
+    write::<FitMeasurement>(study, &lines);
 }
 
 /// Writes the rows and logs of one seed of `mhsa` and of `ls`.
@@ -175,7 +177,7 @@ pub fn lm_quick(study: &Path) {
         let folder = study.join(arm).join("s0");
         fs::create_dir_all(&folder).unwrap();
         training_logs(&folder, arm, last, logit);
-        let of = TrainingOf {
+        let of = TrainingKey {
             model: ModelColumns {
                 run: arm.to_owned(),
                 arm: arm.to_owned(),
@@ -195,7 +197,7 @@ pub fn lm_quick(study: &Path) {
             learning_rate: 0.003,
             recall: None,
         };
-        let found = TrainingFound {
+        let found = TrainingMeasurement {
             parameters: 165_000,
             train_loss_nats: Some(last),
             valid_loss_nats: Some(last),
@@ -215,7 +217,7 @@ pub fn lm_quick(study: &Path) {
         };
         lines.push(line(&name, &format!("{arm}/s0"), &of, Ok(&found), "made up"));
     }
-    write::<TrainingFound>(study, &lines);
+    write::<TrainingMeasurement>(study, &lines);
 }
 
 /// A curve of 100 stretches of 15 steps, and evaluations.

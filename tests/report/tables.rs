@@ -4,7 +4,7 @@ use crate::plausible;
 
 use rank_study::experiments::fits::tables::growth::Growth;
 use rank_study::experiments::fits::tables::layouts::Layouts;
-use rank_study::experiments::training::TrainingFound;
+use rank_study::experiments::training::TrainingMeasurement;
 use rank_study::experiments::training::tables::training::Trainings;
 use rank_study::record::Rows;
 
@@ -39,7 +39,7 @@ fn layouts_count_parameters_over_heads() {
 fn trainings_read_their_logs() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
-    let rows = Rows::<TrainingFound>::read(&[folder.path().to_owned()]).unwrap();
+    let rows = Rows::<TrainingMeasurement>::read(&[folder.path().to_owned()]).unwrap();
     let trainings = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
     let log = &trainings.runs[0].log;
     assert_eq!(log.train_loss.len(), 100);
@@ -57,7 +57,8 @@ fn a_study_of_the_wrong_kind_says_what_is_missing() {
     let error =
         Growth::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap_err().to_string();
     assert!(error.contains("no finished row has a tolerance"), "{error}");
-    let error = Rows::<TrainingFound>::read(&[folder.path().to_owned()]).unwrap_err().to_string();
+    let error =
+        Rows::<TrainingMeasurement>::read(&[folder.path().to_owned()]).unwrap_err().to_string();
     assert!(error.contains("no column \"run\""), "{error}");
 }
 
@@ -66,7 +67,7 @@ fn a_missing_log_is_named() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
     std::fs::remove_file(folder.path().join("ls/s0/curve.csv")).unwrap();
-    let rows = Rows::<TrainingFound>::read(&[folder.path().to_owned()]).unwrap();
+    let rows = Rows::<TrainingMeasurement>::read(&[folder.path().to_owned()]).unwrap();
     let data = folder.path().parent().unwrap();
     let error = Trainings::of(data, &rows).unwrap_err().to_string();
     assert!(error.contains("curve.csv") && error.contains("run its study again"), "{error}");

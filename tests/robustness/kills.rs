@@ -15,8 +15,8 @@ use crate::whole::{Whole, rows};
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use rank_study::fit::{Measured, Problem, read_factors};
-use rank_study::pattern::{Family, Layout, Visibility};
+use rank_study::solver::{Measured, Problem, read_factors};
+use rank_study::targets::{Family, Layout, Visibility};
 
 /// How often each command is killed, as the README tells it.
 const KILLS: usize = 100;

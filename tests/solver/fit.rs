@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use ndarray::{Array2, Axis};
-use rank_study::fit::{
-    Effort, Floor, FrontierPoint, Outcome, Problem, SearchOptions, Solution, frontier, needed_logit,
+use rank_study::solver::{
+    Floor, FrontierPoint, Outcome, Problem, SearchOptions, Solution, SolverBudget, frontier,
+    needed_logit,
 };
-use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
+use rank_study::targets::{Family, Layout, Parameters, Target, Visibility};
 
 fn target(family: &str, n: usize, seed: u64, visibility: Visibility) -> Target {
     let parameters = match family {
@@ -30,7 +31,8 @@ fn problem(target: Target, layout: &str, rank: usize) -> Problem {
 }
 
 fn quick() -> SearchOptions {
-    let effort = Effort { iterations: 3000, relative_decrease: 1e-5, ..Effort::default() };
+    let effort =
+        SolverBudget { iterations: 3000, relative_decrease: 1e-5, ..SolverBudget::default() };
     SearchOptions {
         starts: 3,
         polished: 1,
@@ -164,7 +166,7 @@ fn what_cannot_be_reached_is_an_outcome() {
 #[test]
 fn running_out_of_iterations_is_an_outcome() {
     let band = target("dirichlet-band", 40, 7, Visibility::Causal);
-    let effort = Effort { iterations: 20, ..Effort::default() };
+    let effort = SolverBudget { iterations: 20, ..SolverBudget::default() };
     let options = SearchOptions { rough: effort, fine: effort, ..quick() };
     let points = frontier(&problem(band, "global", 3), &[4.0], options, &()).unwrap();
     assert_eq!(solution(&points[0]).outcome, Outcome::StepLimit);

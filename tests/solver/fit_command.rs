@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::binary;
 use crate::common::binary::{Folder, Record, number};
 use ndarray::{Array1, Array3};
-use rank_study::pattern::{Family, HeadKind, Layout, Target, Visibility};
+use rank_study::targets::{Family, HeadKind, Layout, Target, Visibility};
 
 /// The columns of frontier.csv that others rely on, in their order.
 const COLUMNS: [&str; 18] = [

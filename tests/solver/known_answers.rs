@@ -5,11 +5,14 @@ use ndarray_linalg::{Eigh, SVD, UPLO};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rank_study::fit::{Effort, Factors, Floor, Problem, SearchOptions, frontier, norm_product};
-use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
+use rank_study::solver::{
+    Factors, Floor, Problem, SearchOptions, SolverBudget, frontier, norm_product,
+};
+use rank_study::targets::{Family, Layout, Parameters, Target, Visibility};
 
 fn quick() -> SearchOptions {
-    let effort = Effort { iterations: 3000, relative_decrease: 1e-5, ..Effort::default() };
+    let effort =
+        SolverBudget { iterations: 3000, relative_decrease: 1e-5, ..SolverBudget::default() };
     SearchOptions {
         starts: 4,
         polished: 2,
@@ -120,7 +123,8 @@ fn rank_n_reaches_the_full_rank_floor_without_a_mask() {
     let problem = global(band(20, 6, Visibility::Bidirectional), 20);
     let floor = Floor::new(&problem);
     // To the end: where descent is slow, a fit that stops at quick()'s decrease is a hundredth above.
-    let fine = Effort { iterations: 20_000, relative_decrease: 1e-8, ..Effort::default() };
+    let fine =
+        SolverBudget { iterations: 20_000, relative_decrease: 1e-8, ..SolverBudget::default() };
     let thorough = SearchOptions { fine, ..quick() };
     for point in frontier(&problem, &[0.5, 1.5, 3.0], thorough, &()).unwrap() {
         let (found, least) = (point.best.unwrap().solution.kl_nats, floor.kl_nats(point.cap));

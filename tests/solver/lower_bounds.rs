@@ -7,12 +7,12 @@ use ndarray::{Array1, Array2, Array3, s};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use rank_study::fit::{
-    BoundKind, Effort, Factors, FitError, Floor, LARGEST_CAP, LowerBounds, Problem, SearchOptions,
-    constructions, fourier_features, frontier, lower_bound, moment_curve, norm_product,
-    random_codes,
+use rank_study::solver::{
+    BoundKind, Factors, FitError, Floor, LARGEST_CAP, LowerBounds, Problem, SearchOptions,
+    SolverBudget, constructions, fourier_features, frontier, lower_bound, moment_curve,
+    norm_product, random_codes,
 };
-use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
+use rank_study::targets::{Family, Layout, Parameters, Target, Visibility};
 
 const VISIBILITIES: [Visibility; 2] = [Visibility::Causal, Visibility::Bidirectional];
 
@@ -120,7 +120,7 @@ impl Counts {
 fn no_fit_construction_or_random_factors_cross_the_bracket() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let mut counts = Counts::default();
-    let effort = Effort { iterations: 600, ..Effort::default() };
+    let effort = SolverBudget { iterations: 600, ..SolverBudget::default() };
     let options = SearchOptions {
         starts: 2,
         polished: 1,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, Array5, Axis};
 use ndarray_npy::read_npy;
-use rank_study::pattern::{HeadKind, Layout, Target, Visibility};
+use rank_study::targets::{HeadKind, Layout, Target, Visibility};
 
 const CAUSAL: Visibility = Visibility::Causal;
 

@@ -1,6 +1,6 @@
 //! `rank-study target` through the binary: what it prints, writes and refuses.
 
-use rank_study::pattern::{Family, Target, Visibility};
+use rank_study::targets::{Family, Target, Visibility};
 
 use crate::common::binary::Folder;
 

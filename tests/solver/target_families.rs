@@ -1,7 +1,7 @@
 //! Every family, at random sizes, parameters and seeds, holds what its definition says.
 
 use proptest::prelude::*;
-use rank_study::pattern::{Family, Parameters, Target, Visibility};
+use rank_study::targets::{Family, Parameters, Target, Visibility};
 
 const CAUSAL: Visibility = Visibility::Causal;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ShapeBuilder, arr2};
 use ndarray_npy::write_npy;
-use rank_study::pattern::{Family, Spectrum, Statistics, Target, TargetFile, Visibility};
+use rank_study::targets::{Family, Spectrum, Statistics, Target, TargetFile, Visibility};
 use safetensors::tensor::{Dtype, TensorView, serialize};
 
 const CAUSAL: Visibility = Visibility::Causal;

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use rank_study::pattern::{
+use rank_study::targets::{
     Bounds, Family, LeadingSpectrum, Spectrum, Statistics, Target, Visibility,
 };
 

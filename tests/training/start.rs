@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::binary::Folder;
+use rank_study::heads::{Edit, Passages};
 use rank_study::lm::Alone;
 use rank_study::lm::{
     Corpus, Device, Model, ModelShape, Slopes, Split, StepRecord, SyntheticCorpus, Texts,
     TrainDefinition,
 };
-use rank_study::predict::{Edit, Passages};
 use rank_study::run::{Begin, RunError, TrainResult, TrainedRun, Training, train};
 use safetensors::SafeTensors;
 

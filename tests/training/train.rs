@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::binary::{Folder, number};
 use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
-use rank_study::experiments::training::TrainingFound;
+use rank_study::experiments::training::TrainingMeasurement;
 
 const RUN: &str = r#"
 arm = "ls"
@@ -312,7 +312,7 @@ fn a_study_of_runs_is_measured_once() {
     let printed = folder.done(&["sweep", "lm.toml"]);
     assert!(printed.contains("2 configurations measured"), "{printed}");
     let (header, rows) = folder.csv("data/lm/rows.csv");
-    let columns = rank_study::record::columns::<TrainingFound>();
+    let columns = rank_study::record::columns::<TrainingMeasurement>();
     assert_eq!(header, columns.iter().map(|column| column.name).collect::<Vec<_>>());
     for (row, (arm, global)) in rows.iter().zip([("mhsa", "2"), ("ls", "1")]) {
         assert_eq!((row["cell"].as_str(), row["arm"].as_str()), (&*format!("{arm}/s0"), arm));

@@ -5,9 +5,9 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use rank_study::lm::{AttentionEvaluator, Dtype};
-use rank_study::pattern::Layout;
 use rank_study::system::peak_rss_bytes;
 use rank_study::table::plural;
+use rank_study::targets::Layout;
 
 use super::shared::{at_least_one, held, median};
 use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::experiments::latency::LatencyFound;
+use rank_study::experiments::latency::LatencyMeasurement;
 use rank_study::table::plural;
 
 use super::shared::{ModelArgs, at_least_one};
@@ -48,7 +48,7 @@ pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
         ));
     }
     let found = pool.install(|| {
-        LatencyFound::measure(&definition, args.model.vocab, args.cache, args.repeats)
+        LatencyMeasurement::measure(&definition, args.model.vocab, args.cache, args.repeats)
     })?;
     if args.json.is_set() {
         let object = serde_json::json!({

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::fit::{Evaluator, Factors, Precision, Problem, read_factors};
-use rank_study::pattern::{Family, Layout, Parameters, Target, Visibility};
+use rank_study::solver::{Evaluator, Factors, Precision, Problem, read_factors};
 use rank_study::system::peak_rss_bytes;
 use rank_study::table::plural;
+use rank_study::targets::{Family, Layout, Parameters, Target, Visibility};
 
 use super::shared::{at_least_one, held, median_seconds};
 use crate::cli::flags::{JsonFlag, ThreadsFlag};

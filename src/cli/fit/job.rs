@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rank_study::experiments::fits::tables::one_fit::TARGET;
-use rank_study::experiments::fits::{FitAsked, FitFound, FitTerms, FrontierRow};
-use rank_study::fit::{
-    FitName, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem, SearchOptions,
-    Solution, Watch, frontier, needed_logit, write_factors,
-};
-use rank_study::pattern::write_matrix;
+use rank_study::experiments::fits::{FitAsked, FitMeasurement, FitTerms, FrontierRow};
 use rank_study::record::records_to_csv;
 use rank_study::run::Manifest;
-use rank_study::study::{FitLedger, StudyError, search_settings};
+use rank_study::solver::{
+    FitName, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem,
+    SearchOptions, Solution, frontier, needed_logit, write_factors,
+};
+use rank_study::study::{CheckpointStore, StudyError, search_settings};
 use rank_study::system::{FileError, check_writable, write_whole};
+use rank_study::targets::write_matrix;
 
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
@@ -62,7 +62,7 @@ pub fn run(
     options.check_room(problem, caps.len().max(1)).flag("--starts")?;
     let out = place.out;
     let unfinished = out.join("unfinished");
-    let had_ended = || out.join("frontier.csv").exists() && !FitLedger::is_begun(&unfinished);
+    let had_ended = || out.join("frontier.csv").exists() && !CheckpointStore::is_begun(&unfinished);
     let refuse_another = || match had_ended() {
         true => {
             // A process that was killed as it took this folder away left it empty.
@@ -78,8 +78,9 @@ pub fn run(
     let _lock = rank_study::system::lock(out).context("--out")?;
     // Whoever held the folder until now may have ended it.
     refuse_another()?;
-    let ledger = FitLedger::open(&unfinished, &search_settings(problem, caps, tolerance, &options))
-        .context("--out")?;
+    let ledger =
+        CheckpointStore::open(&unfinished, &search_settings(problem, caps, tolerance, &options))
+            .context("--out")?;
     let target = out.join(TARGET);
     if problem.n() <= LARGEST_KEPT && !target.exists() {
         write_matrix(&problem.target().dense(), &target).context("--out")?;
@@ -151,7 +152,7 @@ struct Job<'a> {
     out: &'a Path,
     asked: FitAsked,
     terms: FitTerms,
-    ledger: &'a FitLedger,
+    ledger: &'a CheckpointStore,
     progress: &'a Progress,
     stop: &'a AtomicBool,
     started: Instant,
@@ -183,7 +184,7 @@ struct Saved<'a> {
     factors: Vec<Option<(f64, f64)>>,
 }
 
-impl Watch for Job<'_> {
+impl FitObserver for Job<'_> {
     fn recall(&self, fit: &FitName, limit: usize) -> Option<Kept> {
         let kept = self.ledger.read(fit).unwrap_or_else(|error| {
             self.progress.say(&format!("warning: {error}; this part of the search starts again"));
@@ -277,7 +278,7 @@ impl<'a> Job<'a> {
         let mut rows = Vec::with_capacity(points.len());
         factors.resize(points.len(), None);
         for (point, on_disk) in points.iter().zip(factors) {
-            let found = FitFound::at_cap(point, bounds, wall_time_s);
+            let found = FitMeasurement::at_cap(point, bounds, wall_time_s);
             let mut row =
                 FrontierRow { asked: self.asked.clone(), found, terms: self.terms.clone() };
             if let Some(best) = &point.best {
@@ -298,7 +299,7 @@ impl<'a> Job<'a> {
     fn needed(&self, tolerance: f64) -> Result<Vec<FrontierRow>> {
         let found =
             needed_logit(self.problem, tolerance, self.options, self).flag("--tolerance")?;
-        let of_row = FitFound::needed(self.problem, tolerance, &found, self.wall_time_s());
+        let of_row = FitMeasurement::needed(self.problem, tolerance, &found, self.wall_time_s());
         let mut row =
             FrontierRow { asked: self.asked.clone(), found: of_row, terms: self.terms.clone() };
         if let Some(best) = &found.best {

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::{ArgGroup, Args};
 use rank_study::experiments::fits::FrontierRow;
-use rank_study::fit::{Effort, Outcome, Problem, SearchOptions, check_cap, check_tolerance};
-use rank_study::pattern::Layout;
 use rank_study::record::{Line, columns_of};
 use rank_study::report::{fit_conclusion, is_at_cap};
+use rank_study::solver::{
+    Outcome, Problem, SearchOptions, SolverBudget, check_cap, check_tolerance,
+};
 use rank_study::table::significant;
+use rank_study::targets::Layout;
 
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
@@ -114,11 +116,11 @@ fn fit(args: &FitArgs) -> Result<()> {
         seed: args.family.seed(),
         precision,
         enough: args.stop_at,
-        rough: Effort {
+        rough: SolverBudget {
             iterations: standard.rough.iterations.min(args.iterations),
             ..standard.rough
         },
-        fine: Effort { iterations: args.iterations, ..standard.fine },
+        fine: SolverBudget { iterations: args.iterations, ..standard.fine },
         ..standard
     };
     let goal = match args.tolerance {

@@ -132,7 +132,7 @@ fn uniform_ink() -> Ink {
 mod tests {
     use super::*;
     use crate::experiments::concentration::tables::concentration_tests::heads as concentrated_heads;
-    use crate::pattern::HeadKind;
+    use crate::targets::HeadKind;
 
     #[test]
     fn heads_stand_by_arm_and_by_what_they_see() {

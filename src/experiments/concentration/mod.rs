@@ -12,16 +12,16 @@ use toml::Table;
 
 use super::each_head::{HeadOfGroup, of_each_head};
 use super::model_cell::{ModelCell, whole};
-use super::model_key::ModelOf;
+use super::model_key::ModelKey;
 use super::trained_model::TrainedModel;
 use super::trained_models::{self, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
 };
-use crate::predict::held_from;
+use crate::heads::held_from;
 use crate::run::ModelSource;
 
-pub use crate::predict::{ConcentrationFound, FarFound};
+pub use crate::heads::{ConcentrationMeasurement, FarConcentration};
 
 /// Trained heads whose attention is looked at.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Experiment for ConcentrationStudy {
 }
 
 impl ModelCell for ConcentrationCell {
-    type Row = ConcentrationFound;
+    type Row = ConcentrationMeasurement;
 
     fn model(&self) -> &TrainedModel {
         &self.model
@@ -97,19 +97,19 @@ impl ModelCell for ConcentrationCell {
         heads as f64 * self.model.passages() * (decomposed + rows * n * SECONDS_PER_ENTRY)
     }
 
-    fn key(&self) -> ModelOf {
+    fn key(&self) -> ModelKey {
         self.model.key()
     }
 
     fn run(
         &self,
         context: &CellContext<'_>,
-    ) -> Result<Option<Vec<ConcentrationFound>>, StudyError> {
+    ) -> Result<Option<Vec<ConcentrationMeasurement>>, StudyError> {
         let model = self.model.read()?;
         of_each_head(&self.model, &*model, context, |of_head| {
             let HeadOfGroup { probes, group, layer, head } = of_head;
             let seed = (group * model.layers() + layer) * model.heads() + head;
-            ConcentrationFound::measure(probes, *group, self.window, seed as u64)
+            ConcentrationMeasurement::measure(probes, *group, self.window, seed as u64)
         })
     }
 }

@@ -1,12 +1,12 @@
 //! The rows of how concentrated trained heads' attention is.
 
-use crate::experiments::model_key::ModelOf;
-use crate::pattern::{HeadKind, Visibility};
-use crate::predict::{ConcentrationFound, held_from};
+use crate::experiments::model_key::ModelKey;
+use crate::heads::{ConcentrationMeasurement, held_from};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row};
+use crate::targets::{HeadKind, Visibility};
 
-impl Measurement for ConcentrationFound {
-    type Key = ModelOf;
+impl Measurement for ConcentrationMeasurement {
+    type Key = ModelKey;
 
     const NAME: &'static str = "concentration";
     const VERSION: u32 = 1;

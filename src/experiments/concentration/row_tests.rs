@@ -18,7 +18,7 @@ fn cell() -> Vec<Line> {
     let model = Model::new(ModelShape::new(&definition, 9), 0.9, 4).unwrap();
     let passage = |at: u32| (0..20).map(|i| (i * i + at * i + i / 3) % 9).collect::<Vec<u32>>();
     let probes = [0, 1].map(|at| model.probe(&passage(at)).unwrap());
-    let of = ModelOf {
+    let of = ModelKey {
         of: Some("runs".to_owned()),
         run: "ls".to_owned(),
         arm: "ls".to_owned(),
@@ -38,7 +38,7 @@ fn cell() -> Vec<Line> {
     };
     let lines = (0..2).map(|head| {
         let of_head = probes.each_ref().map(|probes| &probes[head]);
-        let found = ConcentrationFound::measure(&of_head, 0, 3, head as u64).unwrap();
+        let found = ConcentrationMeasurement::measure(&of_head, 0, 3, head as u64).unwrap();
         line("heads", "ls/s1/step-1", &of, Ok(&found), "made up")
     });
     lines.collect()
@@ -47,12 +47,12 @@ fn cell() -> Vec<Line> {
 /// What the laws say of a cell's lines; a line that is no row breaks one, too.
 fn breaches(lines: &[Line]) -> Vec<String> {
     let mut check = InvariantChecker::default();
-    let rows: Result<Vec<Row<ConcentrationFound>>, _> = rows_of(lines.iter()).collect();
+    let rows: Result<Vec<Row<ConcentrationMeasurement>>, _> = rows_of(lines.iter()).collect();
     match rows {
         Err((_, why)) => check.breaches.push(why),
         Ok(rows) => {
-            rows.iter().for_each(|row| ConcentrationFound::check_row(row, &mut check));
-            ConcentrationFound::check_cell(&rows, &mut check);
+            rows.iter().for_each(|row| ConcentrationMeasurement::check_row(row, &mut check));
+            ConcentrationMeasurement::check_cell(&rows, &mut check);
         }
     }
     check.breaches
@@ -62,12 +62,12 @@ fn breaches(lines: &[Line]) -> Vec<String> {
 fn every_altered_column_breaks_a_law() {
     let lines = cell();
     assert_eq!(breaches(&lines), Vec::<String>::new());
-    let first = columns::<ConcentrationFound>()
+    let first = columns::<ConcentrationMeasurement>()
         .iter()
         .position(|column| column.name == "layer")
         .expect("what was found begins with the layer");
     let mut free = Vec::new();
-    for (at, column) in columns_of::<ConcentrationFound>().iter().enumerate() {
+    for (at, column) in columns_of::<ConcentrationMeasurement>().iter().enumerate() {
         let is_told = (0..lines.len()).any(|row| {
             let value = lines[row].at(first + at).to_owned();
             let altered = match value.parse::<f64>() {

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use ndarray::{Array, Dimension};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
-use super::row::FitFound;
+use super::row::FitMeasurement;
 use crate::experiment::StudyError;
-use crate::fit::{
+use crate::record::Measurement as _;
+use crate::solver::{
     Factors, FitName, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
 };
-use crate::record::Measurement as _;
 use crate::system::{FileError, disk, sha256, write_whole};
 
 /// All that a search's fits depend on: two searches with equal settings make the same fits.
@@ -52,7 +52,7 @@ pub fn search_settings(
     }
     set("n", problem.n().to_string());
     set("target_sha256", sha256(&bytes));
-    set("measurement", FitFound::VERSION.to_string());
+    set("measurement", FitMeasurement::VERSION.to_string());
     settings
 }
 
@@ -64,11 +64,11 @@ const FITS: &str = "fits";
 /// A folder with `search.toml`, the search's settings, and `fits/NAME.safetensors`, what is known of
 /// each fit: float64 and whole numbers as they stood, so that nothing is rounded on the way.
 #[derive(Debug)]
-pub struct FitLedger {
+pub struct CheckpointStore {
     folder: PathBuf,
 }
 
-impl FitLedger {
+impl CheckpointStore {
     /// Whether a folder holds one: of a search that has not come to its end.
     pub fn is_begun(folder: &Path) -> bool {
         folder.join(SETTINGS).exists()
@@ -302,22 +302,26 @@ fn array<D: Dimension>(file: &SafeTensors<'_>, name: &str) -> Option<Array<f64, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fit::{Watch, frontier};
-    use crate::pattern::{Family, Visibility};
+    use crate::solver::{FitObserver, frontier};
+    use crate::targets::{Family, Visibility};
     use std::sync::Mutex;
 
     /// Ends its search at the given iteration, counted over all fits, and keeps them.
     struct Interrupt<'a> {
-        ledger: &'a FitLedger,
+        ledger: &'a CheckpointStore,
         left: Mutex<usize>,
     }
 
-    impl Watch for Interrupt<'_> {
+    impl FitObserver for Interrupt<'_> {
         fn recall(&self, fit: &FitName, _limit: usize) -> Option<Kept> {
             self.ledger.read(fit).unwrap()
         }
 
-        fn goes_on(&self, at: &crate::fit::FitProgress<'_>, state: &dyn Fn() -> FitState) -> bool {
+        fn goes_on(
+            &self,
+            at: &crate::solver::FitProgress<'_>,
+            state: &dyn Fn() -> FitState,
+        ) -> bool {
             let mut left = self.left.lock().unwrap();
             *left = left.saturating_sub(1);
             if *left == 0 {
@@ -344,7 +348,7 @@ mod tests {
         let problem = Problem::new(target, layout, 2).unwrap();
         let options = SearchOptions { starts: 3, ..SearchOptions::default() };
         let folder = tempfile::tempdir().unwrap();
-        let ledger = FitLedger::open(folder.path(), &toml::Table::new()).unwrap();
+        let ledger = CheckpointStore::open(folder.path(), &toml::Table::new()).unwrap();
         let alone = frontier(&problem, &[2.0, 6.0], options, &()).unwrap();
         let mut rounds = 0;
         let found = loop {
@@ -364,8 +368,9 @@ mod tests {
         // Not the same path, since the optimiser's memory is built anew, and minima as small as these are
         // several: a place that is nearly as good.
         for (found, alone) in found.iter().zip(&alone) {
-            let kl =
-                |point: &crate::fit::FrontierPoint| point.best.as_ref().unwrap().solution.kl_nats;
+            let kl = |point: &crate::solver::FrontierPoint| {
+                point.best.as_ref().unwrap().solution.kl_nats
+            };
             assert!(kl(found) <= 1.25 * kl(alone), "{} against {}", kl(found), kl(alone));
         }
     }
@@ -374,9 +379,9 @@ mod tests {
     fn another_search_is_refused_by_the_name_of_what_differs() {
         let folder = tempfile::tempdir().unwrap();
         let settings = |rank: i64| toml::Table::from_iter([("rank".to_owned(), rank.into())]);
-        FitLedger::open(folder.path(), &settings(4)).unwrap();
-        FitLedger::open(folder.path(), &settings(4)).unwrap();
-        let error = FitLedger::open(folder.path(), &settings(8)).unwrap_err().to_string();
+        CheckpointStore::open(folder.path(), &settings(4)).unwrap();
+        CheckpointStore::open(folder.path(), &settings(4)).unwrap();
+        let error = CheckpointStore::open(folder.path(), &settings(8)).unwrap_err().to_string();
         assert!(error.contains("rank 4") && error.contains('8'), "{error}");
     }
 }

@@ -18,11 +18,11 @@ use crate::experiment::{
     read_each, read_table, search_of_targets, search_settings, seeds, target_defaults,
     target_settings, targets,
 };
-use crate::fit::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
-use crate::pattern::{Family, Layout, Visibility};
+use crate::solver::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
+use crate::targets::{Family, Layout, Visibility};
 
-pub use ledger::{FitLedger, search_settings as fit_search_settings};
-pub use row::{FitAsked, FitFound, FitOf, FitTerms, FrontierRow, Proven, Reached};
+pub use ledger::{CheckpointStore, search_settings as fit_search_settings};
+pub use row::{FitAsked, FitKey, FitMeasurement, FitTerms, FrontierRow, Proven, Reached};
 
 /// A grid of fits: every target × n × heads × seed × (all caps together, or each tolerance).
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ pub(crate) struct FitCell {
 }
 
 impl FitCell {
-    fn run(&self) -> Result<Vec<FitFound>, StudyError> {
+    fn run(&self) -> Result<Vec<FitMeasurement>, StudyError> {
         let started = Instant::now();
         let target = self.family.build(self.n, self.seed, self.visibility)?;
         let problem = Problem::new(target, self.layout.clone(), self.rank)?;
@@ -137,14 +137,14 @@ impl FitCell {
                 let points = frontier(&problem, caps, self.search, &())?;
                 let each_s = started.elapsed().as_secs_f64() / points.len() as f64;
                 let bounds = &mut LowerBounds::new(&problem);
-                points.iter().map(|point| FitFound::at_cap(point, bounds, each_s)).collect()
+                points.iter().map(|point| FitMeasurement::at_cap(point, bounds, each_s)).collect()
             }
             FitGoal::Tolerances(tolerances) => {
                 let mut rows = Vec::new();
                 for &tolerance in tolerances {
                     let found = needed_logit(&problem, tolerance, self.search, &())?;
                     let wall_time_s = started.elapsed().as_secs_f64();
-                    rows.push(FitFound::needed(&problem, tolerance, &found, wall_time_s));
+                    rows.push(FitMeasurement::needed(&problem, tolerance, &found, wall_time_s));
                 }
                 rows
             }
@@ -221,7 +221,7 @@ impl Experiment for FitStudy {
 }
 
 impl Measure for FitCell {
-    type Row = FitFound;
+    type Row = FitMeasurement;
 
     fn settings(&self) -> Table {
         let Self { family, n, layout, rank, seed, visibility, goal, search } = self;
@@ -260,12 +260,12 @@ impl Measure for FitCell {
         search.most_iterations(caps) as f64 * iteration
     }
 
-    fn key(&self) -> FitOf {
+    fn key(&self) -> FitKey {
         let tolerance = match &self.goal {
             FitGoal::Caps(_) => None,
             FitGoal::Tolerances(tolerances) => tolerances.first().copied(),
         };
-        FitOf {
+        FitKey {
             of: TargetColumns::from(&self.family),
             asked: FitAsked {
                 target: self.family.label(),
@@ -278,7 +278,7 @@ impl Measure for FitCell {
         }
     }
 
-    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<FitFound>>, String> {
+    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<FitMeasurement>>, String> {
         let rows = self.run().map_err(|e| e.to_string())?;
         (context.advanced)(1.0);
         Ok(Some(rows))

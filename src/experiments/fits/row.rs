@@ -1,12 +1,12 @@
 //! The rows of fits: what a frontier or a search for L*(ε) found.
 
 use crate::experiments::target_columns::TargetColumns;
-use crate::fit::{
+use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_microseconds};
+use crate::solver::{
     BoundKind, Candidate, FrontierPoint, LowerBound, LowerBounds, Needed, Outcome, Problem,
     Solution, norm_product,
 };
-use crate::pattern::{Layout, Visibility};
-use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_microseconds};
+use crate::targets::{Layout, Visibility};
 
 /// How far beyond an error that was asked for a fit may end, as a share: a solver stops a hair to either side.
 const SLACK: f64 = 0.01;
@@ -43,7 +43,7 @@ record! {
 
 record! {
     /// What tells one cell of a study of fits from others.
-    pub struct FitOf {
+    pub struct FitKey {
         /// the target
         of: TargetColumns,
         /// what was asked
@@ -53,7 +53,7 @@ record! {
     }
 }
 
-impl FitOf {
+impl FitKey {
     /// The target as people read it: `dirichlet-band, w = 32`.
     pub fn label(&self) -> String {
         self.of.label(self.terms.visibility)
@@ -107,7 +107,7 @@ impl From<LowerBound> for Proven {
 
 record! {
     /// A point of E*(L), or L*(ε).
-    pub struct FitFound {
+    pub struct FitMeasurement {
         /// L, the bound on max |logit|; with a tolerance, the least that reached it
         #[unit = "nats"]
         cap: Option<f64>,
@@ -139,7 +139,7 @@ record! {
     }
 }
 
-impl FitFound {
+impl FitMeasurement {
     /// A point of E*(L), with the lower bound on L*(ε) at ε = its kl_nats. `wall_time_s` is its share of the search.
     pub fn at_cap(point: &FrontierPoint, bounds: &mut LowerBounds<'_>, wall_time_s: f64) -> Self {
         let floor_kl_nats = bounds.floor_kl_nats(point.cap);
@@ -239,14 +239,14 @@ record! {
         /// what was asked
         asked: FitAsked,
         /// what was found
-        found: FitFound,
+        found: FitMeasurement,
         /// on which terms
         terms: FitTerms,
     }
 }
 
-impl Measurement for FitFound {
-    type Key = FitOf;
+impl Measurement for FitMeasurement {
+    type Key = FitKey;
 
     const NAME: &'static str = "fit";
     const VERSION: u32 = 4;

@@ -18,12 +18,12 @@ use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
     search_of_heads, search_settings,
 };
-use crate::fit::SearchOptions;
-use crate::pattern::HeadKind;
-use crate::predict::LayerFit;
+use crate::heads::LayerFit;
 use crate::run::ModelSource;
+use crate::solver::SearchOptions;
+use crate::targets::HeadKind;
 
-pub use row::{HeadFound, HeadOf, HeadOutcome};
+pub use row::{HeadKey, HeadMeasurement, HeadOutcome};
 
 /// Trained heads to be held against what their attention needed.
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ impl Experiment for PredictStudy {
 }
 
 impl ModelCell for PredictCell {
-    type Row = HeadFound;
+    type Row = HeadMeasurement;
 
     fn model(&self) -> &TrainedModel {
         &self.model
@@ -179,11 +179,11 @@ impl ModelCell for PredictCell {
         screened + fits * pairs * channels * fitted
     }
 
-    fn key(&self) -> HeadOf {
-        HeadOf { model: self.model.key(), layer: self.layer }
+    fn key(&self) -> HeadKey {
+        HeadKey { model: self.model.key(), layer: self.layer }
     }
 
-    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<HeadFound>>, StudyError> {
+    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<HeadMeasurement>>, StudyError> {
         let model = self.model.read()?;
         let model = &*model;
         let study = &*self.study;
@@ -202,7 +202,7 @@ impl ModelCell for PredictCell {
             if study.factors {
                 found.keep_factors(context.folder)?;
             }
-            rows.push(HeadFound::of(&found, self.model.passages_of_a_group()));
+            rows.push(HeadMeasurement::of(&found, self.model.passages_of_a_group()));
             // A head that is not fitted is at none of the larger ranks either.
             let fits = if found.fitted.is_some() { 1 } else { 1 + study.ranks.len() };
             (context.advanced)(share * fits as f64);
@@ -256,7 +256,7 @@ mod tests {
             let model = PretrainedModel::read(&model).unwrap();
             let summary = plan.run(&sweep).unwrap();
             assert!(summary.failed.is_empty(), "{:?}", summary.failed);
-            let rows = Rows::<HeadFound>::read(&[data.join("published")]).unwrap().rows;
+            let rows = Rows::<HeadMeasurement>::read(&[data.join("published")]).unwrap().rows;
             assert_eq!(rows.len(), model.layers() * model.heads());
             assert!(rows.iter().all(|row| row.of.model.arm == visible && row.found.n == 6));
         }

@@ -1,10 +1,10 @@
 //! The rows of trained heads held against what their attention needed.
 
-use crate::experiments::model_key::ModelOf;
-use crate::fit::{AnyRank, Outcome};
-use crate::pattern::HeadKind;
-use crate::predict::{Found, FoundHead, Levels, PARTS};
+use crate::experiments::model_key::ModelKey;
+use crate::heads::{Found, FoundHead, Levels, PARTS};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_milliseconds, value};
+use crate::solver::{AnyRank, Outcome};
+use crate::targets::HeadKind;
 
 /// What float32 weights taken for exact ones may do to a head's parts.
 const OF_WEIGHTS: f64 = 1e-5;
@@ -48,9 +48,9 @@ value!(
 
 record! {
     /// Identifies a cell: a layer of a model at a step.
-    pub struct HeadOf {
+    pub struct HeadKey {
         /// the model
-        model: ModelOf,
+        model: ModelKey,
         /// the layer, the first 0
         #[range = Placed]
         layer: usize,
@@ -59,7 +59,7 @@ record! {
 
 record! {
     /// A trained head's logits on a group of passages, and what its attention needed of them at one ε.
-    pub struct HeadFound {
+    pub struct HeadMeasurement {
         /// the head, from 0
         #[range = Placed]
         head: usize,
@@ -169,7 +169,7 @@ record! {
     }
 }
 
-impl HeadFound {
+impl HeadMeasurement {
     /// What was found of a head on one of several groups, each of so many passages.
     pub fn of(found: &FoundHead<'_>, passages: usize) -> Self {
         let FoundHead { group, screened, epsilon, floor, fitted, wall_time_s } = found;
@@ -248,8 +248,8 @@ impl HeadFound {
     }
 }
 
-impl Measurement for HeadFound {
-    type Key = HeadOf;
+impl Measurement for HeadMeasurement {
+    type Key = HeadKey;
 
     const NAME: &'static str = "predict";
     const VERSION: u32 = 4;
@@ -315,7 +315,7 @@ impl Measurement for HeadFound {
     }
 }
 
-impl HeadFound {
+impl HeadMeasurement {
     /// Of the columns that rows have since heads are screened: all of them, or none.
     fn check_what_is_screened(&self, check: &mut InvariantChecker) {
         let screened = self.key_head.is_some();

@@ -9,7 +9,7 @@ use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin};
 use crate::experiments::interventions::tables::{HARMLESS_NATS, OperatedModel, Surgeries};
-use crate::predict::{Edit, EditedHeads};
+use crate::heads::{Edit, EditedHeads};
 use crate::table::{plural, significant};
 
 /// The KL at which the logits of trained heads are decomposed.

@@ -6,7 +6,7 @@ use crate::experiments::training::figures::variant::Variant;
 use crate::figure::style::{dark, pale};
 use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Marker, Stroke};
-use crate::predict::EditedHeads;
+use crate::heads::EditedHeads;
 use crate::table::{Spread, distinct, groups, significant};
 
 /// The loss that fits at error ε add, against ε: a panel per run, a line per rank.
@@ -188,7 +188,7 @@ fn marker_of(stroke: Stroke) -> Marker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::predict::Edit;
+    use crate::heads::Edit;
 
     fn model(heads: EditedHeads, seed: usize, edit: Edit, delta: f64) -> OperatedModel {
         OperatedModel {

@@ -12,24 +12,24 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::model_cell::{ModelCell, dtype_of};
-use super::model_key::ModelOf;
+use super::model_key::ModelKey;
 use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
     search_of_heads, search_settings,
 };
-use crate::fit::SearchOptions;
-use crate::pattern::HeadKind;
-use crate::predict::{Edit, EditedHeads, Surgery};
+use crate::heads::{Edit, EditedHeads, Surgery};
 use crate::run::ModelSource;
+use crate::solver::SearchOptions;
 use crate::system::nearest::nearest;
+use crate::targets::HeadKind;
 
-pub use row::SurgeryFound;
+pub use row::InterventionMeasurement;
 
 /// Trained models to be told what their heads attend to.
 #[derive(Clone, Debug)]
-pub struct SurgeryStudy {
+pub struct InterventionStudy {
     /// Which models, and the passages that the loss is of.
     pub(crate) models: TrainedModels,
     /// Which heads are edited: each edit is done to each of these choices.
@@ -131,7 +131,7 @@ fn named<T: Copy, const N: usize>(
     names.iter().map(one).collect()
 }
 
-impl SurgeryStudy {
+impl InterventionStudy {
     /// Every edit of a model whose heads are of `kinds`, have `d_head` channels and see `window` tokens where they are local, with
     /// the heads that it is done to, in the order in which they are done. Those of heads that the model has none of, and of
     /// the far part of local ones, are passed over.
@@ -178,13 +178,13 @@ impl SurgeryStudy {
 }
 
 /// A trained model at a step.
-pub(crate) struct SurgeryCell {
+pub(crate) struct InterventionCell {
     model: TrainedModel,
     edits: Vec<(Edit, EditedHeads)>,
-    study: Arc<SurgeryStudy>,
+    study: Arc<InterventionStudy>,
 }
 
-impl SurgeryCell {
+impl InterventionCell {
     /// What one edit of one group takes, in seconds of one core, roughly.
     fn cost_of(&self, edit: Edit) -> f64 {
         let source = self.model.source();
@@ -203,8 +203,8 @@ impl SurgeryCell {
     }
 }
 
-impl Experiment for SurgeryStudy {
-    type Cell = SurgeryCell;
+impl Experiment for InterventionStudy {
+    type Cell = InterventionCell;
 
     const TABLES: &'static [&'static str] = &["surgery", "search"];
 
@@ -280,7 +280,7 @@ impl Experiment for SurgeryStudy {
         &self,
         text: Option<&TextSource>,
         data: &Path,
-    ) -> Result<Vec<(String, SurgeryCell)>, StudyError> {
+    ) -> Result<Vec<(String, InterventionCell)>, StudyError> {
         let shared = Arc::new(self.clone());
         let mut cells = Vec::new();
         for (name, model) in TrainedModel::all(&self.models, text, data)? {
@@ -297,7 +297,7 @@ impl Experiment for SurgeryStudy {
                     return Err(StudyError::Definition { path: name.into(), why });
                 }
             };
-            cells.push((name, SurgeryCell { model, edits, study: shared.clone() }));
+            cells.push((name, InterventionCell { model, edits, study: shared.clone() }));
         }
         Ok(cells)
     }
@@ -311,15 +311,15 @@ impl Experiment for SurgeryStudy {
     }
 }
 
-impl ModelCell for SurgeryCell {
-    type Row = SurgeryFound;
+impl ModelCell for InterventionCell {
+    type Row = InterventionMeasurement;
 
     fn model(&self) -> &TrainedModel {
         &self.model
     }
 
     fn add_settings(&self, table: &mut Table) {
-        let SurgeryStudy { fit_groups, learned_on, search, .. } = &*self.study;
+        let InterventionStudy { fit_groups, learned_on, search, .. } = &*self.study;
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         let edits = self.edits.iter().map(|(edit, heads)| {
             let mut table = Table::new();
@@ -360,17 +360,20 @@ impl ModelCell for SurgeryCell {
         edits.map(|edit| times(&edit) as f64 * self.cost_of(edit)).sum()
     }
 
-    fn key(&self) -> ModelOf {
+    fn key(&self) -> ModelKey {
         self.model.key()
     }
 
-    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<SurgeryFound>>, StudyError> {
+    fn run(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<InterventionMeasurement>>, StudyError> {
         let run = self.model.read_run()?;
         let run = run.ok_or_else(|| StudyError::Definition {
             path: ModelCell::key(self).run.into(),
             why: NO_RUN.to_owned(),
         })?;
-        let SurgeryStudy { models, learned_on, fit_groups, search, .. } = &*self.study;
+        let InterventionStudy { models, learned_on, fit_groups, search, .. } = &*self.study;
         let mut groups = self.model.read_more_passages(&run, context, *learned_on)?;
         let learned_on = groups.split_off(models.groups).concat();
         let surgery = Surgery {
@@ -383,7 +386,7 @@ impl ModelCell for SurgeryCell {
         let mut rows = Vec::new();
         let ended = surgery.run(&learned_on, &groups, context.stop, |found| {
             (context.advanced)(self.cost_of(found.edit) / whole);
-            rows.push(SurgeryFound::of(
+            rows.push(InterventionMeasurement::of(
                 &found,
                 self.model.passages_of_a_group(),
                 self.model.tokens(),

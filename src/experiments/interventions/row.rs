@@ -1,13 +1,13 @@
 //! The rows of trained models whose heads were given other attention.
 
-use crate::experiments::model_key::ModelOf;
-use crate::fit::Outcome;
-use crate::predict::{Edit, EditedHeads, Operated};
+use crate::experiments::model_key::ModelKey;
+use crate::heads::{Edit, EditedHeads, Operated};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_milliseconds};
+use crate::solver::Outcome;
 
 record! {
     /// A trained model on a group of passages, with other attention in the place of its heads' own.
-    pub struct SurgeryFound {
+    pub struct InterventionMeasurement {
         /// the function that replaces attention; `own` for none
         edit: String,
         /// ε of a fit
@@ -63,7 +63,7 @@ record! {
     }
 }
 
-impl SurgeryFound {
+impl InterventionMeasurement {
     /// What was found on a group of so many passages of n tokens.
     pub fn of(found: &Operated, passages: usize, n: usize) -> Self {
         Self {
@@ -104,8 +104,8 @@ impl SurgeryFound {
     }
 }
 
-impl Measurement for SurgeryFound {
-    type Key = ModelOf;
+impl Measurement for InterventionMeasurement {
+    type Key = ModelKey;
 
     const NAME: &'static str = "surgery";
     const VERSION: u32 = 1;
@@ -204,8 +204,8 @@ impl Measurement for SurgeryFound {
     }
 }
 
-impl SurgeryFound {
-    fn check_a_fit(&self, of: &ModelOf, check: &mut InvariantChecker) {
+impl InterventionMeasurement {
+    fn check_a_fit(&self, of: &ModelKey, check: &mut InvariantChecker) {
         let (Some(epsilon), Some(rank), Some(reached)) = (self.epsilon, self.rank, self.reached)
         else {
             return;

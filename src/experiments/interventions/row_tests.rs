@@ -1,17 +1,17 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::fit::{Effort, SearchOptions};
+use crate::heads::Surgery;
 use crate::lm::{Model, ModelShape, TrainDefinition};
-use crate::predict::Surgery;
+use crate::solver::{SearchOptions, SolverBudget};
 
 const TOKENS: usize = 24;
 
-type Alteration = fn(&mut SurgeryFound);
+type Alteration = fn(&mut InterventionMeasurement);
 
 /// Rows of a small model at its start, of a deviation at which attention is far from uniform, after `edits`; what is
 /// learned is learned on the first group.
-fn rows(edits: &[(Edit, EditedHeads)], fit_groups: usize) -> Vec<Row<SurgeryFound>> {
+fn rows(edits: &[(Edit, EditedHeads)], fit_groups: usize) -> Vec<Row<InterventionMeasurement>> {
     let definition = TrainDefinition {
         layers: 2,
         d_model: 16,
@@ -26,7 +26,8 @@ fn rows(edits: &[(Edit, EditedHeads)], fit_groups: usize) -> Vec<Row<SurgeryFoun
         (0..TOKENS as u32).map(|i| (i * i * 7 + i / 3 + at * i + at) % 19).collect()
     };
     let groups = [vec![passage(0), passage(1)], vec![passage(2), passage(3)]];
-    let effort = Effort { iterations: 800, relative_decrease: 1e-5, ..Effort::default() };
+    let effort =
+        SolverBudget { iterations: 800, relative_decrease: 1e-5, ..SolverBudget::default() };
     let search = SearchOptions {
         starts: 0,
         polished: 1,
@@ -38,11 +39,11 @@ fn rows(edits: &[(Edit, EditedHeads)], fit_groups: usize) -> Vec<Row<SurgeryFoun
     let surgery = Surgery { model: &model, edits, fit_groups, search };
     let mut found = Vec::new();
     let ended = surgery.run(&groups[0], &groups, &AtomicBool::new(false), |operated| {
-        found.push(SurgeryFound::of(&operated, 2, TOKENS));
+        found.push(InterventionMeasurement::of(&operated, 2, TOKENS));
         Ok(())
     });
     assert!(ended.unwrap());
-    let of = ModelOf {
+    let of = ModelKey {
         of: None,
         run: "ls".to_owned(),
         arm: "ls".to_owned(),
@@ -70,14 +71,14 @@ fn rows(edits: &[(Edit, EditedHeads)], fit_groups: usize) -> Vec<Row<SurgeryFoun
     found.into_iter().map(row).collect()
 }
 
-fn breaches(rows: &[Row<SurgeryFound>]) -> Vec<String> {
+fn breaches(rows: &[Row<InterventionMeasurement>]) -> Vec<String> {
     let mut check = InvariantChecker::default();
-    rows.iter().for_each(|row| SurgeryFound::check_row(row, &mut check));
-    SurgeryFound::check_cell(rows, &mut check);
+    rows.iter().for_each(|row| InterventionMeasurement::check_row(row, &mut check));
+    InterventionMeasurement::check_cell(rows, &mut check);
     check.breaches
 }
 
-fn of(rows: &[Row<SurgeryFound>], edit: Edit) -> &SurgeryFound {
+fn of(rows: &[Row<InterventionMeasurement>], edit: Edit) -> &InterventionMeasurement {
     rows.iter().map(|row| &row.found).find(|found| found.edit() == Some(edit)).unwrap()
 }
 
@@ -182,7 +183,9 @@ fn an_edit_of_some_heads_is_told_apart() {
     let rows = rows(&heads, 0);
     assert_eq!(breaches(&rows), Vec::<String>::new());
     let [all, global, local] = heads.map(|(_, heads)| {
-        let is_it = |found: &&SurgeryFound| found.edit == "window" && found.edited_heads() == heads;
+        let is_it = |found: &&InterventionMeasurement| {
+            found.edit == "window" && found.edited_heads() == heads
+        };
         rows.iter().map(|row| &row.found).find(is_it).unwrap()
     });
     assert!(global.total_variation < all.total_variation, "{global:?}");

@@ -1,7 +1,7 @@
 //! Trained models whose heads attend otherwise: by model and edit, over groups of passages.
 
-use crate::experiments::interventions::SurgeryFound;
-use crate::predict::{Edit, EditedHeads};
+use crate::experiments::interventions::InterventionMeasurement;
+use crate::heads::{Edit, EditedHeads};
 use crate::record::{Row, Rows};
 use crate::table::TableError;
 use crate::table::error::READ_ERR;
@@ -106,8 +106,8 @@ impl Surgeries {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows<SurgeryFound>) -> Result<Self, TableError> {
-        let key = |row: &Row<SurgeryFound>| {
+    pub fn of(rows: &Rows<InterventionMeasurement>) -> Result<Self, TableError> {
+        let key = |row: &Row<InterventionMeasurement>| {
             let found = &row.found;
             (row.cell.clone(), row.study.clone(), found.edit(), found.edited_heads())
         };
@@ -228,13 +228,14 @@ fn harmless_table(harmless: &[HarmlessError<'_>]) -> Table {
 }
 
 /// One model after one edit, of the rows of its groups.
-fn operated(rows: &[&Row<SurgeryFound>]) -> Option<OperatedModel> {
+fn operated(rows: &[&Row<InterventionMeasurement>]) -> Option<OperatedModel> {
     let first = *rows.first()?;
     let (of, found) = (&first.of, &first.found);
     let each = || rows.iter().map(|row| &row.found);
-    let greatest =
-        |value: fn(&SurgeryFound) -> Option<f64>| each().filter_map(value).reduce(f64::max);
-    let mean = |value: fn(&SurgeryFound) -> Option<f64>| {
+    let greatest = |value: fn(&InterventionMeasurement) -> Option<f64>| {
+        each().filter_map(value).reduce(f64::max)
+    };
+    let mean = |value: fn(&InterventionMeasurement) -> Option<f64>| {
         each().map(value).sum::<Option<f64>>().map(|sum| sum / rows.len() as f64)
     };
     Some(OperatedModel {

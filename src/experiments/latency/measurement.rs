@@ -12,7 +12,7 @@ const WARM_UP: usize = 2;
 
 record! {
     /// Identifies a cell: a model at one length, in one round.
-    pub struct LatencyOf {
+    pub struct LatencyKey {
         /// the model
         model: ModelColumns,
         /// the tokens read
@@ -25,7 +25,7 @@ record! {
 
 record! {
     /// Times and sizes of inference.
-    pub struct LatencyFound {
+    pub struct LatencyMeasurement {
         /// the threads of the process
         #[range = Counted]
         threads: usize,
@@ -43,7 +43,7 @@ record! {
     }
 }
 
-impl LatencyFound {
+impl LatencyMeasurement {
     /// Times a model with its initial weights, on arbitrary tokens of `symbols` symbols: `read` of them at once, two more
     /// to warm up, then `repeats` one by one.
     ///
@@ -86,8 +86,8 @@ impl LatencyFound {
     }
 }
 
-impl Measurement for LatencyFound {
-    type Key = LatencyOf;
+impl Measurement for LatencyMeasurement {
+    type Key = LatencyKey;
 
     const NAME: &'static str = "latency";
     const VERSION: u32 = 4;

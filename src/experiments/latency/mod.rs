@@ -18,7 +18,7 @@ use crate::experiment::{
 };
 use crate::lm::{TextVocabulary, TrainDefinition};
 
-pub use measurement::{LatencyFound, LatencyOf};
+pub use measurement::{LatencyKey, LatencyMeasurement};
 
 /// Tokens timed in one cell.
 const TOKENS: usize = 20;
@@ -100,7 +100,7 @@ impl Experiment for LatencyStudy {
 }
 
 impl Measure for LatencyCell {
-    type Row = LatencyFound;
+    type Row = LatencyMeasurement;
 
     fn settings(&self) -> Table {
         let mut table = Table::new();
@@ -119,12 +119,15 @@ impl Measure for LatencyCell {
         0.1 + 0.5 * (self.n as f64 / 4096.0).powi(2)
     }
 
-    fn key(&self) -> LatencyOf {
+    fn key(&self) -> LatencyKey {
         let model = ModelColumns::of(&self.run, &self.definition);
-        LatencyOf { model, n: self.n, round: self.round }
+        LatencyKey { model, n: self.n, round: self.round }
     }
 
-    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<LatencyFound>>, String> {
+    fn measure(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<LatencyMeasurement>>, String> {
         if context.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -132,7 +135,7 @@ impl Measure for LatencyCell {
             TextVocabulary::Bpe { size } => size,
             TextVocabulary::Byte | TextVocabulary::Characters => 256,
         };
-        let found = LatencyFound::measure(&self.definition, symbols, self.n, TOKENS)
+        let found = LatencyMeasurement::measure(&self.definition, symbols, self.n, TOKENS)
             .map_err(|e| e.to_string())?;
         (context.advanced)(1.0);
         Ok(Some(vec![found]))

@@ -1,6 +1,6 @@
 //! What inference takes: by model and length.
 
-use crate::experiments::latency::LatencyFound;
+use crate::experiments::latency::LatencyMeasurement;
 use crate::record::{Row, Rows};
 use crate::table::Spread;
 use crate::table::Table;
@@ -50,7 +50,7 @@ impl Latencies {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows<LatencyFound>) -> Result<Self, TableError> {
+    pub fn of(rows: &Rows<LatencyMeasurement>) -> Result<Self, TableError> {
         let (why, advice) = ("no finished row has a time", "run the study again");
         let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
         Ok(Self { cells })
@@ -89,8 +89,8 @@ impl Latencies {
     }
 }
 
-fn gather(rows: &[Row<LatencyFound>]) -> Vec<LatencyCell> {
-    type Of = Row<LatencyFound>;
+fn gather(rows: &[Row<LatencyMeasurement>]) -> Vec<LatencyCell> {
+    type Of = Row<LatencyMeasurement>;
     let sorted = sorted(rows, |row| (row.of.model.run.as_str(), row.of.n, row.of.round));
     let alike = |row: &'_ Of| (row.of.model.run.clone(), row.of.model.arm.clone(), row.of.n);
     let cell = |rounds: Vec<&Of>| {

@@ -10,7 +10,7 @@ use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin};
 use crate::experiments::lattice::tables::lattice::{LatticeOfHead, Lattices};
 use crate::experiments::ramp::tables::LOCAL_MASS;
-use crate::predict::InputSet;
+use crate::heads::InputSet;
 use crate::table::plural;
 
 /// A share of log(needed / floor) from here on makes logits large.
@@ -208,7 +208,7 @@ mod tests {
     use crate::claims::VerdictStatus;
     use crate::experiments::lattice::tables::lattice::LatticeCorner;
     use crate::experiments::lattice::tables::lattice::made_up::head;
-    use crate::predict::RankLimit;
+    use crate::heads::RankLimit;
 
     /// Heads that need 40 with their own inputs, and so much with ones, a line, one pair and four, over a floor of 4.
     fn study([bias, line, pair, pairs4]: [f64; 4], seeds: u64) -> Lattices {

@@ -5,7 +5,7 @@ use crate::experiments::lattice::tables::lattice::{LatticeOfHead, Lattices};
 use crate::figure::ticks::natural;
 use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
-use crate::predict::{InputSet, RankLimit};
+use crate::heads::{InputSet, RankLimit};
 use crate::table::{Spread, groups};
 
 /// What the attention of each run's largest head needs against rank, a line per set of inputs: a panel per run and ε.

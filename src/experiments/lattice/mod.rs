@@ -12,18 +12,18 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::model_cell::{ModelCell, dtype_of, whole};
-use super::model_key::ModelOf;
+use super::model_key::ModelKey;
 use super::trained_model::TrainedModel;
 use super::trained_models::{self, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
     search_of_heads, search_settings,
 };
-use crate::fit::SearchOptions;
-use crate::predict::{Corners, InputSet, ModelLattice};
+use crate::heads::{Corners, InputSet, ModelLattice};
 use crate::run::ModelSource;
+use crate::solver::SearchOptions;
 
-pub use row::LatticeFound;
+pub use row::LatticeMeasurement;
 
 /// What the attention of trained heads needs by the inputs and the rank that are allowed.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ impl Experiment for LatticeStudy {
 }
 
 impl ModelCell for LatticeCell {
-    type Row = LatticeFound;
+    type Row = LatticeMeasurement;
 
     fn model(&self) -> &TrainedModel {
         &self.model
@@ -181,11 +181,14 @@ impl ModelCell for LatticeCell {
         pairs * study.epsilons.len() as f64 * channels * SECONDS_PER_PAIR
     }
 
-    fn key(&self) -> ModelOf {
+    fn key(&self) -> ModelKey {
         self.model.key()
     }
 
-    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<LatticeFound>>, StudyError> {
+    fn run(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<LatticeMeasurement>>, StudyError> {
         let model = self.model.read()?;
         let model = &*model;
         let study = &*self.study;
@@ -205,7 +208,7 @@ impl ModelCell for LatticeCell {
         let share = 1.0 / (groups.len() * lattice.heads_of(model.heads())) as f64;
         let mut rows = Vec::new();
         let ended = lattice.run(model, &groups, context.stop, |found| {
-            rows.extend(LatticeFound::all(&found, self.model.passages_of_a_group()));
+            rows.extend(LatticeMeasurement::all(&found, self.model.passages_of_a_group()));
             (context.advanced)(share);
             Ok(())
         })?;

@@ -1,17 +1,17 @@
 //! The rows of trained heads' lattices: what attention needs by the inputs and the rank that are allowed.
 
-use crate::experiments::model_key::ModelOf;
-use crate::fit::Outcome;
-use crate::pattern::HeadKind;
-use crate::predict::{Corner, HeadLattice, InputSet, RankLimit};
+use crate::experiments::model_key::ModelKey;
+use crate::heads::{Corner, HeadLattice, InputSet, RankLimit};
 use crate::record::{InvariantChecker, Measurement, Row, record, to_milliseconds};
+use crate::solver::Outcome;
+use crate::targets::HeadKind;
 
 /// What float32 weights taken for exact ones may do to a head's logits.
 const OF_WEIGHTS: f64 = 1e-5;
 
 record! {
     /// What the attention of a trained head on a group of passages needs at one corner of its lattice, at one ε.
-    pub struct LatticeFound {
+    pub struct LatticeMeasurement {
         /// the layer, from 0
         #[range = Placed]
         layer: usize,
@@ -74,7 +74,7 @@ record! {
     }
 }
 
-impl LatticeFound {
+impl LatticeMeasurement {
     /// The rows of a head on one of several groups, each of so many passages.
     pub fn all(found: &HeadLattice<'_>, passages: usize) -> Vec<Self> {
         let HeadLattice { group, head, screened, corners } = found;
@@ -116,8 +116,8 @@ impl LatticeFound {
     }
 }
 
-impl Measurement for LatticeFound {
-    type Key = ModelOf;
+impl Measurement for LatticeMeasurement {
+    type Key = ModelKey;
 
     const NAME: &'static str = "lattice";
     const VERSION: u32 = 1;
@@ -191,7 +191,7 @@ impl Measurement for LatticeFound {
             let first = &head[0].found;
             check.at(format!("{} layer {} head {}", head[0].cell, first.layer, first.head));
             let same = |f: &Self| {
-                let LatticeFound { kind, passages, n, rows, own_rank, .. } = *f;
+                let LatticeMeasurement { kind, passages, n, rows, own_rank, .. } = *f;
                 let numbers = [f.actual, f.spread, f.entropy_nats, f.mass_within_16];
                 ((kind, passages, n, rows, own_rank), numbers.map(f64::to_bits))
             };
@@ -208,7 +208,7 @@ impl Measurement for LatticeFound {
 }
 
 /// What is found at a corner is a solution at every one above it and at every larger ε; what is proven holds below.
-fn check_lattice(head: &[Row<LatticeFound>], check: &mut InvariantChecker) {
+fn check_lattice(head: &[Row<LatticeMeasurement>], check: &mut InvariantChecker) {
     for (at, one) in head.iter().enumerate() {
         for (other_at, other) in head.iter().enumerate() {
             let (below, above) = (&one.found, &other.found);
@@ -219,12 +219,12 @@ fn check_lattice(head: &[Row<LatticeFound>], check: &mut InvariantChecker) {
                 continue;
             }
             let places = || {
-                let of = |f: &LatticeFound| {
+                let of = |f: &LatticeMeasurement| {
                     format!("{} at rank {} and ε {}", f.inputs, f.rank, f.epsilon)
                 };
                 format!("{} against {}", of(above), of(below))
             };
-            let corner = |f: &LatticeFound| (f.inputs, f.rank, f.epsilon.to_bits());
+            let corner = |f: &LatticeMeasurement| (f.inputs, f.rank, f.epsilon.to_bits());
             check.holds(corner(below) != corner(above), || format!("a corner twice: {}", places()));
             if let Some(needed) = below.needed {
                 let more = above.needed_or_infinite();
@@ -247,8 +247,8 @@ mod tests {
     use super::*;
 
     /// A head of rank 8 at two ε, with its own inputs and free ones, at ranks 2, 8 and any.
-    fn cell() -> Vec<Row<LatticeFound>> {
-        let of = ModelOf {
+    fn cell() -> Vec<Row<LatticeMeasurement>> {
+        let of = ModelKey {
             of: Some("lm-logits".to_owned()),
             run: "mhsa-256".to_owned(),
             arm: "mhsa".to_owned(),
@@ -278,7 +278,7 @@ mod tests {
                         let needed = level.map(|level| level * times);
                         let is_floor = (inputs, rank) == (InputSet::Free, RankLimit::Any);
                         let bound = if inputs == InputSet::Own { 8.5 } else { 4.0 };
-                        let found = LatticeFound {
+                        let found = LatticeMeasurement {
                             layer: 1,
                             head,
                             kind: HeadKind::Global,
@@ -312,17 +312,17 @@ mod tests {
         rows
     }
 
-    fn breaches(rows: &[Row<LatticeFound>]) -> Vec<String> {
+    fn breaches(rows: &[Row<LatticeMeasurement>]) -> Vec<String> {
         let mut check = InvariantChecker::default();
-        rows.iter().for_each(|row| LatticeFound::check_row(row, &mut check));
-        LatticeFound::check_cell(rows, &mut check);
+        rows.iter().for_each(|row| LatticeMeasurement::check_row(row, &mut check));
+        LatticeMeasurement::check_cell(rows, &mut check);
         check.breaches
     }
 
     #[test]
     fn every_altered_column_but_counts_and_passages_breaks_a_law() {
         assert_eq!(breaches(&cell()), [""; 0]);
-        type Alter = fn(&mut LatticeFound);
+        type Alter = fn(&mut LatticeMeasurement);
         let altered: [(&str, Alter); 24] = [
             ("layer", |f| f.layer = 0),
             ("head", |f| f.head = 0),

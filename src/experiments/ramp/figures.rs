@@ -6,8 +6,8 @@ use crate::figure::style::{dark, pale};
 use crate::figure::ticks::length;
 use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Marker, Stroke};
-use crate::pattern::HeadKind;
 use crate::table::{Spread, distinct, significant};
+use crate::targets::HeadKind;
 
 /// The kinds of heads by what can make them local, in the order in which figures show them.
 const WAYS: [(Way, &str); 12] = [

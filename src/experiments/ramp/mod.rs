@@ -18,11 +18,11 @@ use super::trained_models::{self, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
 };
-use crate::pattern::HeadKind;
-pub use crate::predict::RampFound;
+pub use crate::heads::RampMeasurement;
 use crate::run::ModelSource;
+use crate::targets::HeadKind;
 
-pub use row::RampOf;
+pub use row::RampKey;
 
 /// Trained heads to be held against ramps over positions.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Experiment for RampStudy {
 }
 
 impl ModelCell for RampCell {
-    type Row = RampFound;
+    type Row = RampMeasurement;
 
     fn model(&self) -> &TrainedModel {
         &self.model
@@ -98,25 +98,25 @@ impl ModelCell for RampCell {
         SECONDS_OF_A_MODEL + passages * kinds.map(seen).sum::<f64>() * SECONDS_PER_PAIR
     }
 
-    fn key(&self) -> RampOf {
+    fn key(&self) -> RampKey {
         let [positions, slopes] = match self.model.source() {
             ModelSource::Run { definition, .. } => {
                 [Some(definition.positions.name()), Some(definition.slopes.name())]
             }
             ModelSource::Published { .. } | ModelSource::Exported { .. } => [None, None],
         };
-        RampOf {
+        RampKey {
             model: self.model.key(),
             positions: positions.map(str::to_owned),
             slopes: slopes.map(str::to_owned),
         }
     }
 
-    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<RampFound>>, StudyError> {
+    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<RampMeasurement>>, StudyError> {
         let model = self.model.read()?;
         let rows = self.study.rows.unwrap_or(MOST_ROWS);
         of_each_head(&self.model, &*model, context, |HeadOfGroup { probes, group, .. }| {
-            RampFound::measure(probes, *group, Some(rows))
+            RampMeasurement::measure(probes, *group, Some(rows))
         })
     }
 }

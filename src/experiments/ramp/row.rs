@@ -1,20 +1,20 @@
 //! The rows of trained heads held against ramps over positions.
 
-use crate::experiments::model_key::ModelOf;
-use crate::fit::Outcome;
+use crate::experiments::model_key::ModelKey;
+use crate::heads::{RampMeasurement, held_rows, ramp_half_spread, ramp_lag, reach};
 use crate::lm::Slopes;
-use crate::pattern::{HeadKind, Visibility};
-use crate::predict::{RampFound, held_rows, ramp_half_spread, ramp_lag, reach};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record};
+use crate::solver::Outcome;
+use crate::targets::{HeadKind, Visibility};
 
 /// What the tolerances of least squares and divergences may do.
 const OF_TOLERANCE: f64 = 1e-5;
 
 record! {
     /// What tells one cell of a study of ramps from others: a trained model at a step.
-    pub struct RampOf {
+    pub struct RampKey {
         /// the model
-        model: ModelOf,
+        model: ModelKey,
         /// positional encoding: `learned`, `rope`, `sinusoidal` or `none`
         positions: Option<String>,
         /// linear position bias: `none`, `alibi` (fixed) or `learned`
@@ -26,8 +26,8 @@ fn share_of(left: f64, all: f64) -> Option<f64> {
     (all > 0.0).then(|| 1.0 - left / all)
 }
 
-impl Measurement for RampFound {
-    type Key = RampOf;
+impl Measurement for RampMeasurement {
+    type Key = RampKey;
 
     const NAME: &'static str = "ramp";
     const VERSION: u32 = 1;
@@ -87,7 +87,7 @@ impl Measurement for RampFound {
     }
 }
 
-impl RampFound {
+impl RampMeasurement {
     fn check_looks(&self, check: &mut InvariantChecker) {
         let n = self.n as f64;
         check.at_least("actual", self.actual, 0.0);

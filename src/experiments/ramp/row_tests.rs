@@ -15,8 +15,8 @@ fn cell() -> Vec<Line> {
     };
     let model = Model::new(ModelShape::new(&definition, 9), 0.9, 4).unwrap();
     let probes = model.probe(&[0, 3, 1, 4, 2, 2, 0, 1, 8, 7]).unwrap();
-    let of = RampOf {
-        model: ModelOf {
+    let of = RampKey {
+        model: ModelKey {
             of: Some("runs".to_owned()),
             run: "mhsa".to_owned(),
             arm: "mhsa".to_owned(),
@@ -38,7 +38,7 @@ fn cell() -> Vec<Line> {
         slopes: Some("none".to_owned()),
     };
     let lines = probes.iter().map(|probe| {
-        let found = RampFound::measure(&[probe], 0, None).unwrap();
+        let found = RampMeasurement::measure(&[probe], 0, None).unwrap();
         line("ramps", "mhsa/s1/step-1", &of, Ok(&found), "made up")
     });
     lines.collect()
@@ -47,12 +47,12 @@ fn cell() -> Vec<Line> {
 /// What the laws say of a cell's lines; a line that is no row breaks one, too.
 fn breaches(lines: &[Line]) -> Vec<String> {
     let mut check = InvariantChecker::default();
-    let rows: Result<Vec<Row<RampFound>>, _> = rows_of(lines.iter()).collect();
+    let rows: Result<Vec<Row<RampMeasurement>>, _> = rows_of(lines.iter()).collect();
     match rows {
         Err((_, why)) => check.breaches.push(why),
         Ok(rows) => {
-            rows.iter().for_each(|row| RampFound::check_row(row, &mut check));
-            RampFound::check_cell(&rows, &mut check);
+            rows.iter().for_each(|row| RampMeasurement::check_row(row, &mut check));
+            RampMeasurement::check_cell(&rows, &mut check);
         }
     }
     check.breaches
@@ -62,12 +62,12 @@ fn breaches(lines: &[Line]) -> Vec<String> {
 fn every_altered_column_breaks_a_law() {
     let lines = cell();
     assert_eq!(breaches(&lines), Vec::<String>::new());
-    let first = columns::<RampFound>()
+    let first = columns::<RampMeasurement>()
         .iter()
         .position(|column| column.name == "layer")
         .expect("what was found begins with the layer");
     let mut free = Vec::new();
-    for (at, column) in columns_of::<RampFound>().iter().enumerate() {
+    for (at, column) in columns_of::<RampMeasurement>().iter().enumerate() {
         let value = lines[0].at(first + at).to_owned();
         let altered = match value.parse::<f64>() {
             Ok(number) if number.fract() != 0.0 || value.contains('.') => {

@@ -14,10 +14,10 @@ use crate::experiment::{
     CellContext, Experiment, Measure, RawDefinition, StudyError, StudyTarget, TextSource, lengths,
     read_table, seeds, target_defaults, target_settings, targets,
 };
-use crate::fit::{Floor, Problem};
-use crate::pattern::{Layout, Spectrum, Statistics};
+use crate::solver::{Floor, Problem};
+use crate::targets::{Layout, Spectrum, Statistics};
 
-pub use row::{ATTENTION, LOGITS, SpectrumFound, SpectrumOf};
+pub use row::{ATTENTION, LOGITS, SpectrumKey, SpectrumMeasurement};
 
 /// Targets whose singular values are asked for, and those of the logits that attention of any rank
 /// would give them by.
@@ -55,7 +55,7 @@ pub(crate) struct SpectrumCell {
 }
 
 impl SpectrumCell {
-    fn run(&self) -> Result<Vec<SpectrumFound>, StudyError> {
+    fn run(&self) -> Result<Vec<SpectrumMeasurement>, StudyError> {
         let target = self.target.family.build(self.n, self.seed, self.target.visibility)?;
         let statistics = Statistics::of(&target);
         let spectrum = Spectrum::of(&target)?;
@@ -66,15 +66,17 @@ impl SpectrumCell {
         let logits = floor_max_abs_logit.and_then(|max_logit| floor.logits(max_logit));
         let mut rows = Vec::new();
         let mut push = |matrix: &str, spectrum: &Spectrum| {
-            rows.extend(kept(&spectrum.singular_values).map(|(index, sigma)| SpectrumFound {
-                density: statistics.density,
-                mean_row_entropy_nats: statistics.mean_row_entropy_nats,
-                floor_max_abs_logit,
-                matrix: matrix.to_owned(),
-                effective_rank: spectrum.effective_rank,
-                numerical_rank: spectrum.numerical_rank,
-                index,
-                singular_value: sigma,
+            rows.extend(kept(&spectrum.singular_values).map(|(index, sigma)| {
+                SpectrumMeasurement {
+                    density: statistics.density,
+                    mean_row_entropy_nats: statistics.mean_row_entropy_nats,
+                    floor_max_abs_logit,
+                    matrix: matrix.to_owned(),
+                    effective_rank: spectrum.effective_rank,
+                    numerical_rank: spectrum.numerical_rank,
+                    index,
+                    singular_value: sigma,
+                }
             }));
         };
         push(ATTENTION, &spectrum);
@@ -146,7 +148,7 @@ impl Experiment for SpectrumStudy {
 }
 
 impl Measure for SpectrumCell {
-    type Row = SpectrumFound;
+    type Row = SpectrumMeasurement;
 
     fn settings(&self) -> Table {
         let mut table = target_settings(&self.target.family, self.target.visibility);
@@ -165,8 +167,8 @@ impl Measure for SpectrumCell {
         0.002 + 0.6 * (self.n as f64 / 1024.0).powi(3)
     }
 
-    fn key(&self) -> SpectrumOf {
-        SpectrumOf {
+    fn key(&self) -> SpectrumKey {
+        SpectrumKey {
             of: TargetColumns::from(&self.target.family),
             target: self.target.family.label(),
             n: self.n,
@@ -176,7 +178,10 @@ impl Measure for SpectrumCell {
         }
     }
 
-    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<SpectrumFound>>, String> {
+    fn measure(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<SpectrumMeasurement>>, String> {
         let rows = self.run().map_err(|e| e.to_string())?;
         (context.advanced)(1.0);
         Ok(Some(rows))

@@ -1,12 +1,12 @@
 //! The rows of singular values.
 
 use crate::experiments::target_columns::TargetColumns;
-use crate::pattern::Visibility;
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record};
+use crate::targets::Visibility;
 
 record! {
     /// What tells one cell of a study of singular values from others.
-    pub struct SpectrumOf {
+    pub struct SpectrumKey {
         /// the target
         of: TargetColumns,
         /// the target in words
@@ -27,7 +27,7 @@ record! {
 
 record! {
     /// One singular value of a target's attention, or of the logits with no rank limit that reach it.
-    pub struct SpectrumFound {
+    pub struct SpectrumMeasurement {
         /// density: entries above 0, as a share of allowed pairs
         density: f64,
         /// mean entropy of the rows, −Σ a ln a
@@ -55,8 +55,8 @@ pub const ATTENTION: &str = "attention";
 /// See [`ATTENTION`].
 pub const LOGITS: &str = "logits";
 
-impl Measurement for SpectrumFound {
-    type Key = SpectrumOf;
+impl Measurement for SpectrumMeasurement {
+    type Key = SpectrumKey;
 
     const NAME: &'static str = "spectrum";
     const VERSION: u32 = 4;

@@ -1,6 +1,6 @@
 //! Singular values of targets, and of the logits that attention of any rank would give them by.
 
-use crate::experiments::spectrum::SpectrumFound;
+use crate::experiments::spectrum::SpectrumMeasurement;
 use crate::record::{Row, Rows};
 use crate::table::Spread;
 use crate::table::Table;
@@ -42,7 +42,7 @@ impl Spectra {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows<SpectrumFound>) -> Result<Self, TableError> {
+    pub fn of(rows: &Rows<SpectrumMeasurement>) -> Result<Self, TableError> {
         let why = "no finished row has a singular value";
         let cells =
             TableError::unless_empty(gather(&rows.rows), &rows.path, why, "run the study again")?;
@@ -72,20 +72,21 @@ impl Spectra {
     }
 }
 
-fn gather(rows: &[Row<SpectrumFound>]) -> Vec<SpectrumCell> {
-    let place = |row: &Row<SpectrumFound>| {
+fn gather(rows: &[Row<SpectrumMeasurement>]) -> Vec<SpectrumCell> {
+    let place = |row: &Row<SpectrumMeasurement>| {
         (row.of.of.label(row.of.visibility), row.found.matrix.clone(), row.of.n)
     };
     let sorted = sorted(rows, |row| (place(row), row.found.index));
     groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
 }
 
-fn cell_of(rows: &[&Row<SpectrumFound>]) -> Option<SpectrumCell> {
+fn cell_of(rows: &[&Row<SpectrumMeasurement>]) -> Option<SpectrumCell> {
     // One group an index, with a row a seed.
     let indices = groups(rows.iter().copied(), |row| row.found.index);
     let first = indices.first()?;
-    let over = |of: fn(&SpectrumFound) -> f64| Spread::of(first.iter().map(|row| of(&row.found)));
-    let median = |seeds: &Vec<&Row<SpectrumFound>>| {
+    let over =
+        |of: fn(&SpectrumMeasurement) -> f64| Spread::of(first.iter().map(|row| of(&row.found)));
+    let median = |seeds: &Vec<&Row<SpectrumMeasurement>>| {
         let sigma = Spread::of(seeds.iter().map(|row| row.found.singular_value))?.median;
         Some((seeds[0].found.index as f64, sigma))
     };

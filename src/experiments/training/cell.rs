@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::references::Source;
-use super::row::{SYNTHETIC, TrainingFound, TrainingOf};
+use super::row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 use super::run_files::check_run;
 use super::start::{StartEdit, StartsFrom};
 use super::study::{StudyRun, TaughtBy, TrainStudy, runs};
@@ -13,10 +13,9 @@ use crate::experiment::{
     CellContext, Experiment, Measure, Needs, RawDefinition, StudyError, TextHashes, TextSource,
     identity, model_settings,
 };
+use crate::heads::Passages;
 use crate::lm::Alone;
 use crate::lm::{Corpus, Model, Outcome, Split, StepRecord, TrainDefinition, Vocabulary};
-use crate::pattern::{HeadKind, Visibility};
-use crate::predict::Passages;
 use crate::record::{InvariantChecker, Row, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
 use crate::run::kept_files;
@@ -25,6 +24,7 @@ use crate::run::run_manifest;
 use crate::run::series::{CURVE, RunSeries};
 use crate::run::train::set_aside_another;
 use crate::run::{Begin, TrainedRun, Training, train};
+use crate::targets::{HeadKind, Visibility};
 
 /// One training run of a study.
 #[derive(Clone, Debug)]
@@ -99,7 +99,10 @@ impl TrainCell {
 
     /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
     /// first evaluation. A run of other settings there is moved aside. The tokens of a long text are kept. Writes the run's curve too.
-    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<TrainingFound>>, StudyError> {
+    fn run(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<TrainingMeasurement>>, StudyError> {
         let (corpus, source) = match (&self.text, context.texts) {
             (Some(text), Some(texts)) => {
                 let corpus = Corpus::from_texts(&self.definition, texts, context.tokens)?;
@@ -148,7 +151,7 @@ impl TrainCell {
         let series = RunSeries::read(context.folder)?;
         series.write_curve(context.folder)?;
         kept_files::note_there(context.folder, CURVE)?;
-        Ok(Some(vec![TrainingFound {
+        Ok(Some(vec![TrainingMeasurement {
             parameters: result.summary.parameters,
             train_loss_nats: result.train_loss_nats,
             valid_loss_nats: result.summary.valid_loss_nats,
@@ -205,7 +208,7 @@ impl Experiment for TrainStudy {
     }
 
     fn check_files(
-        rows: &[Row<TrainingFound>],
+        rows: &[Row<TrainingMeasurement>],
         folder: &Path,
         check: &mut InvariantChecker,
     ) -> Option<String> {
@@ -220,7 +223,7 @@ impl Experiment for TrainStudy {
 }
 
 impl Measure for TrainCell {
-    type Row = TrainingFound;
+    type Row = TrainingMeasurement;
 
     fn settings(&self) -> Table {
         let mut table = model_settings(&self.definition);
@@ -265,9 +268,9 @@ impl Measure for TrainCell {
         SECONDS_OF_A_START + tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 
-    fn key(&self) -> TrainingOf {
+    fn key(&self) -> TrainingKey {
         let text = self.text.as_ref().map(|text| text.name.as_str());
-        TrainingOf::of(&self.run, &self.definition, text)
+        TrainingKey::of(&self.run, &self.definition, text)
     }
 
     fn needs(&self) -> Option<Needs> {
@@ -290,7 +293,10 @@ impl Measure for TrainCell {
         })
     }
 
-    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<TrainingFound>>, String> {
+    fn measure(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<TrainingMeasurement>>, String> {
         self.run(context).map_err(|e| e.to_string())
     }
 }
@@ -335,7 +341,7 @@ impl Start {
     /// The weights as a run's manifest names them, with what tells the run that they are of from others.
     fn name(&self) -> String {
         let Self { from: StartsFrom { study, run, edit, .. }, step, trained } = self;
-        let settings = identity::<TrainingFound>(&trained.settings(), &TrainCell::defaults());
+        let settings = identity::<TrainingMeasurement>(&trained.settings(), &TrainCell::defaults());
         let edit = edit.map_or_else(String::new, |StartEdit { edit, learned_on }| {
             let degree = edit.size().unwrap_or(0);
             format!(", {} of degree {degree} learned on {learned_on} groups", edit.name())

@@ -19,6 +19,6 @@ pub use model_columns::ModelColumns;
 pub(crate) use references::{
     check_kept_step, check_known_run, check_reference, kept_steps, runs_of,
 };
-pub use row::{SYNTHETIC, TrainingFound, TrainingOf};
+pub use row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 pub(crate) use study::runs;
 pub use study::{StudyRun, TrainStudy};

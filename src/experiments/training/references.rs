@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::row::TrainingFound;
+use super::row::TrainingMeasurement;
 use super::start::StartsFrom;
 use super::study::{StudyRun, TrainStudy, runs};
 use crate::experiment::{Preset, RawDefinition, StudyError};
@@ -163,7 +163,7 @@ pub(crate) fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<Study
     let wrong = |why: String| format!("{}: {why}", other.display());
     let raw = RawDefinition::parse(&other, &text, preset).map_err(wrong)?;
     match raw.table.get("kind").and_then(Value::as_str) {
-        Some(TrainingFound::NAME) => runs(&raw).map_err(wrong),
+        Some(TrainingMeasurement::NAME) => runs(&raw).map_err(wrong),
         _ => Err("is not a study of training runs".to_owned()),
     }
 }

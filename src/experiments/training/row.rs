@@ -7,7 +7,7 @@ use crate::run::{Course, run_manifest};
 
 record! {
     /// Identifies a training run.
-    pub struct TrainingOf {
+    pub struct TrainingKey {
         /// the model
         model: ModelColumns,
         /// the seed of weights, batches and corpus
@@ -32,7 +32,7 @@ record! {
 /// The corpus of a run that reads no text.
 pub const SYNTHETIC: &str = "synthetic";
 
-impl TrainingOf {
+impl TrainingKey {
     /// The run `run`, on the text called `text`, or the synthetic corpus.
     pub fn of(run: &str, definition: &TrainDefinition, text: Option<&str>) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl TrainingOf {
 
 record! {
     /// How a training run went.
-    pub struct TrainingFound {
+    pub struct TrainingMeasurement {
         /// the number of parameters
         parameters: usize,
         /// mean loss of the last 100 steps
@@ -87,8 +87,8 @@ const COMPLETED: &str = "completed";
 /// The outcome of a run whose loss or gradient was not finite, or too large.
 const DIVERGED: &str = "diverged";
 
-impl Measurement for TrainingFound {
-    type Key = TrainingOf;
+impl Measurement for TrainingMeasurement {
+    type Key = TrainingKey;
 
     const NAME: &'static str = "train";
     const VERSION: u32 = run_manifest::VERSION;

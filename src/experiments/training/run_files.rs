@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::row::TrainingFound;
+use super::row::TrainingMeasurement;
 use crate::record::{InvariantChecker, Row, read_records, to_microseconds};
 use crate::run::files::EVALUATIONS;
 use crate::run::kept_files::{KEPT, is_as_told, told};
@@ -20,7 +20,7 @@ const ADVICE: &str = "sweep the run's study again, or restore the file";
 /// Holds a row to its run's curve, evaluations and manifest, which are in `study`'s folder. Returns whether the manifest
 /// tells what the others hash to.
 pub(super) fn check_run(
-    row: &Row<TrainingFound>,
+    row: &Row<TrainingMeasurement>,
     study: &Path,
     check: &mut InvariantChecker,
 ) -> bool {
@@ -65,7 +65,7 @@ fn of_files(run: &Path, manifest: &Manifest, check: &mut InvariantChecker) -> bo
     KEPT.into_iter().all(|file| told(manifest, file).is_some())
 }
 
-fn of_curve(row: &Row<TrainingFound>, curve: &[CurveRow], check: &mut InvariantChecker) {
+fn of_curve(row: &Row<TrainingMeasurement>, curve: &[CurveRow], check: &mut InvariantChecker) {
     let course = &row.found.course;
     let highest = |of: fn(&CurveRow) -> Option<f64>| curve.iter().filter_map(of).reduce(f64::max);
     let all = highest(|point| point.max_abs_logit);
@@ -97,7 +97,7 @@ fn of_curve(row: &Row<TrainingFound>, curve: &[CurveRow], check: &mut InvariantC
 }
 
 fn of_evaluations(
-    row: &Row<TrainingFound>,
+    row: &Row<TrainingMeasurement>,
     evaluations: &[EvaluationRow],
     check: &mut InvariantChecker,
 ) {
@@ -112,7 +112,7 @@ fn of_evaluations(
     }
 }
 
-fn of_manifest(row: &Row<TrainingFound>, manifest: &Manifest, check: &mut InvariantChecker) {
+fn of_manifest(row: &Row<TrainingMeasurement>, manifest: &Manifest, check: &mut InvariantChecker) {
     let Some(result) = run_manifest::so_far(manifest) else {
         return check.holds(false, || "its manifest says nothing of an end".to_owned());
     };

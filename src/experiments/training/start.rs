@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::experiment::{Preset, RawDefinition, check_run_name, check_study_name, read_table};
-use crate::predict::{Edit, PredictError};
+use crate::heads::{Edit, PredictError};
 use crate::system::nearest::nearest;
 
 /// The weights of a run of another study, at the same seed and on the same text, edited or not.

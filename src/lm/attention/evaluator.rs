@@ -10,7 +10,7 @@ use super::heads::{Attended, AttentionPullback, Heads};
 use crate::lm::error::require;
 use crate::lm::memory_estimate;
 use crate::lm::{Device, Dtype, LmError};
-use crate::pattern::{Layout, Visibility};
+use crate::targets::{Layout, Visibility};
 
 /// Causal attention of one layer, softmax(QKᵀ/√D) V for each head of a layout, with standard normal
 /// queries, keys, values and gradient of the output, (B, T, H, D) each.

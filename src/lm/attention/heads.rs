@@ -7,7 +7,7 @@ use candle_core::{Device, Result, Shape, Tensor, bail};
 use super::mask::{Lags, Sight};
 use super::{backward, forward};
 use crate::lm::operators::{float32, like, with_elements};
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// The heads of one layer.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::lm::simd::Slope;
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// What the rows of one head see of a sequence.
 #[derive(Clone, Copy)]
@@ -136,7 +136,7 @@ impl Lags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::Patch;
+    use crate::targets::Patch;
 
     #[test]
     fn a_sight_is_what_its_kind_sees_and_moves_what_is_seen_together_and_back() {

@@ -231,7 +231,7 @@ fn copy_rows(from: HeadRows<'_>, rows: Range<usize>, scale: f32, to: &mut [f32],
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::{HeadKind, Visibility};
+    use crate::targets::{HeadKind, Visibility};
 
     #[test]
     fn tasks_and_blocks_cover_every_row_once() {

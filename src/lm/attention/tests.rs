@@ -7,9 +7,9 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::{Attended, AttentionGradients, HeadStatistics, Heads, attention};
 use crate::lm::operators::largest_difference;
-use crate::pattern::HeadKind::{self, Global, Local};
-use crate::pattern::Patch;
-use crate::pattern::Visibility::{self, Bidirectional, Causal};
+use crate::targets::HeadKind::{self, Global, Local};
+use crate::targets::Patch;
+use crate::targets::Visibility::{self, Bidirectional, Causal};
 
 fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -> Var {
     let count = shape.0 * shape.1 * shape.2 * shape.3;

@@ -4,7 +4,7 @@ use candle_core::{CudaDevice, DType, Device, Result, Tensor, bail};
 
 use super::launch::{ATTENTION, Argument, Grid, device_of, launch, named, unwritten};
 use crate::lm::attention::{Attended, AttentionGradients, Dimensions, Heads};
-use crate::pattern::HeadKind;
+use crate::targets::HeadKind;
 
 /// Rows of a forward block, and columns of a backward one.
 const TILE: usize = 64;

@@ -10,8 +10,8 @@ use crate::lm::model::tests::{every_kind, text};
 use crate::lm::model::{Model, ModelShape};
 use crate::lm::objective::Batch;
 use crate::lm::{Corpus, Device, Dtype, SyntheticCorpus, TrainDefinition, Trainer};
-use crate::pattern::HeadKind::{self, Global, Local};
-use crate::pattern::Visibility;
+use crate::targets::HeadKind::{self, Global, Local};
+use crate::targets::Visibility;
 
 fn numbers(x: &Tensor) -> Vec<f32> {
     x.to_dtype(DType::F32).unwrap().flatten_all().unwrap().to_vec1().unwrap()

@@ -5,7 +5,7 @@ use super::choices::{Arm, Objective, Positions, Stabiliser};
 use super::keys::TrainDefinition;
 use crate::lm::LmError;
 use crate::lm::error::require;
-use crate::pattern::{Patch, Visibility};
+use crate::targets::{Patch, Visibility};
 
 /// What no size can be above: products of sizes are told apart from what can be had, and must not wrap before that.
 const MOST: usize = 1 << 40;

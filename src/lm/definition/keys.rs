@@ -6,7 +6,7 @@ use super::choices::{
     Arm, Dtype, Objective, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
 };
 use super::synthetic_corpus::SyntheticCorpus;
-use crate::pattern::{HeadKind, Patch, Visibility};
+use crate::targets::{HeadKind, Patch, Visibility};
 
 /// Everything that a training run depends on beside its text.
 ///

@@ -5,9 +5,9 @@ use toml::{Table, Value};
 use super::choices::TextVocabulary;
 use super::keys::TrainDefinition;
 use crate::lm::LmError;
-use crate::pattern::Patch;
 use crate::system::nearest::nearest;
 use crate::system::syntax;
+use crate::targets::Patch;
 
 impl TrainDefinition {
     /// Reads a definition from TOML text.

@@ -3,7 +3,7 @@
 use toml::Table;
 
 use super::*;
-use crate::pattern::{HeadKind, Patch, Visibility};
+use crate::targets::{HeadKind, Patch, Visibility};
 
 #[test]
 fn a_definition_reads_back_as_written() {

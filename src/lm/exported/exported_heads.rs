@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::layer::ExportedLayer;
 use crate::lm::pretrained::{Pairs, SafetensorsFile, TensorSource as _};
 use crate::lm::{HeadProbe, HeadsOfLayer, LmError, Probed, Split, Texts};
-use crate::pattern::HeadKind;
 use crate::system::sha256_of_file;
+use crate::targets::HeadKind;
 
 /// Heads of a model that another program ran, as `python/rank_study_export.py` writes them: of some layers, on passages
 /// of its own. The format is that of `python/FORMAT.md`. Tensors are read when a layer's heads are asked for.

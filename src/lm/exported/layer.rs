@@ -8,7 +8,7 @@ use ndarray::{Array1, Array2, ArrayView1, Axis, Zip, s};
 use super::exported_heads::{AboutLayer, AboutNorm, Over};
 use crate::lm::pretrained::{Pairs, SafetensorsFile, TensorSource as _};
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// A layer whose tensors are all there, of shapes that fit together.
 pub(super) struct ExportedLayer {

@@ -12,7 +12,7 @@ use crate::lm::attention::Dimensions;
 use crate::lm::operators::{float32, like, with_elements};
 use crate::lm::{LmError, Slopes};
 use crate::numerics::{gemm, softmax};
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// A teacher's queries and keys on one batch, by layer.
 pub(in crate::lm) struct DistillationTarget {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::lm::TrainDefinition;
     use crate::lm::objective::Batch;
-    use crate::pattern::{HeadKind, Patch};
+    use crate::targets::{HeadKind, Patch};
 
     fn shape(arm: &str) -> ModelShape {
         let mut definition = TrainDefinition {

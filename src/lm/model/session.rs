@@ -12,7 +12,7 @@ use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{matrix, tied_logits, with_elements};
 use crate::lm::simd::{self, Slope};
 use crate::numerics::times_vector;
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// Tokens of the past that one task attends to. Fixed, so that sums do not depend on the number of
 /// threads.
@@ -258,7 +258,7 @@ fn part(
 mod tests {
     use super::*;
     use crate::lm::{ModelShape, Stabiliser, TrainDefinition};
-    use crate::pattern::Patch;
+    use crate::targets::Patch;
 
     /// The logits of every position, by one forward pass and token by token after some.
     fn compare(definition: &TrainDefinition, tokens: &[u32], first: usize) {

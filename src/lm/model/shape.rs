@@ -5,7 +5,7 @@ use candle_core::{Device, Tensor};
 use crate::lm::error::require;
 use crate::lm::objective::Masking;
 use crate::lm::{Dtype, LmError, Objective, Positions, Slopes, Stabiliser, TrainDefinition};
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// A model's sizes and parts: all that its weights' names and shapes, and what is computed from
 /// them, depend on.

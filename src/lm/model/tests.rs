@@ -8,7 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::*;
 use crate::lm::objective::Batch;
 use crate::lm::{self, Dtype, LmError, Positions, Slopes};
-use crate::pattern::{HeadKind, Patch, Visibility};
+use crate::targets::{HeadKind, Patch, Visibility};
 
 fn shape() -> ModelShape {
     let mixed = vec![HeadKind::Global, HeadKind::Local { window: 5 }, HeadKind::Global];

@@ -8,7 +8,7 @@ use super::layers::{Linear, Norm, with_ones};
 use super::rotary::Rotary;
 use crate::lm::{HeadInputs, HeadProbe, HeadsOfLayer, LmError, NormalisedInputs};
 use crate::numerics::{product, softmax};
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// H heads of queries, K of keys and values, H a multiple of K: head h of queries has keys and values h·K/H.
 pub(super) struct Attention {

@@ -22,7 +22,7 @@ use super::rotary::{Pairs, Rotary};
 use super::transformer::{Block, Embedding, Norms, Transformer};
 use super::weights::Weights;
 use crate::lm::LmError;
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 pub(super) const NAMES: [&str; 8] =
     ["llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "olmo2", "gpt_oss"];

@@ -12,8 +12,8 @@ use super::gguf::Gguf;
 use super::plain;
 use super::transformer::Transformer;
 use crate::lm::{HeadsOfLayer, LmError, Probed, Split, Texts};
-use crate::pattern::{HeadKind, Visibility};
 use crate::system::{caught, sha256};
+use crate::targets::{HeadKind, Visibility};
 
 const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";

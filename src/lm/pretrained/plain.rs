@@ -12,7 +12,7 @@ use super::rotary::Rotary;
 use super::transformer::{Block, Embedding, Norms, Transformer};
 use super::weights::Weights;
 use crate::lm::LmError;
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// A type: the keys of its `config.json` and the names of its weights.
 pub(super) struct PlainType {

@@ -4,7 +4,7 @@ use std::io;
 
 use super::trainer::Trainer;
 use crate::lm::{Evaluation, LmError, Split};
-use crate::pattern::HeadKind;
+use crate::targets::HeadKind;
 
 /// One optimiser step.
 #[derive(Clone, Copy, Debug, PartialEq)]

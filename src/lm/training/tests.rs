@@ -11,7 +11,7 @@ use crate::lm::{
     Arm, Corpus, Device, Dtype, LmError, Objective, Positions, Split, SyntheticCorpus,
     TrainDefinition,
 };
-use crate::pattern::{Patch, Visibility};
+use crate::targets::{Patch, Visibility};
 
 fn tiny() -> TrainDefinition {
     TrainDefinition {

@@ -1,9 +1,9 @@
 //! Heads and models for tests.
 
 use super::model::{DiagnosedHead, DiagnosedModel};
-use crate::experiments::heads::{HeadFound, HeadOutcome};
-use crate::fit::Outcome;
-use crate::pattern::HeadKind;
+use crate::experiments::heads::{HeadMeasurement, HeadOutcome};
+use crate::solver::Outcome;
+use crate::targets::HeadKind;
 
 /// A fitted head of rank 16 on 256 tokens, whose largest logit is the product of its parts: floor, inflation, tying,
 /// drift and gauge.
@@ -12,7 +12,7 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
     let needed = floor * inflation;
     let needed_tied = needed * tying;
     let half_spread = needed_tied * drift;
-    let found = HeadFound {
+    let found = HeadMeasurement {
         head,
         kind: HeadKind::Global,
         passage: 0,

@@ -11,7 +11,7 @@ use ndarray::ArrayView1;
 use super::detail::Detail;
 use crate::figure::{Colouring, LEAST_ATTENTION, Rgb};
 use crate::lm::HeadProbe;
-use crate::pattern::Visibility;
+use crate::targets::Visibility;
 
 /// Rows that are computed at once.
 const ROWS: usize = 128;

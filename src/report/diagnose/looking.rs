@@ -7,7 +7,7 @@ use super::look::Look;
 use super::model::DiagnosedModel;
 use super::worry::{Worry, worries};
 use crate::lm::{HeadProbe, LmError, Probed};
-use crate::pattern::Visibility;
+use crate::targets::Visibility;
 
 impl DiagnosedModel {
     /// Looks at its heads on a passage, as one of `beside` heads in all on the page: those that are worth a look finely,

@@ -1,7 +1,7 @@
 //! A model at one step: its heads' rows, and what they look like on one passage.
 
 use super::look::Look;
-use crate::experiments::heads::HeadFound;
+use crate::experiments::heads::HeadMeasurement;
 use crate::record::Row;
 
 /// A head of a model.
@@ -10,7 +10,7 @@ pub struct DiagnosedHead {
     /// The layer, from 0.
     pub layer: usize,
     /// Its row.
-    pub found: HeadFound,
+    pub found: HeadMeasurement,
     /// What it looks like on the first passage; none before [`DiagnosedModel::look`].
     pub(super) look: Option<Look>,
 }
@@ -32,7 +32,7 @@ pub struct DiagnosedModel {
 
 impl DiagnosedModel {
     /// The models that rows are of, in their order.
-    pub fn of(rows: &[Row<HeadFound>]) -> Vec<Self> {
+    pub fn of(rows: &[Row<HeadMeasurement>]) -> Vec<Self> {
         let mut models: Vec<Self> = Vec::new();
         for Row { of, found, .. } in rows {
             let head = DiagnosedHead { layer: of.layer, found: found.clone(), look: None };

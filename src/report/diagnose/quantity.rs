@@ -1,7 +1,7 @@
 //! The quantities that the page of a model's heads shows.
 
-use crate::experiments::heads::HeadFound;
-use crate::predict::PARTS;
+use crate::experiments::heads::HeadMeasurement;
+use crate::heads::PARTS;
 
 /// Where the colours of a quantity begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) struct Quantity {
     /// Where its colours begin and end.
     pub scale: Scale,
     /// Its value.
-    pub of: fn(&HeadFound) -> Option<f64>,
+    pub of: fn(&HeadMeasurement) -> Option<f64>,
 }
 
 /// The quantities, max |logit| first.

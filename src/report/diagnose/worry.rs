@@ -2,8 +2,8 @@
 
 use super::model::{DiagnosedHead, DiagnosedModel};
 use crate::experiments::heads::tables::published::LARGE_NATS;
-use crate::experiments::heads::{HeadFound, HeadOutcome};
-use crate::fit::Outcome;
+use crate::experiments::heads::{HeadMeasurement, HeadOutcome};
+use crate::solver::Outcome;
 use crate::table::significant;
 
 /// A factor from this size on is mentioned.
@@ -62,12 +62,12 @@ pub(super) fn left_out(model: &DiagnosedModel) -> Option<String> {
 }
 
 /// How far max |logit| lies above what the head needs at its rank or, where it was not fitted, above the floor.
-fn surplus(head: &HeadFound) -> f64 {
+fn surplus(head: &HeadMeasurement) -> f64 {
     head.actual - head.needed.or(head.floor).unwrap_or(0.0)
 }
 
 /// The sentence on a head; `earlier` has step and max |logit| of the same head at the run's first step shown.
-fn sentence(head: &HeadFound, earlier: Option<(usize, f64)>) -> String {
+fn sentence(head: &HeadMeasurement, earlier: Option<(usize, f64)>) -> String {
     let mut parts = vec![beginning(head)];
     if let Some((step, actual)) = earlier
         && (head.actual >= LARGE_FACTOR * actual || actual >= LARGE_FACTOR * head.actual)
@@ -80,7 +80,7 @@ fn sentence(head: &HeadFound, earlier: Option<(usize, f64)>) -> String {
 }
 
 /// The logit beside what is needed.
-fn beginning(head: &HeadFound) -> String {
+fn beginning(head: &HeadMeasurement) -> String {
     let (actual, rank) = (format!("max |logit| {}", number(head.actual)), head.rank);
     // The need refers to logits before a softcap.
     let uncapped = if head.softcap.is_some() { ", before the softcap" } else { "" };
@@ -112,7 +112,7 @@ fn beginning(head: &HeadFound) -> String {
 }
 
 /// The factors of the logit that stand out.
-fn factors(head: &HeadFound) -> Vec<String> {
+fn factors(head: &HeadMeasurement) -> Vec<String> {
     let mut parts = Vec::new();
     let half_range = 0.5 * head.spread;
     if head.actual >= LARGE_FACTOR * half_range {
@@ -157,7 +157,7 @@ fn factors(head: &HeadFound) -> Vec<String> {
 }
 
 /// What it attends to, where that stands out.
-fn attention(head: &HeadFound) -> Vec<String> {
+fn attention(head: &HeadMeasurement) -> Vec<String> {
     let mut parts = Vec::new();
     if head.entropy_nats < PEAKED_NATS {
         let tokens = number(head.entropy_nats.exp());

@@ -6,9 +6,9 @@ use ndarray::Array2;
 
 use super::shown::Shown;
 use crate::figure::{Colouring, Matrix, matrices};
-use crate::pattern::{TargetError, TargetFile};
 use crate::report::error::ReportError;
 use crate::table::{Table, significant};
+use crate::targets::{TargetError, TargetFile};
 
 /// Panels of one figure at most.
 const MOST_PANELS: usize = 12;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::error::ReportError;
 use super::measured::MeasuredStudy;
 use super::view::analyse;
-use crate::experiments::heads::HeadFound;
+use crate::experiments::heads::HeadMeasurement;
 use crate::experiments::heads::tables::heads::TrainedHeads;
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::figure::Figure;
@@ -96,7 +96,7 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
         ..Shown::default()
     };
     if view.kind() == Kind::of::<PredictStudy>() {
-        heads::add(&mut shown, &TrainedHeads::of(&Rows::<HeadFound>::read(&[own])?)?);
+        heads::add(&mut shown, &TrainedHeads::of(&Rows::<HeadMeasurement>::read(&[own])?)?);
     }
     Ok(shown)
 }

@@ -7,7 +7,7 @@ use crate::experiment::Kind;
 use crate::experiments::concentration::ConcentrationStudy;
 use crate::experiments::fits::FitStudy;
 use crate::experiments::heads::PredictStudy;
-use crate::experiments::interventions::SurgeryStudy;
+use crate::experiments::interventions::InterventionStudy;
 use crate::experiments::latency::LatencyStudy;
 use crate::experiments::lattice::LatticeStudy;
 use crate::experiments::ramp::RampStudy;
@@ -86,9 +86,9 @@ views! {
     /// What the rank of queries and keys costs heads, by their dimension.
     HeadDimension = "head-dimension" of LatticeStudy,
     /// What models lose where their heads attend otherwise.
-    Surgery = "surgery" of SurgeryStudy,
+    Surgery = "surgery" of InterventionStudy,
     /// What models lose where their global heads are cut to few tokens, or to few dimensions.
-    GlobalHeads = "global-heads" of SurgeryStudy,
+    GlobalHeads = "global-heads" of InterventionStudy,
     /// Runs that differ from a baseline in one thing each: trainings.
     Interventions = "interventions" of TrainStudy,
     /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.

@@ -6,8 +6,8 @@ use std::path::Path;
 use ::safetensors::tensor::{Dtype, TensorView, serialize};
 use ndarray::{Array2, Array3, ShapeBuilder as _};
 use ndarray_npy::WriteNpyExt as _;
-use rank_study::fit::{Problem, lower_bound};
-use rank_study::pattern::{Family, Layout, Target as Matrix, TargetFile, Visibility, write_matrix};
+use rank_study::solver::{Problem, lower_bound};
+use rank_study::targets::{Family, Layout, Target as Matrix, TargetFile, Visibility, write_matrix};
 
 use super::super::forms::{Form, Headed};
 use super::super::target::{Target, Whole};

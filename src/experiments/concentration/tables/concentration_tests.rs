@@ -1,10 +1,10 @@
 //! Made-up heads that attend to few tokens or many, and what is gathered of them.
 
 use crate::experiments::concentration::tables::{ConcentratedHead, Concentrations};
-use crate::experiments::concentration::{ConcentrationFound, FarFound};
-use crate::pattern::HeadKind;
+use crate::experiments::concentration::{ConcentrationMeasurement, FarConcentration};
 use crate::record::Rows;
 use crate::table::Cell;
+use crate::targets::HeadKind;
 
 /// A global head of n = 512 and a window of 16 that holds 0.9 of its far mass on `share` of the far columns, and of its far part's
 /// ‖·‖_F² at `rank`, 100 out of order.
@@ -17,7 +17,7 @@ pub(crate) fn head(arm: &str, seed: u64, share: f64, rank: f64) -> ConcentratedH
         seed,
         step: 100,
         window: 16,
-        found: ConcentrationFound {
+        found: ConcentrationMeasurement {
             layer: 0,
             head: 0,
             kind: HeadKind::Global,
@@ -37,7 +37,7 @@ pub(crate) fn head(arm: &str, seed: u64, share: f64, rank: f64) -> ConcentratedH
             rank_90: 40.0,
             rank_99: 120.0,
             stable_rank: 5.0,
-            far: Some(FarFound {
+            far: Some(FarConcentration {
                 far_effective_tokens: 0.7 * share * far_columns,
                 far_tokens_90: share * far_columns,
                 far_top_4: 0.1,
@@ -95,7 +95,7 @@ fn a_model_is_looked_at_at_its_last_step() {
     let row = |head: &ConcentratedHead| crate::record::Row {
         study: "s".to_owned(),
         cell: format!("ls/s1/step-{}", head.step),
-        of: crate::experiments::ModelOf {
+        of: crate::experiments::ModelKey {
             of: Some(head.of.clone()),
             run: "ls".to_owned(),
             arm: "ls".to_owned(),

@@ -3,14 +3,14 @@
 #[cfg(test)]
 pub mod concentration_tests;
 
-use crate::experiments::concentration::{ConcentrationFound, FarFound};
-use crate::pattern::HeadKind;
+use crate::experiments::concentration::{ConcentrationMeasurement, FarConcentration};
 use crate::record::{Row, Rows};
 use crate::table::Columns;
 use crate::table::Table;
 use crate::table::TableError;
 use crate::table::error::READ_ERR;
 use crate::table::groups::{groups, keep_last_steps};
+use crate::targets::HeadKind;
 
 /// A head's far part is told of where it has this much of its mass, in the mean.
 pub const FAR_MASS: f64 = 0.1;
@@ -31,11 +31,11 @@ pub struct ConcentratedHead {
     /// What is so many tokens back or more is far.
     pub window: usize,
     /// What was found of it.
-    pub found: ConcentrationFound,
+    pub found: ConcentrationMeasurement,
 }
 
 impl ConcentratedHead {
-    fn of_row(row: &Row<ConcentrationFound>) -> Option<Self> {
+    fn of_row(row: &Row<ConcentrationMeasurement>) -> Option<Self> {
         let of = &row.of;
         Some(Self {
             of: of.of.clone().unwrap_or_default(),
@@ -50,7 +50,7 @@ impl ConcentratedHead {
 
     /// Of a head that attends to all that it sees alike; none where no row is held.
     fn uniform(n: usize, window: usize) -> Option<Self> {
-        let found = ConcentrationFound::of_uniform(n, window).ok()?;
+        let found = ConcentrationMeasurement::of_uniform(n, window).ok()?;
         Some(Self {
             of: String::new(),
             run: None,
@@ -73,7 +73,7 @@ impl ConcentratedHead {
     }
 
     /// Its far part, where it has [`FAR_MASS`] of the mass.
-    pub fn far(&self) -> Option<&FarFound> {
+    pub fn far(&self) -> Option<&FarConcentration> {
         self.found.far.as_ref().filter(|_| self.found.far_mass >= FAR_MASS)
     }
 
@@ -107,7 +107,7 @@ impl Concentrations {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows<ConcentrationFound>) -> Result<Self, TableError> {
+    pub fn of(rows: &Rows<ConcentrationMeasurement>) -> Result<Self, TableError> {
         let heads = rows.rows.iter().filter_map(ConcentratedHead::of_row).collect();
         let why = "no finished row has a trained head";
         let mut heads = TableError::unless_empty(heads, &rows.path, why, READ_ERR)?;
@@ -138,8 +138,9 @@ impl Concentrations {
     }
 
     fn far_table(&self, all: &[ConcentratedHead]) -> Table {
-        let of_far =
-            |value: fn(&FarFound) -> f64| move |head: &ConcentratedHead| head.far().map(value);
+        let of_far = |value: fn(&FarConcentration) -> f64| {
+            move |head: &ConcentratedHead| head.far().map(value)
+        };
         let far_heads =
             |heads: &[&ConcentratedHead]| heads.iter().filter(|head| head.far().is_some()).count();
         let global = all.iter().filter(|head| head.is_global());

@@ -7,7 +7,7 @@ use crate::claims::verdict::Seeds;
 use crate::claims::{Claim, Origin};
 use crate::experiments::fits::tables::growth::Growth;
 use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
-use crate::fit::LARGEST_CAP;
+use crate::solver::LARGEST_CAP;
 use crate::table::Interval;
 
 /// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent

@@ -13,7 +13,7 @@ const FAR_UNDER: f64 = 1e-3;
 
 /// E*(L) with its floor and the proven bounds; none of a fit with fewer than two logit bounds.
 pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
-    let by_cap = |of: fn(&crate::experiments::fits::FitFound) -> Option<f64>| {
+    let by_cap = |of: fn(&crate::experiments::fits::FitMeasurement) -> Option<f64>| {
         let points = fit.rows.iter().filter_map(|row| Some((row.found.cap?, of(&row.found)?)));
         let mut points: Vec<(f64, f64)> = points.filter(|(_, kl)| *kl > 0.0).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -1,10 +1,10 @@
 //! Logits at equal error: L*(ε) against the floor L⁰(ε), cell by cell.
 
-use crate::experiments::fits::FitFound;
+use crate::experiments::fits::FitMeasurement;
 use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
 use crate::experiments::fits::tables::models::{ModelFit, fit_models, model_table};
-use crate::fit::Outcome;
 use crate::record::{Row, Rows};
+use crate::solver::Outcome;
 use crate::table::Columns;
 use crate::table::Table;
 use crate::table::TableError;
@@ -55,7 +55,7 @@ impl Growth {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where no row carries a tolerance.
-    pub fn of(rows: &Rows<FitFound>) -> Result<Self, TableError> {
+    pub fn of(rows: &Rows<FitMeasurement>) -> Result<Self, TableError> {
         let why = "no finished row has a tolerance, so there is no L*(ε) to read";
         let advice = "give the study's definition a tolerance and run it again";
         let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
@@ -64,9 +64,9 @@ impl Growth {
     }
 }
 
-fn gather(rows: &[Row<FitFound>]) -> Vec<GrowthCell> {
+fn gather(rows: &[Row<FitMeasurement>]) -> Vec<GrowthCell> {
     let asked = rows.iter().filter(|row| row.of.terms.tolerance.is_some());
-    let place = |row: &Row<FitFound>| {
+    let place = |row: &Row<FitMeasurement>| {
         let asked = &row.of.asked;
         (row.of.label(), row.of.terms.tolerance, asked.n, asked.rank)
     };
@@ -74,10 +74,10 @@ fn gather(rows: &[Row<FitFound>]) -> Vec<GrowthCell> {
     groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
 }
 
-fn cell_of(rows: &[&Row<FitFound>]) -> Option<GrowthCell> {
+fn cell_of(rows: &[&Row<FitMeasurement>]) -> Option<GrowthCell> {
     let of = &rows.first()?.of;
     let tolerance = of.terms.tolerance?;
-    let one = |row: &&Row<FitFound>| {
+    let one = |row: &&Row<FitMeasurement>| {
         let found = &row.found;
         let reached = found.has_reached(tolerance);
         GrowthSeed {
@@ -87,7 +87,7 @@ fn cell_of(rows: &[&Row<FitFound>]) -> Option<GrowthCell> {
             inflation: found.inflation.filter(|value| reached && value.is_finite()),
         }
     };
-    let is_limited = |row: &&&Row<FitFound>| {
+    let is_limited = |row: &&&Row<FitMeasurement>| {
         row.found.outcome == Outcome::StepLimit && row.found.has_reached(tolerance)
     };
     Some(GrowthCell {

@@ -1,12 +1,12 @@
 //! Layouts of heads against each other: the error at each cap.
 
-use crate::experiments::fits::FitFound;
-use crate::pattern::{HeadKind, Layout};
+use crate::experiments::fits::FitMeasurement;
 use crate::record::{Row, Rows};
 use crate::table::Spread;
 use crate::table::Table;
 use crate::table::TableError;
 use crate::table::groups::{groups, sorted};
+use crate::targets::{HeadKind, Layout};
 
 /// One fit: a seed's error under one cap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,7 +100,7 @@ impl Layouts {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where no row carries a cap and an error in nats.
-    pub fn of(rows: &Rows<FitFound>) -> Result<Self, TableError> {
+    pub fn of(rows: &Rows<FitMeasurement>) -> Result<Self, TableError> {
         let why = "no finished row has a cap, so there is nothing to compare";
         let advice = "give the study's definition caps and run it again";
         let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
@@ -130,11 +130,11 @@ impl Layouts {
     }
 }
 
-fn gather(rows: &[Row<FitFound>]) -> Vec<LayoutCell> {
+fn gather(rows: &[Row<FitMeasurement>]) -> Vec<LayoutCell> {
     let fitted = rows.iter().filter(|row| {
         row.of.terms.tolerance.is_none() && row.found.cap.is_some() && row.found.reached.is_some()
     });
-    let place = |row: &Row<FitFound>| {
+    let place = |row: &Row<FitMeasurement>| {
         let asked = &row.of.asked;
         (row.of.label(), asked.n, asked.layout.to_string(), asked.rank, row.found.cap)
     };
@@ -142,10 +142,10 @@ fn gather(rows: &[Row<FitFound>]) -> Vec<LayoutCell> {
     groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
 }
 
-fn cell_of(rows: &[&Row<FitFound>]) -> Option<LayoutCell> {
+fn cell_of(rows: &[&Row<FitMeasurement>]) -> Option<LayoutCell> {
     let first = rows.first()?;
     let asked = &first.of.asked;
-    let seed = |row: &&Row<FitFound>| {
+    let seed = |row: &&Row<FitMeasurement>| {
         let seed = row.of.asked.seed.unwrap_or(0) as usize;
         Some(LayoutSeed { seed, kl_nats: row.found.kl_nats()? })
     };

@@ -2,7 +2,7 @@
 
 use crate::experiments::fits::tables::censored::{Line, Point, Value};
 use crate::experiments::fits::tables::growth_cell::GrowthCell;
-use crate::fit::LARGEST_CAP;
+use crate::solver::LARGEST_CAP;
 use crate::table::Table;
 use crate::table::plural;
 

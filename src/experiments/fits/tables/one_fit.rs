@@ -5,14 +5,14 @@ use std::path::Path;
 use ndarray::Array2;
 
 use crate::experiments::fits::FrontierRow;
-use crate::fit::{Floor, Outcome, Problem, read_factors};
-use crate::pattern::Target;
 use crate::record::read_records;
 use crate::run::RunError;
+use crate::solver::{Floor, Outcome, Problem, read_factors};
 use crate::system::below;
 use crate::table::TableError;
 use crate::table::significant;
 use crate::table::{Cell, Table};
+use crate::targets::Target;
 
 /// The file of a fit's target, in its folder.
 pub const TARGET: &str = "target.npy";

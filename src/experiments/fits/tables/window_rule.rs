@@ -1,10 +1,10 @@
 //! Which window a local head needs beside a global one.
 
 use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
-use crate::pattern::HeadKind;
 use crate::table::Table;
 use crate::table::groups::distinct;
 use crate::table::plural;
+use crate::targets::HeadKind;
 
 /// The errors that a window is asked for, in nats.
 pub const ERRORS: [f64; 3] = [0.05, 0.1, 0.2];

@@ -6,7 +6,7 @@ use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
 use crate::claims::{Claim, Group, Origin};
-use crate::experiments::heads::HeadFound;
+use crate::experiments::heads::HeadMeasurement;
 use crate::experiments::heads::tables::published::{LARGE_NATS, PublishedHeads, PublishedModel};
 use crate::table::{Spread, plural, significant};
 
@@ -61,11 +61,11 @@ pub(crate) fn ramp(study: &PublishedHeads) -> Verdict {
     of_models(study, PUBLISHED_RAMP, "ramp explains a share of", |head| head.share_ramp, ruling)
 }
 
-fn needed_of_actual(head: &HeadFound) -> Option<f64> {
+fn needed_of_actual(head: &HeadMeasurement) -> Option<f64> {
     Some(head.needed? / head.actual)
 }
 
-type ValueOfHead = fn(&HeadFound) -> Option<f64>;
+type ValueOfHead = fn(&HeadMeasurement) -> Option<f64>;
 
 /// The verdict on the median of `value`, which is `what`, over the large heads of each model.
 ///

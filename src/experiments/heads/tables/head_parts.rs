@@ -1,13 +1,13 @@
 //! One trained head of a table: what its logits are, and what they needed to be.
 
-use crate::experiments::heads::HeadFound;
-use crate::predict::Levels;
+use crate::experiments::heads::HeadMeasurement;
+use crate::heads::Levels;
 use crate::record::Row;
 
 /// Inputs that cost a head less than this factor leave nothing to take a share of.
 const LEAST_TYING: f64 = 1.1;
 
-/// The name that people read of each of [`PARTS`](crate::predict::PARTS).
+/// The name that people read of each of [`PARTS`](crate::heads::PARTS).
 pub const FACTOR_NAMES: [&str; 5] =
     ["floor", "rank penalty", "input factor", "excess factor", "shift factor"];
 
@@ -62,8 +62,8 @@ pub struct HeadParts {
     pub mass_within_16: Option<f64>,
 }
 
-impl From<&Row<HeadFound>> for HeadParts {
-    fn from(row: &Row<HeadFound>) -> Self {
+impl From<&Row<HeadMeasurement>> for HeadParts {
+    fn from(row: &Row<HeadMeasurement>) -> Self {
         let (of, found) = (&row.of.model, &row.found);
         Self {
             of: of.of.clone().unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiments::heads::HeadFound;
+use crate::experiments::heads::HeadMeasurement;
 use crate::experiments::heads::tables::head_parts::{HeadParts, WiderHead};
 use crate::record::Rows;
 use crate::table::RankCorrelation;
@@ -27,7 +27,7 @@ pub struct PartsOfGrowth {
     pub steps: (usize, usize),
     /// log(actual at the last) − log(actual at the first), of the largest head of each.
     pub growth: f64,
-    /// Of this, what each of [`PARTS`](crate::predict::PARTS) adds: they sum to `growth`.
+    /// Of this, what each of [`PARTS`](crate::heads::PARTS) adds: they sum to `growth`.
     pub by_part: [f64; 5],
 }
 
@@ -68,7 +68,7 @@ impl TrainedHeads {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows<HeadFound>) -> Result<Self, TableError> {
+    pub fn of(rows: &Rows<HeadMeasurement>) -> Result<Self, TableError> {
         let fitted = rows.rows.iter().filter(|row| row.found.is_fitted());
         let heads = fitted.map(HeadParts::from).collect();
         let (why, advice) = match rows.rows.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::experiments::heads::tables::head_parts::{FACTOR_NAMES, HeadParts, WiderHead};
 use crate::experiments::heads::tables::heads::{Ordering, PartsOfGrowth, TrainedHeads};
-use crate::predict::PARTS;
+use crate::heads::PARTS;
 use crate::table::Spread;
 use crate::table::Table;
 use crate::table::groups::groups;

@@ -1,6 +1,6 @@
 //! The heads of models from elsewhere: those of large logits, and what they needed.
 
-use crate::experiments::heads::HeadFound;
+use crate::experiments::heads::HeadMeasurement;
 use crate::experiments::heads::tables::head_parts::HeadParts;
 use crate::experiments::heads::tables::heads::TrainedHeads;
 use crate::record::{Row, Rows};
@@ -14,7 +14,7 @@ pub const LARGE_NATS: f64 = 20.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedHeads {
     /// Every head, fitted or screened, by model.
-    heads: Vec<Row<HeadFound>>,
+    heads: Vec<Row<HeadMeasurement>>,
     /// Those that were fitted.
     pub fitted: Option<TrainedHeads>,
     failed: usize,
@@ -29,9 +29,9 @@ pub struct PublishedModel<'h> {
     /// ε in nats.
     pub epsilon: f64,
     /// Every head.
-    pub heads: Vec<&'h HeadFound>,
+    pub heads: Vec<&'h HeadMeasurement>,
     /// Those whose max |logit| is [`LARGE_NATS`] or more.
-    pub large: Vec<&'h HeadFound>,
+    pub large: Vec<&'h HeadMeasurement>,
 }
 
 impl PublishedHeads {
@@ -39,7 +39,7 @@ impl PublishedHeads {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows<HeadFound>) -> Result<Self, TableError> {
+    pub fn of(rows: &Rows<HeadMeasurement>) -> Result<Self, TableError> {
         let fitted = rows.rows.iter().any(|row| row.found.is_fitted());
         let fitted =
             (fitted || rows.rows.is_empty()).then(|| TrainedHeads::of(rows)).transpose()?;
@@ -60,8 +60,8 @@ impl PublishedHeads {
             for rows in &runs {
                 let (run, arm) = (rows[0].of.model.run.as_str(), rows[0].of.model.arm.as_str());
                 let found = rows.iter().map(|row| &row.found);
-                let heads: Vec<&HeadFound> = found.filter(|f| f.epsilon == epsilon).collect();
-                let large: Vec<&HeadFound> =
+                let heads: Vec<&HeadMeasurement> = found.filter(|f| f.epsilon == epsilon).collect();
+                let large: Vec<&HeadMeasurement> =
                     heads.iter().copied().filter(|head| head.actual >= LARGE_NATS).collect();
                 models.push(PublishedModel { run, arm, epsilon, heads, large });
             }
@@ -116,7 +116,7 @@ impl PublishedHeads {
 struct Line<'m> {
     model: &'m PublishedModel<'m>,
     which: &'m str,
-    heads: &'m [&'m HeadFound],
+    heads: &'m [&'m HeadMeasurement],
 }
 
 impl Line<'_> {
@@ -124,7 +124,7 @@ impl Line<'_> {
         self.heads.iter().filter(|head| head.is_fitted()).count()
     }
 
-    fn over(&self, value: fn(&HeadFound) -> Option<f64>) -> Option<Spread> {
+    fn over(&self, value: fn(&HeadMeasurement) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.heads.iter().filter_map(|head| value(head)))
     }
 }

@@ -1,7 +1,7 @@
 //! Trained heads' lattices: what their attention needs by the inputs and the rank that are allowed.
 
-use crate::experiments::lattice::LatticeFound;
-use crate::predict::{InputSet, RankLimit};
+use crate::experiments::lattice::LatticeMeasurement;
+use crate::heads::{InputSet, RankLimit};
 use crate::record::{Row, Rows};
 use crate::table::TableError;
 use crate::table::error::READ_ERR;
@@ -216,9 +216,9 @@ impl Lattices {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows<LatticeFound>) -> Result<Self, TableError> {
-        let same = |a: &Row<LatticeFound>, b: &Row<LatticeFound>| {
-            let of = |row: &Row<LatticeFound>| {
+    pub fn of(rows: &Rows<LatticeMeasurement>) -> Result<Self, TableError> {
+        let same = |a: &Row<LatticeMeasurement>, b: &Row<LatticeMeasurement>| {
+            let of = |row: &Row<LatticeMeasurement>| {
                 let f = &row.found;
                 (f.passage, f.layer, f.head, f.epsilon.to_bits())
             };
@@ -262,10 +262,10 @@ impl Lattices {
 
 impl LatticeOfHead {
     /// The rows of one head at one ε; none where there is no row.
-    fn of_rows(rows: &[Row<LatticeFound>]) -> Option<Self> {
+    fn of_rows(rows: &[Row<LatticeMeasurement>]) -> Option<Self> {
         let Row { of, found, .. } = rows.first()?;
-        let corner = |row: &Row<LatticeFound>| {
-            let LatticeFound { inputs, rank, needed, lower_bound, .. } = row.found;
+        let corner = |row: &Row<LatticeMeasurement>| {
+            let LatticeMeasurement { inputs, rank, needed, lower_bound, .. } = row.found;
             LatticeCorner { inputs, rank, needed, lower_bound }
         };
         Some(Self {
@@ -277,7 +277,7 @@ impl LatticeOfHead {
             passage: found.passage,
             layer: found.layer,
             head: found.head,
-            is_local: found.kind != crate::pattern::HeadKind::Global,
+            is_local: found.kind != crate::targets::HeadKind::Global,
             n: found.n,
             own_rank: found.own_rank,
             epsilon: found.epsilon,

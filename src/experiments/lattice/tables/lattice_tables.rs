@@ -1,7 +1,7 @@
 //! The tables of a study of lattices.
 
 use crate::experiments::lattice::tables::lattice::{LatticeOfHead, Lattices, Shares};
-use crate::predict::{InputSet, RankLimit};
+use crate::heads::{InputSet, RankLimit};
 use crate::table::Columns;
 use crate::table::Table;
 use crate::table::groups::{distinct, groups};

@@ -3,14 +3,14 @@
 #[cfg(test)]
 pub mod ramps_tests;
 
-use crate::experiments::ramp::RampFound;
-use crate::pattern::HeadKind;
+use crate::experiments::ramp::RampMeasurement;
 use crate::record::{Row, Rows};
 use crate::table::Table;
 use crate::table::TableError;
 use crate::table::error::READ_ERR;
 use crate::table::groups::{distinct, groups, keep_last_steps};
 use crate::table::{Coefficient, Regression};
+use crate::targets::HeadKind;
 
 /// A head is local whose rows have this much of their mass on their last 16 tokens, in the mean.
 pub const LOCAL_MASS: f64 = 0.8;
@@ -35,11 +35,11 @@ pub struct RampHead {
     /// The width of the stream.
     pub d_model: Option<usize>,
     /// What was found of it.
-    pub found: RampFound,
+    pub found: RampMeasurement,
 }
 
-impl From<&Row<RampFound>> for RampHead {
-    fn from(row: &Row<RampFound>) -> Self {
+impl From<&Row<RampMeasurement>> for RampHead {
+    fn from(row: &Row<RampMeasurement>) -> Self {
         let of = &row.of.model;
         Self {
             of: of.of.clone().unwrap_or_default(),
@@ -62,7 +62,7 @@ impl RampHead {
     }
 
     /// What was found of it, where it attends locally.
-    fn local(&self) -> Option<&RampFound> {
+    fn local(&self) -> Option<&RampMeasurement> {
         self.is_local().then_some(&self.found)
     }
 
@@ -105,7 +105,7 @@ impl Ramps {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where there is none.
-    pub fn of(rows: &Rows<RampFound>) -> Result<Self, TableError> {
+    pub fn of(rows: &Rows<RampMeasurement>) -> Result<Self, TableError> {
         let heads = rows.rows.iter().map(RampHead::from).collect();
         let why = "no finished row has a trained head";
         let mut heads = TableError::unless_empty(heads, &rows.path, why, READ_ERR)?;

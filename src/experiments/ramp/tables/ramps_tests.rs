@@ -1,10 +1,10 @@
 //! Made-up heads against ramps, and what is gathered of them.
 
-use crate::experiments::ramp::RampFound;
+use crate::experiments::ramp::RampMeasurement;
 use crate::experiments::ramp::tables::{RampHead, Ramps};
-use crate::fit::Outcome;
-use crate::pattern::HeadKind;
-use crate::predict::ramp_half_spread;
+use crate::heads::ramp_half_spread;
+use crate::solver::Outcome;
+use crate::targets::HeadKind;
 
 /// A local head of mhsa with learned positions, of a half-spread that is `times` the formula, of whose logits a line
 /// explains `share`.
@@ -20,7 +20,7 @@ pub(crate) fn head(n: usize, seed: u64, mean_lag: f64, times: f64, share: f64) -
         seed,
         step: 100,
         d_model: Some(64),
-        found: RampFound {
+        found: RampMeasurement {
             layer: 0,
             head: 0,
             kind: HeadKind::Global,

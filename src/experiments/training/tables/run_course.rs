@@ -263,9 +263,9 @@ mod tests {
 
     use super::*;
     use crate::lm::HeadRecord;
-    use crate::pattern::HeadKind;
     use crate::run::files::EVALUATIONS;
     use crate::run::heads_log::{HEADS_LOG, HeadsLog};
+    use crate::targets::HeadKind;
 
     const STEPS_TAKEN: usize = 450;
 

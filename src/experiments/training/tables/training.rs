@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::experiments::training::TrainingFound;
+use crate::experiments::training::TrainingMeasurement;
 use crate::experiments::training::tables::run_log::RunLog;
 use crate::record::{Row, Rows, STOPPED};
 use crate::run::RunError;
@@ -112,8 +112,8 @@ impl TrainingRun {
     }
 }
 
-impl From<&Row<TrainingFound>> for TrainingRun {
-    fn from(row: &Row<TrainingFound>) -> Self {
+impl From<&Row<TrainingMeasurement>> for TrainingRun {
+    fn from(row: &Row<TrainingMeasurement>) -> Self {
         let (of, found, course) = (&row.of, &row.found, &row.found.course);
         // What was stopped is no seed of the runs that ended.
         let (run, steps) = match found.outcome == STOPPED {
@@ -172,7 +172,7 @@ impl Trainings {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where no training has finished; any fault of a log, with its file.
-    pub fn of(data: &Path, rows: &Rows<TrainingFound>) -> Result<Self, TableError> {
+    pub fn of(data: &Path, rows: &Rows<TrainingMeasurement>) -> Result<Self, TableError> {
         Self::gathered(rows, |cell| {
             let folder = below(data, cell).map_err(|why| RunError::Unusable {
                 path: rows.path.clone(),
@@ -189,15 +189,15 @@ impl Trainings {
     ///
     /// # Errors
     /// [`TableError::NoRows`] where no training has finished.
-    pub fn of_rows(rows: &Rows<TrainingFound>) -> Result<Self, TableError> {
+    pub fn of_rows(rows: &Rows<TrainingMeasurement>) -> Result<Self, TableError> {
         Self::gathered(rows, |_| Ok(RunLog::default()))
     }
 
     fn gathered(
-        rows: &Rows<TrainingFound>,
+        rows: &Rows<TrainingMeasurement>,
         log: impl Fn(&Path) -> Result<RunLog, TableError>,
     ) -> Result<Self, TableError> {
-        let by = |row: &Row<TrainingFound>| {
+        let by = |row: &Row<TrainingMeasurement>| {
             let model = &row.of.model;
             (model.arm.clone(), model.run.clone(), row.of.seed)
         };

@@ -16,7 +16,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::*;
 use crate::lm::{LmError, Probed as _};
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 use fixture::{C, CONTEXT, HEADS, HIDDEN, LAYERS, VOCABULARY, words_tokenizer};
 
 pub(crate) use fixture::Published;

@@ -10,7 +10,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::super::PretrainedModel;
 use crate::lm::{HeadProbe, Probed as _};
-use crate::pattern::{HeadKind, Visibility};
+use crate::targets::{HeadKind, Visibility};
 
 /// How far a logit may be from that of eager attention in float32.
 const LOGIT: f64 = 1e-4;

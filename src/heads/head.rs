@@ -1,0 +1,312 @@
+//! A trained head on some passages, as a problem of the fit.
+
+use std::sync::Arc;
+
+use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, concatenate, s};
+
+use super::PredictError;
+use crate::lm::{HeadInputs, HeadProbe, NormalisedInputs};
+use crate::solver::{Factors, Inputs, Normalisation, Problem, SharedProjection};
+use crate::targets::{HeadKind, Layout, Spectrum, Target, TargetError};
+
+/// Probabilities under this are taken for none: together they are far under any error that is asked for.
+const NO_PROBABILITY: f64 = 1e-12;
+/// The largest passage whose attention's singular values are computed: they take O(n³).
+const LARGEST_DECOMPOSED: usize = 2048;
+
+/// The inputs that the heads of a layer share, decomposed once.
+#[derive(Default)]
+pub struct Streams(Option<(Vec<Arc<Array2<f32>>>, Inputs)>);
+
+impl Streams {
+    /// The inputs of a head.
+    fn of(&mut self, probes: &[&HeadProbe]) -> Result<Inputs, PredictError> {
+        let is_of = |streams: &[Arc<Array2<f32>>]| {
+            streams.len() == probes.len()
+                && streams.iter().zip(probes).all(|(s, probe)| Arc::ptr_eq(s, &probe.inputs.stream))
+        };
+        if let Some((streams, inputs)) = &self.0
+            && is_of(streams)
+        {
+            return Ok(inputs.clone());
+        }
+        let inputs = Inputs::new(joined(probes, |probe| &*probe.inputs.stream).view())?;
+        let streams = probes.iter().map(|probe| probe.inputs.stream.clone()).collect();
+        self.0 = Some((streams, inputs.clone()));
+        Ok(inputs)
+    }
+}
+
+/// One head of a trained model on passages of equal length, one after another.
+///
+/// ```
+/// use rank_study::solver::SearchOptions;
+/// use rank_study::lm::{Model, ModelShape, TrainDefinition};
+/// use rank_study::heads::{Screened, TrainedHead};
+///
+/// let definition =
+///     TrainDefinition { layers: 1, d_model: 8, heads: 2, context: 12, ..TrainDefinition::default() };
+/// let model = Model::new(ModelShape::new(&definition, 5), 0.5, 0)?;
+/// let probes = model.probe(&[0, 3, 1, 4, 2, 2, 0, 1])?;
+///
+/// let screened = Screened::of(&[&probes[0]], None)?;
+/// let head = TrainedHead::new(&[&probes[0]], None)?;
+/// let options = SearchOptions { starts: 0, passes: 0, ..SearchOptions::default() };
+/// let levels = head.parts(&screened, 0.01, options)?.levels;
+/// assert!(levels.floor <= levels.needed && levels.needed <= levels.needed_tied);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TrainedHead {
+    /// The layer, from 0.
+    pub layer: usize,
+    /// The head within its layer, from 0.
+    pub head: usize,
+    /// What it sees.
+    pub kind: HeadKind,
+    /// Tokens of one passage.
+    pub tokens: usize,
+    /// Its attention on all passages, at its rank and what it sees.
+    pub(super) problem: Problem,
+    /// Its own queries, multiplied so that their logits are QKᵀ/√d, and its keys.
+    pub(super) own: Factors,
+    /// What its queries and keys may be, made of its own inputs.
+    pub(super) tied: SharedProjection,
+    /// Its own weights among those.
+    pub(super) point: Vec<f64>,
+    /// The rows of each passage that are held.
+    pub(super) rows: Vec<usize>,
+    /// The attention of those rows, passage by passage, (rows, T).
+    pub(super) attention: Vec<Array2<f64>>,
+}
+
+impl TrainedHead {
+    /// The head that `probes` are of, one a passage. Of each passage all rows are held, or, where it is longer than
+    /// `most` tokens, so many that lie evenly apart: what these need is no more than what all do.
+    ///
+    /// # Errors
+    /// No probe, a head with a slope over the lag or a two-dimensional window, logits that are not finite, passages of
+    /// different lengths.
+    pub fn new(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
+        Self::of_layer(probes, most, &mut Streams::default())
+    }
+
+    /// The same of one of several heads, whose inputs are decomposed once where they are the same.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_layer(
+        probes: &[&HeadProbe],
+        most: Option<usize>,
+        streams: &mut Streams,
+    ) -> Result<Self, PredictError> {
+        let &first = probes.first().ok_or(PredictError::NoPassage)?;
+        let HeadProbe { layer, head, kind, .. } = *first;
+        check_fittable(probes)?;
+        let tokens = first.queries.nrows();
+        let rows = held_rows(tokens, most);
+        let attention = attention_of(probes, &rows);
+        let problem = problem_of(probes, &rows, &attention)?;
+        let rank = problem.rank();
+        let (mut tied, point) = tied(probes, rank, streams.of(probes)?)?;
+        let mut queries = joined(probes, |probe| &probe.queries) * scale_of(first);
+        if rows.len() < tokens {
+            let target = problem.target();
+            let positions: Vec<usize> =
+                (0..problem.rows()).map(|row| target.position(row)).collect();
+            let held = queries.select(Axis(0), &positions);
+            queries.fill(0.0);
+            queries.slice_mut(s![..positions.len(), ..]).assign(&held);
+            tied = tied.with_queries_at(positions);
+        }
+        let keys = joined(probes, |probe| &probe.keys);
+        let own = Factors::new(one_head(queries), one_head(keys), Array1::ones(1))
+            .map_err(crate::solver::FitError::from)?;
+        Ok(Self { layer, head, kind, tokens, problem, own, tied, point, rows, attention })
+    }
+
+    /// The same attention, and the same inputs, for queries and keys of a rank r above the head's own d: what r
+    /// channels would have needed. They begin with the head's own logits. From the inputs' width on, W_q·W_kᵀ is any matrix.
+    ///
+    /// # Errors
+    /// `Rank` where it is not above d; `NoOtherRank` where queries and keys are normalised or turned by their positions.
+    pub fn at_rank(&self, rank: usize) -> Result<Self, PredictError> {
+        let Self { layer, head, .. } = *self;
+        let own = self.rank();
+        if rank <= own {
+            return Err(PredictError::Rank { layer, head, rank, own });
+        }
+        if !self.tied.is_bilinear() {
+            return Err(PredictError::NoOtherRank { layer, head });
+        }
+        let (tied, point) = self.tied.wider(&self.point, rank)?;
+        let problem =
+            Problem::new(self.problem.target().clone(), self.problem.layout().clone(), rank)?;
+        let own = tied.at(&point);
+        let (rows, attention) = (self.rows.clone(), self.attention.clone());
+        Ok(Self { problem, own, tied, point, rows, attention, ..*self })
+    }
+
+    /// Rows of a passage that are held.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The head dimension d.
+    pub fn rank(&self) -> usize {
+        self.problem.rank()
+    }
+
+    /// [`Spectrum::effective_rank`] of the attention, mean over passages; none where these are too long, or not all of their
+    /// rows are held.
+    ///
+    /// # Errors
+    /// `Decomposition` where LAPACK fails.
+    pub fn effective_rank_attention(&self) -> Result<Option<f64>, PredictError> {
+        if self.rows.len() < self.tokens || self.tokens > LARGEST_DECOMPOSED {
+            return Ok(None);
+        }
+        let ranks = self.attention.iter().map(|p| Ok(Spectrum::of_matrix(p)?.effective_rank));
+        let sum = ranks.sum::<Result<f64, TargetError>>()?;
+        Ok(Some(sum / self.attention.len() as f64))
+    }
+}
+
+/// The attention of the held `rows` of each passage, (rows, T).
+pub(super) fn attention_of(probes: &[&HeadProbe], rows: &[usize]) -> Vec<Array2<f64>> {
+    probes.iter().map(|probe| probe.attention_of(rows)).collect()
+}
+
+/// That attention as a target for queries and keys of the head's rank that see what it does.
+pub(super) fn problem_of(
+    probes: &[&HeadProbe],
+    rows: &[usize],
+    attention: &[Array2<f64>],
+) -> Result<Problem, PredictError> {
+    let &HeadProbe { kind, visibility, ref queries, .. } = probes[0];
+    let (tokens, rank) = queries.dim();
+    let targets = attention
+        .iter()
+        .map(|p| {
+            let entries = p.rows().into_iter().map(sparse);
+            match rows.len() < tokens {
+                true => {
+                    let rows = rows.iter().copied().zip(entries).collect();
+                    Target::from_some_rows(tokens, rows, visibility)
+                }
+                false => Target::from_rows(entries.collect(), visibility),
+            }
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Problem::new(Target::packed(&targets)?, Layout::of(kind), rank)?)
+}
+
+/// Refuses heads that no queries and keys can be held against.
+pub(super) fn check_fittable(probes: &[&HeadProbe]) -> Result<(), PredictError> {
+    if let Some(HeadProbe { layer, head, .. }) = probes.iter().find(|probe| probe.slope.is_some()) {
+        return Err(PredictError::Slope { layer: *layer, head: *head });
+    }
+    check_contiguous(probes)?;
+    check_finite(probes)
+}
+
+/// Refuses heads whose rows see no contiguous range of columns.
+pub(super) fn check_contiguous(probes: &[&HeadProbe]) -> Result<(), PredictError> {
+    match probes.iter().find(|probe| !probe.kind.is_contiguous()) {
+        None => Ok(()),
+        Some(HeadProbe { layer, head, .. }) => {
+            Err(PredictError::Patch { layer: *layer, head: *head })
+        }
+    }
+}
+
+/// Refuses queries and keys that are NaN or infinite.
+pub(super) fn check_finite(probes: &[&HeadProbe]) -> Result<(), PredictError> {
+    let is_finite =
+        |probe: &HeadProbe| probe.queries.iter().chain(&probe.keys).all(|v| v.is_finite());
+    match probes.iter().find(|probe| !is_finite(probe)) {
+        None => Ok(()),
+        Some(HeadProbe { layer, head, .. }) => {
+            Err(PredictError::NotFinite { layer: *layer, head: *head })
+        }
+    }
+}
+
+/// The rows of a passage of `tokens` that are held: all, or `most` that lie evenly apart.
+pub fn held_rows(tokens: usize, most: Option<usize>) -> Vec<usize> {
+    let count = most.map_or(tokens, |most| most.clamp(1, tokens));
+    (0..count).map(|row| (2 * row + 1) * tokens / (2 * count)).collect()
+}
+
+fn sparse(row: ndarray::ArrayView1<'_, f64>) -> Vec<(usize, f64)> {
+    row.iter().copied().enumerate().filter(|&(_, p)| p > NO_PROBABILITY).collect()
+}
+
+fn one_head(matrix: Array2<f64>) -> Array3<f64> {
+    matrix.insert_axis(Axis(0))
+}
+
+/// A matrix of every passage, one below the other, in float64.
+fn joined<'p>(
+    probes: &[&'p HeadProbe],
+    matrix: impl Fn(&'p HeadProbe) -> &'p Array2<f32>,
+) -> Array2<f64> {
+    let parts: Vec<ArrayView2<'_, f32>> = probes.iter().map(|probe| matrix(probe).view()).collect();
+    let all = concatenate(Axis(0), &parts).expect("the matrices of a head have equal columns");
+    all.mapv(f64::from)
+}
+
+/// What a head's queries are multiplied by so that its logits s·QKᵀ are QKᵀ/√d.
+fn scale_of(probe: &HeadProbe) -> f64 {
+    probe.scale * (probe.queries.ncols() as f64).sqrt()
+}
+
+/// The queries and keys that the head's inputs can make, and the point that is its own weights.
+fn tied(
+    probes: &[&HeadProbe],
+    rank: usize,
+    inputs: Inputs,
+) -> Result<(SharedProjection, Vec<f64>), PredictError> {
+    let HeadInputs { normalised, turns, .. } = &probes[0].inputs;
+    let scale = scale_of(probes[0]);
+    let (normalisation, gains) = match normalised {
+        Some(NormalisedInputs::Each { gains, epsilon, centred }) => {
+            let normalisation = Normalisation { epsilon: f64::from(*epsilon), centred: *centred };
+            let gains = gains.each_ref().map(|gain| gain.iter().map(|&g| g.into()).collect());
+            (Some(normalisation), Some(gains))
+        }
+        _ => (None, None),
+    };
+    let turns = turns.as_ref().map(|turns| {
+        // Every passage begins at the first position.
+        let turns = turns.mapv(|turn| turn.map(f64::from));
+        concatenate(Axis(0), &vec![turns.view(); probes.len()]).expect("equal columns")
+    });
+    let mut tied = SharedProjection::on(inputs, rank, normalisation, turns)?;
+    if let Some(NormalisedInputs::Together { .. }) = normalised {
+        tied = tied.with_scales([0, 1].map(|side| together(probes, side)))?;
+    }
+    let mut projected =
+        [0, 1].map(|side| joined(probes, move |probe| &probe.inputs.projected[side]));
+    // The scale is the gain's where a query's own length is normalised away.
+    let gains: Option<[Vec<f64>; 2]> = gains.map(|[query, key]: [Vec<f64>; 2]| {
+        [query.into_iter().map(|gain| gain * scale).collect(), key]
+    });
+    if gains.is_none() {
+        projected[0] *= scale;
+    }
+    let gains = gains.as_ref().map(|[query, key]| [&query[..], &key[..]]);
+    let point = tied.point(projected[0].view(), projected[1].view(), gains);
+    Ok((tied, point))
+}
+
+/// What the rows of queries or keys of all passages are multiplied by, where all heads are normalised together.
+fn together(probes: &[&HeadProbe], side: usize) -> Vec<f64> {
+    let of_passage = |probe: &&HeadProbe| match &probe.inputs.normalised {
+        Some(NormalisedInputs::Together { scales }) => scales[side].to_vec(),
+        _ => Vec::new(),
+    };
+    probes.iter().flat_map(of_passage).map(f64::from).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Heads of every type that was exported, as problems of the fit.
+
+use std::path::Path;
+
+use super::TrainedHead;
+use crate::lm::{ExportedHeads, HeadProbe, Probed as _};
+use crate::solver::Measured;
+
+/// What one W_q and W_k make of the layer's inputs, normalised and turned as the file says, are the head's own queries
+/// and keys.
+#[test]
+fn an_exported_head_s_own_weights_are_a_point_of_what_its_inputs_make() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/exported");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if !ExportedHeads::is_in(&path) {
+            continue;
+        }
+        let heads = ExportedHeads::read(&path).unwrap();
+        let layer = heads.held_layers()[0];
+        let probes = heads.probe_layer(heads.own_passages().unwrap(), layer).unwrap();
+        for head in 0..heads.heads() {
+            let of_head: Vec<&HeadProbe> = probes.iter().map(|of| &of[head]).collect();
+            let trained = TrainedHead::new(&of_head, None).unwrap();
+            let own = Measured::of(&trained.problem, &trained.own).unwrap();
+            let tied = Measured::of(&trained.problem, &trained.tied.at(&trained.point)).unwrap();
+            let at = format!("{} head {head}", heads.name());
+            // Of capped attention the head's own logits are no softmax.
+            assert!(
+                own.kl_nats.abs() < 1e-9 || of_head[0].softcap.is_some(),
+                "{at}: {}",
+                own.kl_nats
+            );
+            assert!((tied.kl_nats - own.kl_nats).abs() < 1e-6, "{at}: {}", tied.kl_nats);
+            let off = tied.max_abs_logit / own.max_abs_logit - 1.0;
+            assert!(off.abs() < 1e-5, "{at}: its largest logit is off by {off}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 8 * 4, "types × heads");
+}

@@ -1,0 +1,142 @@
+//! The heads of one layer, each held against what its attention needed.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::{Parts, PredictError, Screened, Streams, TrainedHead};
+use crate::lm::{HeadProbe, Probed};
+use crate::solver::{AnyRank, SearchOptions, write_factors};
+
+/// What is asked of the heads of a layer.
+pub struct LayerFit<'a> {
+    /// The layer, from 0.
+    pub layer: usize,
+    /// The errors ε, in nats.
+    pub epsilons: &'a [f64],
+    /// Larger ranks at which each head is fitted, beside its own.
+    pub ranks: &'a [usize],
+    /// Rows of a passage that are fitted at most.
+    pub rows: usize,
+    /// Only heads whose max |logit| is above this, in nats, are fitted, and all where there is no number.
+    pub above: Option<f64>,
+    /// How the fits search.
+    pub search: SearchOptions,
+}
+
+/// One head on one group of passages, at one rank and one ε.
+pub struct FoundHead<'a> {
+    /// The group's place.
+    pub group: usize,
+    /// What it is, at its own rank.
+    pub screened: &'a Screened,
+    /// ε, nats.
+    pub epsilon: f64,
+    /// L⁰(ε; P).
+    pub floor: Option<f64>,
+    /// What its attention needed; none where it was screened and not fitted.
+    pub fitted: Option<FittedHead<'a>>,
+    /// Seconds that the parts took, or where there are none screening.
+    pub wall_time_s: f64,
+}
+
+/// The fits of a head at one rank and one ε.
+pub struct FittedHead<'a> {
+    /// The head, at its own rank or a larger one.
+    pub head: &'a TrainedHead,
+    /// What its attention needed.
+    pub parts: Parts,
+    /// The same at any rank, where larger ranks were asked for and it is defined.
+    pub any_rank: Option<&'a AnyRank>,
+    /// [`TrainedHead::effective_rank_attention`].
+    pub effective_rank_attention: Option<f64>,
+}
+
+impl LayerFit<'_> {
+    /// The fits of each head on each group of passages.
+    pub fn fits_of_a_head(&self) -> usize {
+        self.epsilons.len() * (1 + self.ranks.len())
+    }
+
+    /// Screens the heads on groups of passages, fits those whose logits are large enough and hands each fit, or ε of a
+    /// head that is not fitted, to `found`. Returns whether it came to the end, rather than being stopped between two.
+    ///
+    /// # Errors
+    /// A passage that the model cannot read, heads that no fit can be held against, and those of `found`.
+    pub fn run(
+        &self,
+        model: &dyn Probed,
+        groups: &[Vec<Vec<u32>>],
+        stop: &AtomicBool,
+        mut found: impl FnMut(FoundHead<'_>) -> Result<(), PredictError>,
+    ) -> Result<bool, PredictError> {
+        let Self { layer, epsilons, ranks, rows, above, search } = *self;
+        for (group, passages) in groups.iter().enumerate() {
+            let probes = model.probe_layer(passages, layer)?;
+            let mut streams = Streams::default();
+            for head in 0..model.heads() {
+                let of_head: Vec<&HeadProbe> = probes.iter().map(|of| &of[head]).collect();
+                let began = Instant::now();
+                let screened = &Screened::of(&of_head, Some(rows))?;
+                if above.is_some_and(|above| screened.max_abs_logit <= above) {
+                    if stop.load(Ordering::Relaxed) {
+                        return Ok(false);
+                    }
+                    let floors = Screened::floors(&of_head, Some(rows), epsilons)?;
+                    let wall_time_s = began.elapsed().as_secs_f64() / epsilons.len() as f64;
+                    for (&epsilon, floor) in epsilons.iter().zip(floors) {
+                        let fitted = None;
+                        found(FoundHead { group, screened, epsilon, floor, fitted, wall_time_s })?;
+                    }
+                    continue;
+                }
+                let trained = TrainedHead::of_layer(&of_head, Some(rows), &mut streams)?;
+                let effective_rank_attention = trained.effective_rank_attention()?;
+                let mut any_rank = Vec::new();
+                if !ranks.is_empty() {
+                    for &epsilon in epsilons {
+                        any_rank.push(trained.at_any_rank(epsilon, search)?);
+                    }
+                }
+                let wider: Vec<TrainedHead> =
+                    ranks.iter().map(|&rank| trained.at_rank(rank)).collect::<Result<_, _>>()?;
+                for head in [&trained].into_iter().chain(&wider) {
+                    for (at, &epsilon) in epsilons.iter().enumerate() {
+                        if stop.load(Ordering::Relaxed) {
+                            return Ok(false);
+                        }
+                        let began = Instant::now();
+                        let parts = head.parts(screened, epsilon, search)?;
+                        let wall_time_s = began.elapsed().as_secs_f64();
+                        let (floor, any_rank) = (parts.levels.floor, any_rank.get(at));
+                        let any_rank = any_rank.and_then(Option::as_ref);
+                        let fitted =
+                            Some(FittedHead { head, parts, any_rank, effective_rank_attention });
+                        found(FoundHead { group, screened, epsilon, floor, fitted, wall_time_s })?;
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl FoundHead<'_> {
+    /// Writes the factors that were found, where there are any, into folders named for head, passage, rank, ε and
+    /// kind.
+    ///
+    /// # Errors
+    /// Files that cannot be written.
+    pub fn keep_factors(&self, folder: &Path) -> Result<(), PredictError> {
+        let Self { group, epsilon, fitted, .. } = self;
+        let Some(FittedHead { head, parts, .. }) = fitted else { return Ok(()) };
+        for (kind, found) in [("free", &parts.needed), ("tied", &parts.needed_tied)] {
+            if let Some(factors) = &found.factors {
+                let (at, rank) = (head.head, head.rank());
+                let name = format!("head-{at}-passage-{group}-rank-{rank}-e{epsilon}-{kind}");
+                write_factors(&folder.join(name), factors)?;
+            }
+        }
+        Ok(())
+    }
+}

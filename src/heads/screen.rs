@@ -1,0 +1,273 @@
+//! What probes alone say of a head, without any fit: what its logits and its attention are, and the floor.
+
+use ndarray::{Array2, Axis};
+use ndarray_linalg::QR;
+
+use super::PredictError;
+use super::head::{attention_of, check_fittable, held_rows, problem_of};
+use super::positions::{Form, SeenRows};
+use crate::lm::HeadProbe;
+use crate::numerics::blas::on_one_thread;
+use crate::solver::Floor;
+use crate::targets::{HeadKind, Spectrum, TargetError, Visibility};
+
+/// The lags whose mass is told: that on the last 1, 4, 16 and 64 tokens, a token itself among them.
+pub const LAGS: [usize; 4] = [1, 4, 16, 64];
+
+/// A head's logits and attention on its passages, over the rows that are held.
+///
+/// Logits z = s·q·k are those before any softcap; attention P is softmax of what comes after it, as it is shared among tokens:
+/// what a learned sink takes is told by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Screened {
+    /// The layer, from 0.
+    pub layer: usize,
+    /// The head within its layer, from 0.
+    pub head: usize,
+    /// Which of its layer's heads of keys it reads, from 0.
+    pub key_head: usize,
+    /// What it sees.
+    pub kind: HeadKind,
+    /// Tokens of one passage.
+    pub tokens: usize,
+    /// Rows of a passage that are held.
+    pub rows: usize,
+    /// The head dimension d.
+    pub rank: usize,
+    /// s, what q·k is multiplied by.
+    pub scale: f64,
+    /// The bound c of c·tanh(z/c), where there is one.
+    pub softcap: Option<f64>,
+    /// max |z| over visible pairs of every passage.
+    pub max_abs_logit: f64,
+    /// max z.
+    pub max_logit: f64,
+    /// max over rows of (max − min) of the visible logits.
+    pub logit_spread: f64,
+    /// Mean over rows of −Σ p ln p, nats.
+    pub entropy_nats: f64,
+    /// [`Spectrum::effective_rank`] of QKᵀ, mean over passages: at most d.
+    pub effective_rank_logits: f64,
+    /// The mass on the passage's first token, mean over rows, those that do not see it among them.
+    pub first_mass: f64,
+    /// The share that a learned sink takes before the rest is shared among tokens, mean over rows; 0 without one.
+    pub sink_mass: f64,
+    /// The mass on the last of [`LAGS`] tokens, or without a causal mask on those nearer than that, mean over
+    /// rows.
+    pub mass_within: [f64; 4],
+    /// The share of c·j in the logits less their rows' means, as [`share_ramp`](super::RampMeasurement::share_ramp); none where they are
+    /// constant in each row, or where rows see what comes after them.
+    pub share_ramp: Option<f64>,
+}
+
+impl Screened {
+    /// Looks at the head that `probes` are of, one a passage. Of each passage all rows are held, or, where it is longer
+    /// than `most` tokens, so many that lie evenly apart.
+    ///
+    /// # Errors
+    /// As [`TrainedHead::new`](super::TrainedHead::new); `Decomposition` where LAPACK fails.
+    pub fn of(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
+        let &first = probes.first().ok_or(PredictError::NoPassage)?;
+        check_fittable(probes)?;
+        let tokens = first.queries.nrows();
+        let held = held_rows(tokens, most);
+        let seen = SeenRows::of(probes, &held);
+        let [mut least, mut max_logit, mut logit_spread] = [f64::INFINITY, f64::NEG_INFINITY, 0.0];
+        let (mut entropy, mut first_mass, mut mass_within) = (0.0, 0.0, [0.0; 4]);
+        for row in seen.each() {
+            let extremes = [f64::INFINITY, f64::NEG_INFINITY];
+            let [low, high] = row.logits.iter().fold(extremes, |[l, h], &z| [l.min(z), h.max(z)]);
+            (least, max_logit) = (least.min(low), max_logit.max(high));
+            logit_spread = logit_spread.max(high - low);
+            entropy -= row.attention.iter().filter(|&&p| p > 0.0).map(|p| p * p.ln()).sum::<f64>();
+            if row.columns.start == 0 {
+                first_mass += row.attention[0];
+            }
+            for (mass, lag) in mass_within.iter_mut().zip(LAGS) {
+                let nearest = (row.position + 1).saturating_sub(lag).max(row.columns.start);
+                let last = (row.position + lag).min(row.columns.end);
+                let seen = nearest - row.columns.start..last - row.columns.start;
+                *mass += row.attention[seen].iter().sum::<f64>();
+            }
+        }
+        let rows = seen.len() as f64;
+        let causal = first.visibility == Visibility::Causal;
+        let share_ramp = causal.then(|| seen.share_of(Form::Ramp).of_variance).flatten();
+        let sinks: f64 = probes.iter().flat_map(|probe| probe.sink_shares_of(&held)).sum();
+        let ranks = probes.iter().map(|probe| {
+            let queries = probe.queries.select(Axis(0), &held).mapv(f64::from);
+            Ok(spectrum_of_product(&queries, &probe.keys.mapv(f64::from))?.effective_rank)
+        });
+        let ranks = ranks.sum::<Result<f64, TargetError>>()?;
+        Ok(Self {
+            layer: first.layer,
+            head: first.head,
+            key_head: first.key_head,
+            kind: first.kind,
+            tokens,
+            rows: held.len(),
+            rank: first.queries.ncols(),
+            scale: first.scale,
+            softcap: first.softcap.map(f64::from),
+            max_abs_logit: max_logit.max(-least),
+            max_logit,
+            logit_spread,
+            entropy_nats: entropy / rows,
+            effective_rank_logits: ranks / probes.len() as f64,
+            first_mass: first_mass / rows,
+            sink_mass: sinks / rows,
+            mass_within: mass_within.map(|mass| mass / rows),
+            share_ramp,
+        })
+    }
+
+    /// L⁰(ε; P) of the same rows at each of `epsilons`, in nats: what logits of any rank need; none where no finite ones
+    /// reach it.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn floors(
+        probes: &[&HeadProbe],
+        most: Option<usize>,
+        epsilons: &[f64],
+    ) -> Result<Vec<Option<f64>>, PredictError> {
+        let &first = probes.first().ok_or(PredictError::NoPassage)?;
+        check_fittable(probes)?;
+        let held = held_rows(first.queries.nrows(), most);
+        let problem = problem_of(probes, &held, &attention_of(probes, &held))?;
+        let floor = Floor::new(&problem);
+        Ok(epsilons.iter().map(|&epsilon| floor.max_abs_logit(epsilon)).collect())
+    }
+
+    /// max c·tanh(z/c), which is that of the largest z; none without a softcap.
+    pub fn max_logit_capped(&self) -> Option<f64> {
+        self.softcap.map(|cap| cap * (self.max_logit / cap).tanh())
+    }
+
+    /// max q·k, without s.
+    pub fn max_dot(&self) -> f64 {
+        self.max_logit / self.scale
+    }
+}
+
+/// The singular values of QKᵀ, which are those of the small R_q·R_kᵀ.
+pub(super) fn spectrum_of_product(
+    queries: &Array2<f64>,
+    keys: &Array2<f64>,
+) -> Result<Spectrum, TargetError> {
+    let triangle = |m: &Array2<f64>| -> Result<Array2<f64>, TargetError> {
+        let (_, r) =
+            on_one_thread(|| m.qr()).map_err(|e| TargetError::Decomposition(e.to_string()))?;
+        Ok(r)
+    };
+    Spectrum::of_matrix(&triangle(queries)?.dot(&triangle(keys)?.t()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::heads::TrainedHead;
+    use crate::lm::HeadInputs;
+
+    const TOKENS: usize = 24;
+
+    /// A head of logits that rise along the positions and wave a little, whose queries are all alike.
+    fn probe(visibility: Visibility) -> HeadProbe {
+        let wave = |i: usize, j: usize| (0.7 * (i * (j + 1)) as f32 + 0.3).sin();
+        let mut queries = Array2::from_shape_fn((TOKENS, 4), |(i, j)| wave(i, j));
+        let mut keys = Array2::from_shape_fn((TOKENS, 4), |(i, j)| wave(i + 2, j + 1));
+        queries.column_mut(0).fill(2.0);
+        for (j, key) in keys.column_mut(0).iter_mut().enumerate() {
+            *key = 0.4 * j as f32 - 5.0;
+        }
+        let stream = Arc::new(queries.clone());
+        let projected = [queries.clone(), keys.clone()];
+        HeadProbe {
+            layer: 3,
+            head: 5,
+            visibility,
+            kind: HeadKind::Global,
+            queries,
+            keys,
+            key_head: 1,
+            scale: 0.25,
+            softcap: None,
+            slope: None,
+            sink: None,
+            inputs: HeadInputs { stream, projected, normalised: None, turns: None },
+        }
+    }
+
+    fn screened(probe: &HeadProbe) -> Screened {
+        Screened::of(&[probe], None).unwrap()
+    }
+
+    #[test]
+    fn what_is_screened_is_what_the_matrices_say() {
+        for visibility in [Visibility::Causal, Visibility::Bidirectional] {
+            let probe = probe(visibility);
+            let found = screened(&probe);
+            assert_eq!((found.layer, found.head, found.key_head, found.rank), (3, 5, 1, 4));
+            let (z, p) = (probe.logits(), probe.attention());
+            let visible = || z.iter().filter(|z| z.is_finite());
+            let largest = visible().fold(0.0f64, |most, z| most.max(z.abs()));
+            let signed = visible().fold(f64::NEG_INFINITY, |most, &z| most.max(z));
+            assert_eq!((found.max_abs_logit, found.max_logit), (largest, signed));
+            assert!((found.max_dot() - 4.0 * signed).abs() < 1e-12);
+            let mean = |of: &dyn Fn(usize, usize) -> f64| -> f64 {
+                let pairs = (0..TOKENS).flat_map(|i| (0..TOKENS).map(move |j| (i, j)));
+                pairs.map(|(i, j)| of(i, j)).sum::<f64>() / TOKENS as f64
+            };
+            let first = mean(&|i, j| if j == 0 { p[[i, j]] } else { 0.0 });
+            assert!((found.first_mass - first).abs() < 1e-12);
+            for (lag, told) in LAGS.into_iter().zip(found.mass_within) {
+                let near = mean(&|i, j| if i.abs_diff(j) < lag { p[[i, j]] } else { 0.0 });
+                assert!((told - near).abs() < 1e-12, "{lag}: {told} against {near}");
+            }
+            let entropy =
+                mean(&|i, j| if p[[i, j]] > 0.0 { -p[[i, j]] * p[[i, j]].ln() } else { 0.0 });
+            assert!((found.entropy_nats - entropy).abs() < 1e-12);
+            assert_eq!(found.share_ramp.is_some(), visibility == Visibility::Causal);
+        }
+        let share = screened(&probe(Visibility::Causal)).share_ramp.unwrap();
+        assert!((0.5..1.0).contains(&share), "most of the logits is a ramp: {share}");
+    }
+
+    #[test]
+    fn a_cap_bounds_what_is_told_after_it_and_a_sink_takes_its_share() {
+        let plain = probe(Visibility::Causal);
+        assert_eq!((screened(&plain).max_logit_capped(), screened(&plain).sink_mass), (None, 0.0));
+        let capped = screened(&HeadProbe { softcap: Some(2.0), ..plain.clone() });
+        let largest = capped.max_logit_capped().unwrap();
+        assert_eq!(capped.max_logit, screened(&plain).max_logit);
+        assert!((largest - 2.0 * (capped.max_logit / 2.0).tanh()).abs() < 1e-12 && largest < 2.0);
+        // A sink as large as all tokens together takes half of a row.
+        let flat = HeadProbe { keys: Array2::zeros((TOKENS, 4)), ..plain };
+        let sunk = screened(&HeadProbe { sink: Some(0.0), ..flat.clone() });
+        let share = (1..=TOKENS).map(|seen| 1.0 / (1 + seen) as f64).sum::<f64>() / TOKENS as f64;
+        assert!((sunk.sink_mass - share).abs() < 1e-7, "{} against {share}", sunk.sink_mass);
+        assert_eq!(sunk.first_mass, screened(&flat).first_mass, "the rest is shared as before");
+        assert_eq!(sunk.share_ramp, None, "constant logits are of no form");
+    }
+
+    #[test]
+    fn floors_are_those_of_the_fit_and_some_rows_are_those_it_holds() {
+        let probe = probe(Visibility::Causal);
+        for most in [None, Some(6)] {
+            let (pair, epsilons) = ([&probe, &probe], [0.1, 0.01]);
+            let found = Screened::of(&pair, most).unwrap();
+            let head = TrainedHead::new(&pair, most).unwrap();
+            assert_eq!(found.rows, head.rows());
+            let floor = Floor::new(&head.problem);
+            let floors = epsilons.map(|epsilon| floor.max_abs_logit(epsilon));
+            assert_eq!(Screened::floors(&pair, most, &epsilons).unwrap(), floors);
+            let own = crate::solver::Measured::of(&head.problem, &head.own).unwrap();
+            assert!((own.max_abs_logit - found.max_abs_logit).abs() < 1e-12);
+            assert!((own.logit_spread - found.logit_spread).abs() < 1e-12);
+        }
+    }
+}

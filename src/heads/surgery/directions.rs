@@ -1,0 +1,108 @@
+//! The directions of a layer's stream that tell where a token stands.
+
+use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray_linalg::QR;
+
+use crate::numerics::blas::on_one_thread;
+use crate::numerics::product;
+use crate::targets::TargetError;
+
+/// An orthonormal basis, (C, m), of the directions that the powers 1 to `degree` of the position move a stream along:
+/// with t the positions scaled to [−1, 1], φₖ the polynomials that are orthonormal over them (degree k, φ₀ constant) and
+/// X̄, (T, C), the mean of the passages' streams X, of βₖ = X̄ᵀ·φₖ, k ≥ 1. βₖ is the coefficient of φₖ in the least-squares
+/// regression of the stream on these polynomials; with degree 1 it is the direction of the stream's linear trend.
+///
+/// X·(I − U·Uᵀ) has no such trend left: its own βₖ are 0.
+///
+/// # Errors
+/// `Decomposition` where LAPACK fails.
+pub(super) fn telling_positions(
+    streams: &[&Array2<f32>],
+    degree: usize,
+) -> Result<Array2<f64>, TargetError> {
+    let (_, coefficients) = regression(streams, degree)?;
+    basis(coefficients.t())
+}
+
+/// What the powers 1 to `degree` of the position explain of the mean of some streams, (T, C): Σₖ φₖ·βₖᵀ.
+///
+/// # Errors
+/// `Decomposition` where LAPACK fails.
+pub(super) fn trend(streams: &[&Array2<f32>], degree: usize) -> Result<Array2<f64>, TargetError> {
+    let (polynomials, coefficients) = regression(streams, degree)?;
+    Ok(product(polynomials.view(), coefficients.view()))
+}
+
+/// The polynomials φ₁ to φₘ, (T, m), and the coefficients on them of the mean of some streams, (m, C).
+fn regression(
+    streams: &[&Array2<f32>],
+    degree: usize,
+) -> Result<(Array2<f64>, Array2<f64>), TargetError> {
+    let mut mean = Array2::<f64>::zeros(streams.first().map_or((0, 0), |stream| stream.dim()));
+    for &stream in streams {
+        mean += &stream.mapv(f64::from);
+    }
+    mean /= streams.len() as f64;
+    let all = basis(powers(mean.nrows(), degree).view())?;
+    let polynomials = all.slice(s![.., 1..]).to_owned();
+    let coefficients = product(polynomials.t(), mean.view());
+    Ok((polynomials, coefficients))
+}
+
+/// t⁰ to t^`degree` of positions scaled to [−1, 1], (T, degree + 1).
+fn powers(count: usize, degree: usize) -> Array2<f64> {
+    let scale = 2.0 / (count.max(2) - 1) as f64;
+    Array2::from_shape_fn((count, degree + 1), |(at, power)| {
+        (at as f64 * scale - 1.0).powi(power as i32)
+    })
+}
+
+/// Orthonormal columns that span those of `columns`, one after another.
+fn basis(columns: ArrayView2<'_, f64>) -> Result<Array2<f64>, TargetError> {
+    let lengths =
+        columns.map_axis(Axis(0), |column| column.dot(&column).sqrt().max(f64::MIN_POSITIVE));
+    let (q, _) = on_one_thread(|| (&columns / &lengths).qr())
+        .map_err(|e| TargetError::Decomposition(e.to_string()))?;
+    Ok(q)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream of lines, a parabola, a sign that alternates and a constant.
+    #[test]
+    fn the_directions_of_trends_are_found_and_taken_out() {
+        let (t, c) = (41, 5);
+        let position = |at: usize| at as f32 / 20.0 - 1.0;
+        // Mirrored about the middle, so that it has no linear trend.
+        let other = |at: usize| if at.is_multiple_of(2) { 1.0f32 } else { -1.0 };
+        let stream = Array2::from_shape_fn((t, c), |(at, channel)| {
+            let x = position(at);
+            [3.0 * x, 4.0 * x, 2.0 * x * x, other(at), 1.0][channel]
+        });
+        let one = telling_positions(&[&stream], 1).unwrap();
+        assert_eq!(one.dim(), (c, 1));
+        let sign = one[[0, 0]].signum();
+        for (channel, expected) in [0.6, 0.8, 0.0, 0.0, 0.0].into_iter().enumerate() {
+            let off = (sign * one[[channel, 0]] - expected).abs();
+            assert!(off < 1e-6, "channel {channel}: {one}");
+        }
+        for degree in [1, 2] {
+            let u = telling_positions(&[&stream], degree).unwrap();
+            assert_eq!(u.dim(), (c, degree));
+            let gram = product(u.t(), u.view());
+            let off = (&gram - &Array2::<f64>::eye(degree)).mapv(f64::abs).sum();
+            assert!(off < 1e-12, "orthonormal: {gram}");
+            let x = stream.mapv(f64::from);
+            let left = &x - &product(product(x.view(), u.view()).view(), u.t());
+            let less = &x - &trend(&[&stream], degree).unwrap();
+            for left in [left, less] {
+                let orthonormal = basis(powers(t, degree).view()).unwrap();
+                let trend = product(left.t(), orthonormal.slice(s![.., 1..]));
+                let most = trend.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+                assert!(most < 1e-10, "degree {degree}: a trend of {most} is left");
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A head's attention from queries and keys that were fitted to it.
+
+use ndarray::{Array2, Axis, s};
+
+use crate::heads::{PredictError, TrainedHead};
+use crate::numerics::{product, softmax};
+use crate::solver::{Factors, FitError, Floor, Outcome, Problem, SearchOptions, needed_logit_from};
+use crate::targets::Visibility;
+
+/// A head's attention as a fit gives it.
+pub(super) struct FreeFit {
+    /// P̃, (T, T), by passage.
+    pub attention: Vec<Array2<f64>>,
+    /// Of the fitted queries and keys, over all passages.
+    pub max_abs_logit: f64,
+    /// How the fit ended; `Infeasible` where ε was not reached.
+    pub outcome: Outcome,
+}
+
+impl TrainedHead {
+    /// The fit of rank r = `rank` with free queries and keys, of least max abs logit found with kl_nats ≤ ε, or, where none
+    /// was, of the least kl_nats found. It begins at the head's own queries and keys, under its own rank at those nearest
+    /// to them. Where uniform attention is within ε, that is it.
+    ///
+    /// # Errors
+    /// An ε that is not above 0.
+    pub(super) fn free_fit(
+        &self,
+        epsilon: f64,
+        rank: usize,
+        search: SearchOptions,
+    ) -> Result<FreeFit, PredictError> {
+        let Self { problem, own, .. } = self;
+        let passages = self.attention.len();
+        if Floor::new(problem).max_abs_logit(epsilon) == Some(0.0) {
+            let queries = Array2::zeros((self.tokens, self.rank()));
+            let uniform = self.attention_by(&queries, &queries);
+            let attention = vec![uniform; passages];
+            return Ok(FreeFit { attention, max_abs_logit: 0.0, outcome: Outcome::Converged });
+        }
+        let start = match rank < self.rank() {
+            true => self.centred()?.at_rank(rank, passages)?,
+            false => own.at_rank(rank, passages)?,
+        };
+        let problem = Problem::new(problem.target().clone(), problem.layout().clone(), rank)?;
+        let needed =
+            needed_logit_from(&problem, epsilon, std::slice::from_ref(&start), search, &())?;
+        let found = needed.best.as_ref().map_or(&start, |best| &best.solution.factors);
+        let attention = (0..passages).map(|at| {
+            let rows = s![0, at * self.tokens..(at + 1) * self.tokens, ..];
+            let [queries, keys] = [found.queries(), found.keys()].map(|m| m.slice(rows).to_owned());
+            self.attention_by(&queries, &keys)
+        });
+        Ok(FreeFit {
+            attention: attention.collect(),
+            max_abs_logit: needed.best.as_ref().map_or(0.0, |best| best.solution.max_abs_logit),
+            outcome: needed.outcome,
+        })
+    }
+
+    /// Its own queries and keys, of these less their mean over each passage, which softmax does not see.
+    fn centred(&self) -> Result<Factors, PredictError> {
+        let mut keys = self.own.keys().clone();
+        for at in 0..self.attention.len() {
+            let mut keys = keys.slice_mut(s![0, at * self.tokens..(at + 1) * self.tokens, ..]);
+            let mean = keys.sum_axis(Axis(0)) / self.tokens as f64;
+            keys -= &mean;
+        }
+        let centred = Factors::new(self.own.queries().clone(), keys, self.own.weights().clone());
+        Ok(centred.map_err(FitError::from)?)
+    }
+
+    /// softmax(QKᵀ/√r) over what the head sees of one passage, (T, T).
+    fn attention_by(&self, queries: &Array2<f64>, keys: &Array2<f64>) -> Array2<f64> {
+        let mut p = product(queries.view(), keys.t()) / (queries.ncols() as f64).sqrt();
+        for (row, p) in p.rows_mut().into_iter().enumerate() {
+            softmax(p, self.kind.columns(row, self.tokens, Visibility::Causal));
+        }
+        p
+    }
+}

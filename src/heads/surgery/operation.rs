@@ -1,0 +1,244 @@
+//! A model's loss with other attention in the place of its heads' own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use ndarray::Array2;
+
+use super::divergence::Divergence;
+use super::edit::{Edit, EditedHeads};
+use super::treatment::{Learned, Treatment};
+use crate::heads::{PredictError, TrainedHead};
+use crate::lm::{HeadProbe, Model};
+use crate::solver::{Outcome, SearchOptions};
+
+/// What is done to a model.
+pub struct Surgery<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// What is done to which heads, in this order; [`Edit::Own`] comes before them in any case.
+    pub edits: &'a [(Edit, EditedHeads)],
+    /// Groups of passages that fits are made on: the first so many.
+    pub fit_groups: usize,
+    /// How fits search.
+    pub search: SearchOptions,
+}
+
+/// A model after an edit, on a group of passages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operated {
+    /// The edit.
+    pub edit: Edit,
+    /// The heads that it was done to.
+    pub edited_heads: EditedHeads,
+    /// The group's place.
+    pub group: usize,
+    /// The mean cross-entropy of the passages' tokens after their first, in nats.
+    pub loss_nats: f64,
+    /// The same of the model as it is.
+    pub own_loss_nats: f64,
+    /// The largest |z| of QKᵀ/√d over every head and visible pair, in the model as it is.
+    pub max_abs_logit_before: f64,
+    /// After the edit: of the queries and keys that the stream as it has become gives, or those of the fits; none
+    /// where nothing is made of queries and keys.
+    pub max_abs_logit_after: Option<f64>,
+    /// The same of the head that was the largest before.
+    pub max_abs_logit_of_largest: Option<f64>,
+    /// KL(P ‖ P̃) of what stood in the place of P, mean over rows and heads; none where P̃ lacks columns that P has.
+    pub kl_nats: Option<f64>,
+    /// ½ Σ|P − P̃|, mean over rows and heads.
+    pub total_variation: f64,
+    /// Of fits: the heads whose ε was reached, and how the worst ended.
+    pub fitted: Option<(usize, Outcome)>,
+    /// Seconds that it took.
+    pub wall_time_s: f64,
+}
+
+impl Surgery<'_> {
+    /// Learns what edits need on the passages `learned_on`, and tells `found` of each edit on each group. Returns whether it
+    /// came to the end, rather than being stopped between two edits.
+    ///
+    /// # Errors
+    /// A passage that the model cannot read, a model or heads that an edit is not defined for, and those of `found`.
+    pub fn run(
+        &self,
+        learned_on: &[Vec<u32>],
+        groups: &[Vec<Vec<u32>>],
+        stop: &AtomicBool,
+        mut found: impl FnMut(Operated) -> Result<(), PredictError>,
+    ) -> Result<bool, PredictError> {
+        let learned = Learned::of(self.model, learned_on)?;
+        let mut treatments = Vec::new();
+        for &(edit, heads) in [(Edit::Own, EditedHeads::All)].iter().chain(self.edits) {
+            if heads != EditedHeads::All && !edit.is_of_attention() {
+                return Err(PredictError::OfAllHeads { edit: edit.name() });
+            }
+            treatments.push((edit, heads, Treatment::of(edit, self.model, &learned)?));
+        }
+        drop(learned);
+        for (group, passages) in groups.iter().enumerate() {
+            let before = Before::of(self.model, passages)?;
+            let mut own_loss_nats = 0.0;
+            for (edit, heads, treatment) in &treatments {
+                if matches!(edit, Edit::Fit { .. }) && group >= self.fit_groups {
+                    continue;
+                }
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+                let started = Instant::now();
+                let fits = match edit.fit() {
+                    Some((epsilon, rank)) => Some(before.fitted(epsilon, rank, self.search)?),
+                    None => None,
+                };
+                let seen = self.on(passages, (treatment, *heads), fits.as_ref(), &before)?;
+                if *edit == Edit::Own {
+                    own_loss_nats = seen.loss_nats;
+                }
+                let of_model = edit.has_logits().then_some(&seen.max_abs_logits);
+                let logits = fits.as_ref().map(|fits| &fits.max_abs_logits).or(of_model);
+                found(Operated {
+                    edit: *edit,
+                    edited_heads: *heads,
+                    group,
+                    loss_nats: seen.loss_nats,
+                    own_loss_nats,
+                    max_abs_logit_before: greatest(&before.max_abs_logits),
+                    max_abs_logit_after: logits.map(|logits| greatest(logits)),
+                    max_abs_logit_of_largest: logits.map(|logits| logits[before.largest()]),
+                    kl_nats: (!edit.cuts()).then_some(seen.divergence.kl_nats),
+                    total_variation: seen.divergence.total_variation,
+                    fitted: fits.map(|fits| (fits.reached, fits.outcome)),
+                    wall_time_s: started.elapsed().as_secs_f64(),
+                })?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The passages of a group under a treatment of some heads.
+    fn on(
+        &self,
+        passages: &[Vec<u32>],
+        (treatment, heads): (&Treatment, EditedHeads),
+        fits: Option<&Fits>,
+        before: &Before,
+    ) -> Result<Seen, PredictError> {
+        let count = before.max_abs_logits.len();
+        let mut seen = Seen { max_abs_logits: vec![0.0; count], ..Seen::default() };
+        let share = 1.0 / (passages.len() * count) as f64;
+        for (at, passage) in passages.iter().enumerate() {
+            let mut head = 0;
+            let loss = treatment.model_of(self.model).passage_loss(passage, &mut |probe| {
+                let replaced = treatment.of_head(head, heads, probe)?;
+                let logits = max_abs_logit(replaced.probe.as_ref().unwrap_or(probe));
+                seen.max_abs_logits[head] = seen.max_abs_logits[head].max(logits);
+                let of_fit = fits.map(|fits| fits.attention[head][at].clone());
+                let other = of_fit.or(replaced.attention);
+                let own = &before.attention[at][head];
+                let divergence = match &other {
+                    Some(other) => Divergence::between(own, other),
+                    None => Divergence::between(own, &probe.attention()),
+                };
+                seen.divergence.kl_nats += share * divergence.kl_nats;
+                seen.divergence.total_variation += share * divergence.total_variation;
+                head += 1;
+                Ok(other)
+            })?;
+            seen.loss_nats += loss / passages.len() as f64;
+        }
+        Ok(seen)
+    }
+}
+
+/// What a treated model showed on a group of passages.
+#[derive(Default)]
+struct Seen {
+    loss_nats: f64,
+    /// Of QKᵀ/√d, by head.
+    max_abs_logits: Vec<f64>,
+    divergence: Divergence,
+}
+
+/// The unaltered model on a group of passages. Heads are numbered through all layers.
+struct Before {
+    /// By passage and head.
+    probes: Vec<Vec<HeadProbe>>,
+    /// P, by passage and head.
+    attention: Vec<Vec<Array2<f64>>>,
+    /// By head.
+    max_abs_logits: Vec<f64>,
+}
+
+impl Before {
+    fn of(model: &Model, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
+        let probes: Vec<Vec<HeadProbe>> =
+            passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
+        let attention =
+            probes.iter().map(|of| of.iter().map(HeadProbe::attention).collect()).collect();
+        let heads = probes.first().map_or(0, Vec::len);
+        let of_head =
+            |head: usize| probes.iter().map(|of| max_abs_logit(&of[head])).fold(0.0, f64::max);
+        let max_abs_logits = (0..heads).map(of_head).collect();
+        Ok(Self { probes, attention, max_abs_logits })
+    }
+
+    /// The head of the largest logit.
+    fn largest(&self) -> usize {
+        let logits = &self.max_abs_logits;
+        (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap_or(0)
+    }
+
+    /// Every head's free fit to all of the passages at once.
+    fn fitted(
+        &self,
+        epsilon: f64,
+        rank: usize,
+        search: SearchOptions,
+    ) -> Result<Fits, PredictError> {
+        let mut all = Fits {
+            attention: Vec::new(),
+            max_abs_logits: Vec::new(),
+            reached: 0,
+            outcome: Outcome::Converged,
+        };
+        for head in 0..self.max_abs_logits.len() {
+            let probes: Vec<&HeadProbe> = self.probes.iter().map(|of| &of[head]).collect();
+            let fit = TrainedHead::new(&probes, None)?.free_fit(epsilon, rank, search)?;
+            all.reached += usize::from(fit.outcome != Outcome::Infeasible);
+            all.outcome = worse(all.outcome, fit.outcome);
+            all.max_abs_logits.push(fit.max_abs_logit);
+            all.attention.push(fit.attention);
+        }
+        Ok(all)
+    }
+}
+
+/// Every head's fit.
+struct Fits {
+    /// By head and passage.
+    attention: Vec<Vec<Array2<f64>>>,
+    /// By head.
+    max_abs_logits: Vec<f64>,
+    reached: usize,
+    outcome: Outcome,
+}
+
+/// The outcome of the two that says less for the fit.
+fn worse(one: Outcome, other: Outcome) -> Outcome {
+    let order = |outcome: Outcome| match outcome {
+        Outcome::Converged => 0,
+        Outcome::Infeasible => 2,
+        _ => 1,
+    };
+    if order(other) > order(one) { other } else { one }
+}
+
+fn max_abs_logit(probe: &HeadProbe) -> f64 {
+    let logits = probe.logits();
+    logits.iter().filter(|z| z.is_finite()).fold(0.0, |most, z| z.abs().max(most))
+}
+
+fn greatest(logits: &[f64]) -> f64 {
+    logits.iter().copied().fold(0.0, f64::max)
+}

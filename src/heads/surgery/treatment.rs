@@ -1,0 +1,398 @@
+//! Edits as they are done to one model: with what they learned of it.
+
+use ndarray::{Array2, s};
+
+use super::cut;
+use super::directions::{telling_positions, trend};
+use super::edit::{Edit, EditedHeads};
+use super::far;
+use super::tilt::nearest_slope;
+use crate::heads::PredictError;
+use crate::heads::head::check_contiguous;
+use crate::heads::positions::{Form, SeenRows};
+use crate::lm::{HeadProbe, Model};
+use crate::targets::TargetError;
+
+/// The unaltered model on the passages that edits learn on. Heads are numbered through all layers.
+pub(super) struct Learned {
+    passages: Vec<Vec<u32>>,
+    /// By head and passage.
+    probes: Vec<Vec<HeadProbe>>,
+}
+
+impl Learned {
+    pub fn of(model: &Model, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
+        let mut probes: Vec<Vec<HeadProbe>> = Vec::new();
+        for passage in passages {
+            let of_passage = model.probe(passage)?;
+            check_contiguous(&of_passage.iter().collect::<Vec<_>>())?;
+            probes.resize_with(of_passage.len(), Vec::new);
+            probes.iter_mut().zip(of_passage).for_each(|(head, probe)| head.push(probe));
+        }
+        match probes.is_empty() {
+            true => Err(PredictError::NoPassage),
+            false => Ok(Self { passages: passages.to_vec(), probes }),
+        }
+    }
+
+    /// The attention of a form that is nearest to each head's.
+    fn nearest(&self, form: Form) -> Treatment {
+        let nearest = |of_head: &Vec<HeadProbe>| {
+            let probes: Vec<&HeadProbe> = of_head.iter().collect();
+            let tokens = probes[0].queries.nrows();
+            let positions: Vec<usize> = (0..tokens).collect();
+            let start = vec![0.0; form.parameters(tokens)];
+            let theta = SeenRows::of(&probes, &positions).nearest(form, start).theta;
+            SeenRows::of(&probes[..1], &positions).attention_of(form, &theta)
+        };
+        Treatment::Fixed(self.probes.iter().map(nearest).collect())
+    }
+
+    /// Each head's attention, mean over passages.
+    fn mean(&self) -> Vec<Array2<f64>> {
+        let mean = |of_head: &Vec<HeadProbe>| {
+            let sum: Option<Array2<f64>> =
+                of_head.iter().map(HeadProbe::attention).reduce(|sum, one| sum + one);
+            sum.expect("a head has a passage") / of_head.len() as f64
+        };
+        self.probes.iter().map(mean).collect()
+    }
+
+    /// The model whose keys do not read where tokens stand.
+    fn flat(&self, model: &Model, degree: usize) -> Result<Model, PredictError> {
+        let directions = |layer: usize| {
+            let of_layer = self.probes.iter().find(|of_head| of_head[0].layer == layer);
+            let streams = of_layer.into_iter().flatten().map(|probe| &*probe.inputs.stream);
+            telling_positions(&streams.collect::<Vec<_>>(), degree)
+        };
+        let directions =
+            (0..model.shape().layers()).map(directions).collect::<Result<Vec<_>, _>>()?;
+        Ok(model.with_keys_without(&directions)?)
+    }
+
+    /// A flat model with the slope of each head that brings its attention nearest to the unaltered model's: layer by
+    /// layer, each given the stream that the slopes before it leave.
+    fn with_slopes(&self, flat: &Model) -> Result<Model, PredictError> {
+        let heads = &flat.shape().heads;
+        let mut added: Vec<Vec<f32>> =
+            heads.iter().map(|of_layer| vec![0.0; of_layer.len()]).collect();
+        let mut model = flat.with_slopes_added(&added)?;
+        for layer in 0..heads.len() {
+            let mut left: Vec<Vec<Array2<f64>>> = heads[layer].iter().map(|_| Vec::new()).collect();
+            for passage in &self.passages {
+                let probes = model.probe(passage)?;
+                for probe in probes.iter().filter(|probe| probe.layer == layer) {
+                    left[probe.head].push(probe.attention());
+                }
+            }
+            let first: usize = heads[..layer].iter().map(Vec::len).sum();
+            for (head, left) in left.iter().enumerate() {
+                let own: Vec<_> =
+                    self.probes[first + head].iter().map(HeadProbe::attention).collect();
+                added[layer][head] = nearest_slope(&own, left) as f32;
+            }
+            model = flat.with_slopes_added(&added)?;
+        }
+        Ok(model)
+    }
+
+    /// The trend of each head's keys, and the slopes that bring attention without it nearest to the unaltered model's, if
+    /// they are to be there: layer by layer, as with a flat model.
+    fn detrended(
+        &self,
+        model: &Model,
+        degree: usize,
+        sloped: bool,
+    ) -> Result<Treatment, PredictError> {
+        let trend = |of_head: &Vec<HeadProbe>| {
+            let keys: Vec<_> = of_head.iter().map(|probe| &probe.keys).collect();
+            Ok(trend(&keys, degree)?.mapv(|v| v as f32))
+        };
+        let trends = self.probes.iter().map(trend).collect::<Result<Vec<_>, PredictError>>()?;
+        let mut less = Less { trends, slopes: vec![None; self.probes.len()] };
+        let layers = if sloped { model.shape().layers() } else { 0 };
+        for layer in 0..layers {
+            let mut left: Vec<Vec<Array2<f64>>> = self.probes.iter().map(|_| Vec::new()).collect();
+            for passage in &self.passages {
+                let mut head = 0;
+                model.passage_loss(passage, &mut |probe| {
+                    let attention = less.of(head, probe).attention();
+                    if probe.layer == layer {
+                        left[head].push(attention.clone());
+                    }
+                    head += 1;
+                    Ok(Some(attention))
+                })?;
+            }
+            for ((left, of_head), slope) in left.iter().zip(&self.probes).zip(&mut less.slopes) {
+                if !left.is_empty() {
+                    let own: Vec<_> = of_head.iter().map(HeadProbe::attention).collect();
+                    *slope = Some(nearest_slope(&own, left) as f32);
+                }
+            }
+        }
+        Ok(Treatment::Detrended(less))
+    }
+}
+
+/// Heads whose keys lose a trend, and may get a slope.
+pub(super) struct Less {
+    /// (T, D), by head.
+    trends: Vec<Array2<f32>>,
+    /// What is added to the slope of each, if one is.
+    slopes: Vec<Option<f32>>,
+}
+
+impl Less {
+    /// A head as it is then.
+    fn of(&self, head: usize, probe: &HeadProbe) -> HeadProbe {
+        let slope = match self.slopes[head] {
+            Some(added) => Some(probe.slope.unwrap_or(0.0) + added),
+            None => probe.slope,
+        };
+        HeadProbe { keys: &probe.keys - &self.trends[head], slope, ..probe.clone() }
+    }
+}
+
+/// What is made of the attention of a head, which is told by its number.
+type Change = Box<dyn Fn(usize, Array2<f64>) -> Result<Array2<f64>, TargetError>>;
+
+/// An edit with what it learned of a model.
+pub(super) enum Treatment {
+    /// Nothing is done; or it is made for each group anew.
+    None,
+    /// What each head attends to whatever it reads, (T, T).
+    Fixed(Vec<Array2<f64>>),
+    /// The attention as it has become, changed by head.
+    Changed(Change),
+    /// Keys of another kind.
+    Detrended(Less),
+    /// Another model.
+    Edited(Box<Model>),
+}
+
+impl Edit {
+    /// The model with the edit done to its weights, learned on `passages` as [`Surgery`](crate::heads::Surgery) learns it.
+    ///
+    /// # Errors
+    /// `NotOfWeights` for another edit than [`Edit::Flat`] and [`Edit::FlatSlope`]; no passage, or one that the model
+    /// cannot read; a model whose matrices are divided by their spectral norm.
+    pub fn edited(self, model: &Model, passages: &[Vec<u32>]) -> Result<Model, PredictError> {
+        match Treatment::of(self, model, &Learned::of(model, passages)?)? {
+            Treatment::Edited(model) => Ok(*model),
+            _ => Err(PredictError::NotOfWeights { edit: self.name() }),
+        }
+    }
+}
+
+/// What stands in the place of a head's attention.
+pub(super) struct Replaced {
+    /// P̃, (T, T); none where it is the head's own.
+    pub attention: Option<Array2<f64>>,
+    /// The head whose queries and keys it is made of, where that is another.
+    pub probe: Option<HeadProbe>,
+}
+
+impl Treatment {
+    fn changed(
+        change: impl Fn(usize, Array2<f64>) -> Result<Array2<f64>, TargetError> + 'static,
+    ) -> Self {
+        Self::Changed(Box::new(change))
+    }
+
+    pub fn of(edit: Edit, model: &Model, learned: &Learned) -> Result<Self, PredictError> {
+        Ok(match edit {
+            Edit::Own | Edit::Fit { .. } => Self::None,
+            Edit::Uniform => {
+                Self::Fixed(learned.probes.iter().map(|of_head| uniform(&of_head[0])).collect())
+            }
+            Edit::Ramp => learned.nearest(Form::Ramp),
+            Edit::Position => learned.nearest(Form::Position),
+            Edit::Lag => learned.nearest(Form::Lag),
+            Edit::PositionAndLag => learned.nearest(Form::PositionAndLag),
+            Edit::Largest { count } => Self::changed(move |_, p| Ok(cut::largest(p, count))),
+            Edit::Last { window } => Self::changed(move |_, p| Ok(cut::last(p, window))),
+            Edit::Truncated { rank } => Self::changed(move |_, p| cut::of_rank(p, rank)),
+            Edit::FarUniform { from } => Self::changed(move |_, p| Ok(far::even(p, from))),
+            Edit::FarMean { from } => {
+                let mean = learned.mean();
+                Self::changed(move |head, p| Ok(far::like(p, &mean[head], from)))
+            }
+            Edit::FarLargest { count, from } => {
+                Self::changed(move |_, p| Ok(far::largest(p, count, from)))
+            }
+            Edit::FarTruncated { rank, from } => {
+                Self::changed(move |_, p| far::of_rank(p, rank, from))
+            }
+            Edit::Detrended { degree } => learned.detrended(model, degree, false)?,
+            Edit::DetrendedSlope { degree } => learned.detrended(model, degree, true)?,
+            Edit::Flat { degree } => Self::Edited(Box::new(learned.flat(model, degree)?)),
+            Edit::FlatSlope { degree } => {
+                let flat = learned.flat(model, degree)?;
+                Self::Edited(Box::new(learned.with_slopes(&flat)?))
+            }
+        })
+    }
+
+    /// The model that runs, for one that is treated.
+    pub fn model_of<'m>(&'m self, own: &'m Model) -> &'m Model {
+        match self {
+            Self::Edited(model) => model,
+            Self::None | Self::Fixed(_) | Self::Changed(_) | Self::Detrended(_) => own,
+        }
+    }
+
+    /// What takes the place of the attention of head `head`, where that is among `heads`.
+    ///
+    /// # Errors
+    /// `Decomposition` where LAPACK fails.
+    pub fn of_head(
+        &self,
+        head: usize,
+        heads: EditedHeads,
+        probe: &HeadProbe,
+    ) -> Result<Replaced, TargetError> {
+        if !heads.hold(probe.kind) {
+            return Ok(Replaced { attention: None, probe: None });
+        }
+        let (attention, probe) = match self {
+            Self::None | Self::Edited(_) => (None, None),
+            Self::Fixed(of_heads) => (Some(of_heads[head].clone()), None),
+            Self::Changed(change) => (Some(change(head, probe.attention())?), None),
+            Self::Detrended(less) => {
+                let probe = less.of(head, probe);
+                (Some(probe.attention()), Some(probe))
+            }
+        };
+        Ok(Replaced { attention, probe })
+    }
+}
+
+/// The same weight on all that a head sees.
+fn uniform(probe: &HeadProbe) -> Array2<f64> {
+    let tokens = probe.queries.nrows();
+    let mut attention = Array2::zeros((tokens, tokens));
+    for (row, mut p) in attention.rows_mut().into_iter().enumerate() {
+        let seen = probe.kind.columns(row, tokens, probe.visibility);
+        let weight = 1.0 / seen.len() as f64;
+        p.slice_mut(s![seen]).fill(weight);
+    }
+    attention
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::heads::Surgery;
+    use crate::lm::{Arm, ModelShape, Slopes, TrainDefinition};
+    use crate::solver::SearchOptions;
+    use crate::targets::HeadKind;
+
+    const TOKENS: usize = 24;
+
+    fn model(slopes: Slopes) -> Model {
+        let definition = TrainDefinition {
+            layers: 2,
+            d_model: 16,
+            heads: 2,
+            window: 7,
+            context: TOKENS,
+            arm: Arm::Ls,
+            slopes,
+            ..TrainDefinition::default()
+        };
+        Model::new(ModelShape::new(&definition, 19), 0.5, 3).unwrap()
+    }
+
+    fn passage(at: u32) -> Vec<u32> {
+        (0..TOKENS as u32).map(|i| (i * i * 7 + i / 3 + at * i + at) % 19).collect()
+    }
+
+    #[test]
+    fn the_edited_model_is_the_one_whose_loss_surgery_tells() {
+        let (learned_on, group) = ([passage(0), passage(1)], vec![passage(2), passage(3)]);
+        let edits = [Edit::Flat { degree: 2 }, Edit::FlatSlope { degree: 2 }]
+            .map(|edit| (edit, EditedHeads::All));
+        for slopes in [Slopes::None, Slopes::Alibi] {
+            let model = model(slopes);
+            let search = SearchOptions::default();
+            let surgery = Surgery { model: &model, edits: &edits, fit_groups: 0, search };
+            let mut found = Vec::new();
+            let groups = [group.clone()];
+            let keep = |operated| {
+                found.push(operated);
+                Ok(())
+            };
+            assert!(surgery.run(&learned_on, &groups, &AtomicBool::new(false), keep).unwrap());
+            for operated in &found[1..] {
+                let edited = operated.edit.edited(&model, &learned_on).unwrap();
+                let loss = |at: usize| edited.passage_loss(&group[at], &mut |_| Ok(None)).unwrap();
+                assert_eq!(loss(0) / 2.0 + loss(1) / 2.0, operated.loss_nats);
+                assert_ne!(operated.loss_nats, operated.own_loss_nats);
+                let expected = if operated.edit.adds_slopes() { Slopes::Learned } else { slopes };
+                assert_eq!(edited.shape().slopes, expected);
+            }
+            assert_ne!(found[1].loss_nats, found[2].loss_nats);
+        }
+    }
+
+    #[test]
+    fn what_is_done_to_activations_gives_no_model() {
+        let (model, learned_on) = (model(Slopes::None), [passage(0)]);
+        for edit in [
+            Edit::Own,
+            Edit::Uniform,
+            Edit::Largest { count: 2 },
+            Edit::FarMean { from: 4 },
+            Edit::Detrended { degree: 1 },
+            Edit::DetrendedSlope { degree: 1 },
+            Edit::Flat { degree: 1 },
+            Edit::FlatSlope { degree: 1 },
+        ] {
+            let edited = edit.edited(&model, &learned_on);
+            assert_eq!(edited.is_ok(), edit.is_of_weights(), "{edit:?}");
+            let refused = matches!(edited, Err(PredictError::NotOfWeights { edit: name }) if name == edit.name());
+            assert_ne!(refused, edit.is_of_weights(), "{edit:?}");
+        }
+    }
+
+    /// In the first layer, which reads what it has always read, the attention of heads that are not edited is the same to
+    /// the last digit; and no head's is touched where none of its kind is there.
+    #[test]
+    fn heads_that_are_not_edited_keep_their_attention() {
+        let (model, learned_on) = (model(Slopes::None), [passage(0)]);
+        let learned = Learned::of(&model, &learned_on).unwrap();
+        for edit in [Edit::Uniform, Edit::Last { window: 2 }, Edit::Truncated { rank: 1 }] {
+            let treatment = Treatment::of(edit, &model, &learned).unwrap();
+            let mut seen = 0;
+            let mut head = 0;
+            let own = model.probe(&passage(1)).unwrap();
+            model
+                .passage_loss(&passage(1), &mut |probe| {
+                    let replaced = treatment.of_head(head, EditedHeads::Global, probe)?.attention;
+                    assert_eq!(replaced.is_some(), probe.kind == HeadKind::Global, "{edit:?}");
+                    if probe.layer == 0 && probe.kind != HeadKind::Global {
+                        assert_eq!(probe.attention(), own[head].attention());
+                        seen += 1;
+                    }
+                    head += 1;
+                    Ok(replaced)
+                })
+                .unwrap();
+            assert_eq!((seen, head), (1, 4));
+        }
+    }
+
+    #[test]
+    fn what_is_of_all_heads_is_refused_for_some() {
+        let (model, learned_on) = (model(Slopes::None), [passage(0)]);
+        let edits = [(Edit::Flat { degree: 1 }, EditedHeads::Global)];
+        let search = SearchOptions::default();
+        let surgery = Surgery { model: &model, edits: &edits, fit_groups: 0, search };
+        let stop = AtomicBool::new(false);
+        let error = surgery.run(&learned_on, &[vec![passage(1)]], &stop, |_| Ok(()));
+        assert!(matches!(error, Err(PredictError::OfAllHeads { edit: "flat" })), "{error:?}");
+    }
+}

@@ -1,0 +1,39 @@
+//! How the types of targets, fits and heads are written in a column.
+
+use super::{EditedHeads, InputSet, RankLimit};
+use crate::record::value;
+use crate::solver::{BoundKind, Outcome};
+use crate::targets::{HeadKind, Layout, Visibility};
+
+value!(Text, "a layout of heads", ToString::to_string, |text| text.parse().ok(), Layout);
+value!(Text, "a kind of head", ToString::to_string, head_kind, HeadKind);
+value!(Text, "a visibility", ToString::to_string, |text| text.parse().ok(), Visibility);
+value!(
+    Text,
+    "an outcome of a fit",
+    |outcome| outcome.name().to_owned(),
+    Outcome::from_name,
+    Outcome
+);
+value!(Text, "a bound", |by| by.name().to_owned(), bound, BoundKind);
+value!(Text, "a set of inputs", ToString::to_string, |text| text.parse().ok(), InputSet);
+value!(Text, "a rank, or any", ToString::to_string, |text| text.parse().ok(), RankLimit);
+value!(
+    Text,
+    "a choice of heads",
+    |heads| heads.name().to_owned(),
+    |text| EditedHeads::ALL.into_iter().find(|heads| heads.name() == text),
+    EditedHeads
+);
+
+fn head_kind(text: &str) -> Option<HeadKind> {
+    match text.parse::<Layout>().ok()?.heads() {
+        &[kind] => Some(kind),
+        _ => None,
+    }
+}
+
+fn bound(text: &str) -> Option<BoundKind> {
+    use BoundKind::{Floor, Lift, LogRank, Packing};
+    [Floor, Packing, Lift, LogRank].into_iter().find(|kind| kind.name() == text)
+}

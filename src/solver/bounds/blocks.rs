@@ -1,0 +1,96 @@
+//! Fully visible blocks: what arguments about rank can be held against.
+//!
+//! A rank bound on Z says nothing of a matrix of which only a part is visible, such as a causal
+//! one: the invisible part can make up any rank. It does on rows I and columns J all of which are
+//! visible to each other. The rows are divided into groups of consecutive ones; each group with the
+//! columns that all of its rows see is such a block, and, as no two groups share a row, the errors
+//! forced on the blocks add up to no more than n·kl_nats.
+
+use std::ops::Range;
+
+use ndarray::Array2;
+use ndarray_linalg::{JobSvd, SVDDC};
+
+use crate::numerics::blas::on_one_thread;
+use crate::solver::problem::Problem;
+
+/// Rows and columns all visible to each other.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub rows: Range<usize>,
+    /// Ascending.
+    pub columns: Vec<usize>,
+}
+
+impl Block {
+    /// f(a) of the block's entries of the target.
+    pub fn dense(&self, problem: &Problem, f: impl Fn(f64) -> f64) -> Array2<f64> {
+        let mut dense = Array2::from_elem((self.rows.len(), self.columns.len()), f(0.0));
+        for row in self.rows.clone() {
+            let (columns, a) = problem.target().row(row);
+            for (&column, &a) in columns.iter().zip(a) {
+                if let Ok(place) = self.columns.binary_search(&(column as usize)) {
+                    dense[[row - self.rows.start, place]] = f(a);
+                }
+            }
+        }
+        dense
+    }
+}
+
+/// Divisions of the rows into groups of n, n/2, n/4, … ≥ `least` rows, each with the columns that
+/// every row of the group sees and that `of_use` keeps, given how many of the group's rows have
+/// weight there. Blocks of fewer than `least` rows or columns are left out.
+pub(super) fn divisions(
+    problem: &Problem,
+    least: usize,
+    of_use: impl Fn(usize, usize) -> bool,
+) -> Vec<Vec<Block>> {
+    let n = problem.n();
+    let sizes = std::iter::successors(Some(n), |size| Some(size.div_ceil(2)).filter(|s| s < size));
+    sizes
+        .take_while(|&size| size >= least)
+        .map(|size| {
+            (0..n)
+                .step_by(size)
+                .map(|first| block(problem, first..(first + size).min(n), &of_use))
+                .filter(|block| block.rows.len() >= least && block.columns.len() >= least)
+                .collect()
+        })
+        .filter(|blocks: &Vec<Block>| !blocks.is_empty())
+        .collect()
+}
+
+fn block(problem: &Problem, rows: Range<usize>, of_use: impl Fn(usize, usize) -> bool) -> Block {
+    let kind = problem.layout().heads()[0];
+    let mut weighted = vec![0usize; problem.n()];
+    let (mut first, mut end) = (0, problem.n());
+    for row in rows.clone() {
+        let seen = problem.columns(kind, row);
+        (first, end) = (first.max(seen.start), end.min(seen.end));
+        problem.target().row(row).0.iter().for_each(|&column| weighted[column as usize] += 1);
+    }
+    let columns = (first..end).filter(|&column| of_use(weighted[column], rows.len())).collect();
+    Block { rows, columns }
+}
+
+/// τ_r² = Σ_{s>r} σₛ² for r = 0, 1, …: by Eckart and Young (1936, *The approximation of one matrix by
+/// another of lower rank*) the least squared Frobenius distance to a matrix of rank r. Each is
+/// lowered by what the singular values may be off. None where LAPACK fails.
+pub(super) fn squared_tails(matrix: &Array2<f64>) -> Option<Vec<f64>> {
+    let (_, sigma, _) = on_one_thread(|| matrix.svddc(JobSvd::None)).ok()?;
+    let largest = sigma.first().copied().unwrap_or(0.0);
+    // LAPACK's singular values are off by a modest multiple of ε·σ₁ each.
+    let off = 10.0 * (matrix.nrows() + matrix.ncols()) as f64 * f64::EPSILON * largest;
+    let mut tails: Vec<f64> = sigma
+        .iter()
+        .rev()
+        .scan(0.0, |sum, sigma| {
+            *sum += (sigma - off).max(0.0).powi(2);
+            Some(*sum)
+        })
+        .collect();
+    tails.reverse();
+    tails.push(0.0);
+    Some(tails)
+}

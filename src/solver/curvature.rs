@@ -1,0 +1,448 @@
+//! How strongly the augmented Lagrangian curves in each query and each key alone: the d × d blocks on
+//! the diagonal of its (positive semidefinite) Gauss–Newton matrix, as a preconditioner.
+//!
+//! With sₕᵢ the target's mass of row i that falls to head h, p its probabilities, and hᵢⱼ = ρ where the
+//! cap acts on zᵢⱼ, and 0 elsewhere:
+//!
+//! > query i: (Σⱼ (s p + h)ᵢⱼ kⱼkⱼᵀ − sᵢ k̄ᵢk̄ᵢᵀ)/(n·d), k̄ᵢ = Σⱼ pᵢⱼkⱼ;  key j: Σᵢ (s p + h)ᵢⱼ qᵢqᵢᵀ/(n·d).
+//!
+//! Rows of attention differ in curvature by orders of magnitude (a row that is nearly certain has
+//! none), which is what a quasi-Newton method that starts from a multiple of the identity spends most
+//! of its iterations learning.
+
+use std::ops::Range;
+
+use nalgebra::{Cholesky, DMatrix};
+use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
+use rayon::prelude::*;
+
+use super::factors::{matrix, weights_of};
+use super::penalty::{Multiplier, Penalty};
+use super::problem::Problem;
+use super::side_curvature::{Sides, greatest};
+use crate::numerics::rows::{exponentials, extremes};
+use crate::numerics::{Kernel, Real as _, Simd, gemm, product};
+
+/// What is added to every block, as a share of the mean curvature: nearly certain rows must not
+/// take steps without bound.
+const DAMPING: f64 = 0.1;
+/// Rows whose probabilities are held at once.
+const BLOCK_ROWS: usize = 128;
+/// Of these, the rows that one thread works on.
+const CHUNK_ROWS: usize = 16;
+/// Vectors of a result that are summed at once.
+const AT_ONCE: usize = 4;
+/// Columns of the keys' product that one thread works on.
+const CHUNK_COLUMNS: usize = 256;
+
+/// An approximate inverse of the Hessian.
+pub(super) enum Preconditioner {
+    /// Of free queries and keys.
+    Blocks(Blocks),
+    /// Of weights that make them.
+    Sides(Box<Sides>),
+}
+
+impl Preconditioner {
+    /// v ← B⁻¹v, of two vectors at once; the second may be empty.
+    pub fn apply(&self, both: [&mut [f64]; 2]) {
+        match self {
+            Self::Blocks(blocks) => blocks.apply(both),
+            Self::Sides(sides) => sides.apply(both),
+        }
+    }
+}
+
+/// The inverses of the damped blocks, and 1 for each of the head weights.
+pub(super) struct Blocks {
+    d: usize,
+    /// By head, queries and then keys: d × d each, one after the other. float32: an approximation
+    /// is all that a preconditioner is.
+    inverses: Vec<f32>,
+}
+
+impl Blocks {
+    /// The blocks at x, or none where they are not finite.
+    pub fn at(problem: &Problem, x: &[f64], penalty: &Penalty) -> Option<Self> {
+        Self::inverted(&Self::blocks(problem, x, penalty), problem.rows(), problem.rank())
+    }
+
+    /// n·d times the blocks of queries and keys, by head: of each its lower triangle, row by row.
+    fn blocks(problem: &Problem, x: &[f64], penalty: &Penalty) -> Vec<[Array2<f64>; 2]> {
+        let (n, d, heads) = (problem.n(), problem.rank(), problem.heads());
+        let pairs = d * (d + 1) / 2;
+        let parts: Vec<Part> = (0..heads)
+            .map(|head| {
+                let pair = &x[2 * head * n * d..2 * (head + 1) * n * d];
+                let (q, k) = (matrix(&pair[..n * d], n, d), matrix(&pair[n * d..], n, d));
+                Part { q, k, query_outer: outer(q), key_outer: outer(k) }
+            })
+            .collect();
+        let mut blocks: Vec<[Array2<f64>; 2]> =
+            (0..heads).map(|_| [Array2::zeros((n, pairs)), Array2::zeros((n, pairs))]).collect();
+        let log_weights: Vec<f64> =
+            weights_of(x, heads, n, d).iter().map(|w| w.max(f64::MIN_POSITIVE).ln()).collect();
+        for first in (0..problem.rows()).step_by(BLOCK_ROWS) {
+            let rows = first..problem.rows().min(first + BLOCK_ROWS);
+            let mut heads: Vec<Softmax> = (0..heads)
+                .map(|head| {
+                    Softmax::of(problem, (parts[head].q, parts[head].k), head, rows.clone())
+                })
+                .collect();
+            let masses = masses(problem, &heads, &log_weights, rows.start);
+            for (head, softmax) in heads.iter_mut().enumerate() {
+                let [queries, keys] = &mut blocks[head];
+                let to = queries.slice_mut(s![rows.clone(), ..]);
+                softmax.query_blocks(&parts[head], &masses[head], penalty, head, to);
+                let to = keys.slice_mut(s![softmax.columns.clone(), ..]);
+                softmax.add_key_blocks(&parts[head], to);
+            }
+        }
+        blocks
+    }
+
+    fn inverted(blocks: &[[Array2<f64>; 2]], n: usize, d: usize) -> Option<Self> {
+        let diagonal = |row: &[f64]| (0..d).map(|a| row[a * (a + 3) / 2]).sum::<f64>();
+        let rows = || blocks.iter().flatten().flat_map(|side| side.outer_iter());
+        let trace: f64 = rows().filter_map(|row| row.to_slice().map(diagonal)).sum();
+        let damping = DAMPING * trace / (rows().count() * d) as f64;
+        let scale = (n * d) as f64;
+        let mut inverses = vec![0.0f32; rows().count() * d * d];
+        let rows: Vec<_> = rows().collect();
+        inverses
+            .par_chunks_mut(d * d)
+            .zip(&rows)
+            .with_min_len(64)
+            .map(|(to, row)| {
+                let block = DMatrix::from_fn(d, d, |a, b| {
+                    let (high, low) = (a.max(b), a.min(b));
+                    row[high * (high + 1) / 2 + low] + if a == b { damping } else { 0.0 }
+                });
+                let inverse = Cholesky::new(block)?.inverse();
+                to.iter_mut().zip(inverse.iter()).for_each(|(to, v)| *to = (v * scale) as f32);
+                to.iter().all(|v| v.is_finite()).then_some(())
+            })
+            .collect::<Option<Vec<()>>>()?;
+        Some(Self { d, inverses })
+    }
+
+    /// v ← B⁻¹v, of two vectors at once; the second may be empty.
+    pub fn apply(&self, both: [&mut [f64]; 2]) {
+        f32::run(Apply { of: self, both });
+    }
+}
+
+/// One product of every block with its part of two vectors, in float32. Each block is read once.
+struct Apply<'a> {
+    of: &'a Blocks,
+    both: [&'a mut [f64]; 2],
+}
+
+impl Kernel<f32> for Apply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd<f32>>(self, simd: S) {
+        let Blocks { d, inverses } = self.of;
+        let d = *d;
+        let (mut from, mut result) = (vec![0.0f32; d], vec![0.0f32; S::LANES]);
+        // float32 has no room for the least gradients: divide by the greatest.
+        let both = self.both.map(|v| (greatest(v), v.chunks_mut(d)));
+        let [(of_first, mut first), (of_second, mut second)] = both;
+        for inverse in inverses.chunks_exact(d * d) {
+            for (v, greatest) in [(first.next(), of_first), (second.next(), of_second)] {
+                let Some(v) = v else { continue };
+                from.iter_mut().zip(&*v).for_each(|(to, v)| *to = (v / greatest) as f32);
+                for (part, to) in v.chunks_mut(AT_ONCE * S::LANES).enumerate() {
+                    let part = part * AT_ONCE * S::LANES..part * AT_ONCE * S::LANES + to.len();
+                    let mut sums = [simd.splat(0.0); AT_ONCE];
+                    for (column, &v) in inverse.chunks_exact(d).zip(&from) {
+                        let v = simd.splat(v);
+                        let lanes = column[part.clone()].chunks(S::LANES);
+                        for (sum, m) in sums.iter_mut().zip(lanes) {
+                            *sum = simd.mul_add(simd.load_partial(m, 0.0), v, *sum);
+                        }
+                    }
+                    for (to, sum) in to.chunks_mut(S::LANES).zip(sums) {
+                        let result = &mut result[..to.len()];
+                        simd.store_partial(sum, result);
+                        let scaled = result.iter().map(|&v| f64::from(v) * greatest);
+                        to.iter_mut().zip(scaled).for_each(|(to, v)| *to = v);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One head's factors, and the products of each row's entries two by two, (n, d(d + 1)/2).
+struct Part<'x> {
+    q: ArrayView2<'x, f64>,
+    k: ArrayView2<'x, f64>,
+    query_outer: Array2<f64>,
+    key_outer: Array2<f64>,
+}
+
+fn outer(m: ArrayView2<'_, f64>) -> Array2<f64> {
+    let (n, d) = m.dim();
+    let mut products = Array2::zeros((n, d * (d + 1) / 2));
+    for (mut to, row) in products.rows_mut().into_iter().zip(m.rows()) {
+        let mut place = 0;
+        for a in 0..d {
+            for b in 0..=a {
+                to[place] = row[a] * row[b];
+                place += 1;
+            }
+        }
+    }
+    products
+}
+
+/// A head's softmax over a block of rows.
+pub(super) struct Softmax {
+    rows: Range<usize>,
+    /// The columns that any of the rows sees.
+    pub columns: Range<usize>,
+    /// Those that each row sees.
+    seen: Vec<Range<usize>>,
+    pub z: Array2<f64>,
+    /// Probabilities p, and s·p + h once the queries' blocks are made.
+    pub weights: Array2<f64>,
+    /// log Σ exp z of each row.
+    log_sums: Vec<f64>,
+}
+
+impl Softmax {
+    pub fn of(
+        problem: &Problem,
+        (q, k): (ArrayView2<'_, f64>, ArrayView2<'_, f64>),
+        head: usize,
+        rows: Range<usize>,
+    ) -> Self {
+        let seen: Vec<_> = rows.clone().map(|row| problem.seen(head, row)).collect();
+        let columns = problem.seen_by_any(head, &rows);
+        let mut z = Array2::zeros((rows.len(), columns.len()));
+        let mut p = z.clone();
+        let mut log_sums = vec![0.0; rows.len()];
+        let scale = 1.0 / (problem.rank() as f64).sqrt();
+        let k = k.slice(s![columns.clone(), ..]);
+        let q = q.slice(s![rows.clone(), ..]);
+        let chunks: Vec<_> = q
+            .axis_chunks_iter(Axis(0), CHUNK_ROWS)
+            .zip(z.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS))
+            .zip(p.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS))
+            .zip(log_sums.chunks_mut(CHUNK_ROWS).zip(seen.chunks(CHUNK_ROWS)))
+            .collect();
+        chunks.into_par_iter().for_each(|(((q, mut z), mut p), (log_sums, seen))| {
+            gemm(scale, q, k.t(), 0.0, z.view_mut());
+            for (((z, p), log_sum), seen) in
+                z.rows().into_iter().zip(p.rows_mut()).zip(log_sums).zip(seen)
+            {
+                let seen = seen.start - columns.start..seen.end - columns.start;
+                let z = z.to_slice().expect("rows of a chunk of rows are contiguous");
+                let p = p.into_slice().expect("rows of a chunk of rows are contiguous");
+                *log_sum = f64::run(Normalise { z: &z[seen.clone()], p: &mut p[seen] });
+            }
+        });
+        Self { rows, columns, seen, z, weights: p, log_sums }
+    }
+
+    /// log p of a pair, −∞ where the head does not see it.
+    fn log_p(&self, local: usize, column: usize) -> f64 {
+        if self.seen[local].contains(&column) {
+            self.z[[local, column - self.columns.start]] - self.log_sums[local]
+        } else {
+            f64::NEG_INFINITY
+        }
+    }
+
+    /// Turns p into s·p + h and writes the blocks of the rows' queries.
+    fn query_blocks(
+        &mut self,
+        part: &Part<'_>,
+        masses: &[f64],
+        penalty: &Penalty,
+        head: usize,
+        mut to: ArrayViewMut2<'_, f64>,
+    ) {
+        let d = part.k.ncols();
+        let k = part.k.slice(s![self.columns.clone(), ..]);
+        let outer = part.key_outer.slice(s![self.columns.clone(), ..]);
+        let rows: Vec<_> = self.rows.clone().zip(&self.seen).zip(masses).collect();
+        let chunks: Vec<_> = self
+            .weights
+            .axis_chunks_iter_mut(Axis(0), CHUNK_ROWS)
+            .zip(self.z.axis_chunks_iter(Axis(0), CHUNK_ROWS))
+            .zip(to.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS))
+            .zip(rows.chunks(CHUNK_ROWS))
+            .collect();
+        chunks.into_par_iter().for_each(|(((mut weights, z), mut to), rows)| {
+            let mean_keys = product(weights.view(), k);
+            for ((mut weights, z), &((row, seen), &mass)) in
+                weights.rows_mut().into_iter().zip(z.rows()).zip(rows)
+            {
+                let first = self.columns.start;
+                let multipliers = &penalty.multipliers[head][row];
+                let seen = seen.start - first..seen.end - first;
+                weights.slice_mut(s![seen.clone()]).mapv_inplace(|p| mass * p);
+                hold(penalty, multipliers, (seen, first), z, weights);
+            }
+            gemm(1.0, weights.view(), outer, 0.0, to.view_mut());
+            for ((mut to, mean), (_, mass)) in
+                to.rows_mut().into_iter().zip(mean_keys.rows()).zip(rows)
+            {
+                let mut place = 0;
+                for a in 0..d {
+                    for b in 0..=a {
+                        to[place] -= *mass * mean[a] * mean[b];
+                        place += 1;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Adds the rows' part to the blocks of the keys that they see.
+    fn add_key_blocks(&self, part: &Part<'_>, mut to: ArrayViewMut2<'_, f64>) {
+        let outer = part.query_outer.slice(s![self.rows.clone(), ..]);
+        let chunks: Vec<_> = to
+            .axis_chunks_iter_mut(Axis(0), CHUNK_COLUMNS)
+            .zip(self.weights.axis_chunks_iter(Axis(1), CHUNK_COLUMNS))
+            .collect();
+        chunks.into_par_iter().for_each(|(to, weights)| {
+            gemm(1.0, weights.t(), outer, 1.0, to);
+        });
+    }
+}
+
+/// Adds h to the weights of a row whose logits are z: ρ where the cap acts on one. It sees the columns `seen`, counted from
+/// column `first`.
+pub(super) fn hold(
+    penalty: &Penalty,
+    multipliers: &[Multiplier],
+    (seen, first): (Range<usize>, usize),
+    z: ArrayView1<'_, f64>,
+    mut weights: ArrayViewMut1<'_, f64>,
+) {
+    for column in seen {
+        weights[column] += if penalty.acts(z[column], 0.0) { penalty.slope } else { 0.0 };
+    }
+    for &(column, multiplier) in multipliers {
+        let column = column as usize - first;
+        let acts = |multiplier| f64::from(penalty.acts(z[column], multiplier));
+        weights[column] += (acts(multiplier) - acts(0.0)) * penalty.slope;
+    }
+}
+
+/// p ← softmax z; gives log Σ exp z.
+struct Normalise<'a> {
+    z: &'a [f64],
+    p: &'a mut [f64],
+}
+
+impl Kernel<f64> for Normalise<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<S: Simd<f64>>(self, simd: S) -> f64 {
+        let (_, greatest) = extremes(simd, self.z);
+        self.p.copy_from_slice(self.z);
+        let sum = exponentials(simd, self.p, greatest);
+        let share = 1.0 / sum;
+        self.p.iter_mut().for_each(|p| *p *= share);
+        greatest + sum.ln()
+    }
+}
+
+/// sₕᵢ, by head, for the rows of a block: the target's mass that falls to each head.
+fn masses(
+    problem: &Problem,
+    heads: &[Softmax],
+    log_weights: &[f64],
+    first: usize,
+) -> Vec<Vec<f64>> {
+    let rows = heads.first().map_or(0, |head| head.rows.len());
+    if heads.len() == 1 {
+        return vec![vec![1.0; rows]];
+    }
+    let mut masses = vec![vec![0.0; rows]; heads.len()];
+    let mut joint = vec![0.0; heads.len()];
+    for local in 0..rows {
+        let (columns, a) = problem.target().row(first + local);
+        for (&column, a) in columns.iter().zip(a) {
+            for ((joint, head), weight) in joint.iter_mut().zip(heads).zip(log_weights) {
+                *joint = weight + head.log_p(local, column as usize);
+            }
+            let greatest = joint.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            // A pair that no head sees is nobody's.
+            if greatest.is_finite() {
+                joint.iter_mut().for_each(|joint| *joint = (*joint - greatest).exp());
+                let total: f64 = joint.iter().sum();
+                for (masses, joint) in masses.iter_mut().zip(&joint) {
+                    masses[local] += a * joint / total;
+                }
+            }
+        }
+    }
+    masses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::objective::Objective;
+    use crate::solver::precision::Precision;
+    use crate::targets::{Family, Parameters, Visibility};
+
+    /// A query's block is the Hessian itself, since the gradient with respect to it is that of a
+    /// softmax regression.
+    #[test]
+    fn a_query_s_block_is_its_hessian() {
+        let band = Parameters { window: Some(6), ..Parameters::default() };
+        let family = Family::from_parameters("dirichlet-band", &band).unwrap();
+        let target = family.build(30, 5, Visibility::Causal).unwrap();
+        let (n, d) = (30, 3);
+        let problem = Problem::new(target, "global".parse().unwrap(), d).unwrap();
+        let x = super::super::start::random(&problem, 8.0, 5).unwrap().to_vector();
+        let mut objective = Objective::new(&problem, Precision::F64);
+        let mut penalty = Penalty::new(&problem, 0.4, 0.3);
+        penalty.multipliers = objective.updated_multipliers(&x, &penalty);
+        let [queries, _] = &Blocks::blocks(&problem, &x, &penalty)[0];
+        let mut slopes = |row: usize, a: usize, offset: f64| {
+            let mut moved = x.clone();
+            moved[row * d + a] += offset;
+            let mut gradient = vec![0.0; x.len()];
+            objective.evaluate(&moved, Some(&penalty), &mut gradient);
+            gradient[row * d..(row + 1) * d].to_vec()
+        };
+        for row in 0..n {
+            for a in 0..d {
+                let h = 1e-6;
+                let (above, below) = (slopes(row, a, h), slopes(row, a, -h));
+                for b in 0..=a {
+                    let difference = (above[b] - below[b]) / (2.0 * h) * (n * d) as f64;
+                    let block = queries[[row, a * (a + 1) / 2 + b]];
+                    let off = (difference - block).abs();
+                    assert!(off < 1e-5, "row {row}, ({a}, {b}): {block} against {difference}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn applying_it_inverts_the_damped_blocks() {
+        let preconditioner = Blocks::inverted(
+            &[[ndarray::arr2(&[[4.0, 1.0, 3.0]]), ndarray::arr2(&[[1.0, 0.0, 2.0]])]],
+            1,
+            2,
+        )
+        .unwrap();
+        // Damping is a tenth of the mean of the diagonals 4, 3, 1, 2.
+        let (a, b, c) = (4.25, 1.0, 3.25);
+        let mut v = [a + 2.0 * b, b + 2.0 * c, 1.25, 0.0, 7.0];
+        preconditioner.apply([&mut v, &mut []]);
+        for (v, expected) in v.iter().zip([2.0, 4.0, 2.0, 0.0, 7.0]) {
+            assert!((v - expected).abs() < 1e-5, "{v} against {expected}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! E*(L), the least kl_nats within each of some caps.
+
+use super::frontier_point::FrontierPoint;
+use super::observer::FitObserver;
+use super::problem::{FitError, Problem, check_cap};
+use super::search::{Search, SearchOptions};
+use super::solution::{Candidate, NEWS, best_of};
+
+/// E*(L): the least kl_nats found with max_abs_logit ≤ L at the problem's rank, for each cap.
+///
+/// Returned in ascending order of the caps. kl_nats never rises along them: factors within a cap are
+/// within every larger one, and are kept where nothing better was found. `watch` is
+/// told of every iteration and improvement, and may end the search; the points are then the best so
+/// far.
+/// Where the heads do not see all of the target there are no factors, and `best` is none.
+///
+/// ```
+/// use rank_study::solver::{Floor, Problem, SearchOptions, frontier};
+/// use rank_study::targets::{Family, Layout, Visibility};
+///
+/// let target = Family::DirichletBand { window: 4, alpha: 1.0 }.build(12, 0, Visibility::Causal)?;
+/// let problem = Problem::new(target, Layout::global(), 2)?;
+/// let options = SearchOptions { starts: 2, passes: 0, ..SearchOptions::default() };
+/// for point in frontier(&problem, &[1.0, 4.0], options, &())? {
+///     let solution = point.best.expect("a global head sees all of the target").solution;
+///     assert!(solution.max_abs_logit <= point.cap);
+///     assert!(solution.kl_nats >= Floor::new(&problem).kl_nats(point.cap));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// `NoCaps`, `Cap`, `NoStarts`, `SearchTooLarge`.
+pub fn frontier(
+    problem: &Problem,
+    caps: &[f64],
+    options: SearchOptions,
+    watch: &dyn FitObserver,
+) -> Result<Vec<FrontierPoint>, FitError> {
+    let mut caps = caps.to_vec();
+    caps.iter().try_for_each(|&cap| check_cap(cap))?;
+    caps.sort_by(f64::total_cmp);
+    caps.dedup();
+    if caps.is_empty() {
+        return Err(FitError::NoCaps);
+    }
+    if options.starts == 0 {
+        return Err(FitError::NoStarts);
+    }
+    let search = Search::new(problem, options, caps.len(), watch)?;
+    if !problem.covers_target() {
+        return Ok(caps.iter().map(|&cap| FrontierPoint { cap, best: None }).collect());
+    }
+    let rough = search.rough_paths(&caps)?;
+    let mut points: Vec<FrontierPoint> = caps
+        .iter()
+        .zip(&rough)
+        .map(|(&cap, found)| FrontierPoint { cap, best: best_of(found, 1).pop() })
+        .collect();
+    carry_upwards(&mut points);
+    watch.improved(&points);
+    let mut ladder = Ladder {
+        search: &search,
+        points,
+        news: vec![0; caps.len()],
+        taken: vec![[0; 2]; caps.len()],
+    };
+    // Down: the best of each cap, and what the next larger cap found, scaled into this one.
+    for place in (0..caps.len()).rev() {
+        ladder.improve("down", place, best_of(&rough[place], options.polished))?;
+    }
+    // Up and down again, as long as neighbours find better for each other: a minimum at one cap is
+    // often a way out of a worse one at the next.
+    for pass in 0..options.passes {
+        let before = ladder.news.clone();
+        let name = format!("pass-{pass}");
+        for step in 0..caps.len() {
+            let place = if pass % 2 == 0 { step } else { caps.len() - 1 - step };
+            ladder.improve(&name, place, Vec::new())?;
+        }
+        if ladder.news == before {
+            break;
+        }
+    }
+    let mut points = ladder.points;
+    carry_upwards(&mut points);
+    watch.improved(&points);
+    Ok(points)
+}
+
+/// The caps in ascending order, each with the best found so far.
+struct Ladder<'s, 'p> {
+    search: &'s Search<'p>,
+    points: Vec<FrontierPoint>,
+    /// How often each point has had news.
+    news: Vec<usize>,
+    /// Of the next smaller and the next larger cap: the news that each point has begun a fit from.
+    taken: Vec<[usize; 2]>,
+}
+
+impl Ladder<'_, '_> {
+    /// Fits finely at one cap from `candidates` and from both neighbours, where those have news.
+    fn improve(
+        &mut self,
+        pass: &str,
+        place: usize,
+        mut candidates: Vec<Candidate>,
+    ) -> Result<(), FitError> {
+        let sides = [place.checked_sub(1), Some(place + 1).filter(|&p| p < self.points.len())];
+        for (side, neighbour) in sides.into_iter().enumerate() {
+            let Some(neighbour) = neighbour.filter(|&p| self.news[p] > self.taken[place][side])
+            else {
+                continue;
+            };
+            self.taken[place][side] = self.news[neighbour];
+            candidates.extend(self.points[neighbour].best.clone());
+        }
+        if self.search.has_ended() || candidates.is_empty() {
+            return Ok(());
+        }
+        let point = &mut self.points[place];
+        let found = self.search.polish(pass, &candidates, point.cap)?;
+        let before = point.kl_nats();
+        point.offer(found);
+        if point.kl_nats() < (1.0 - NEWS) * before || self.news[place] == 0 {
+            self.news[place] += 1;
+        }
+        self.search.watch.improved(&self.points);
+        Ok(())
+    }
+}
+
+fn carry_upwards(points: &mut [FrontierPoint]) {
+    for place in 1..points.len() {
+        let below = points[place - 1].best.clone();
+        points[place].offer(below);
+    }
+}

@@ -1,0 +1,111 @@
+//! Slots of rows: what a thread takes at a time, and what its rows add up to.
+
+use std::ops::Range;
+
+use super::block::{Block, Want};
+use super::inputs::Inputs;
+use super::totals::Totals;
+use crate::numerics::{ColumnSums, Kernel, Real, Simd, equal_shares, panels_of};
+use crate::solver::problem::Problem;
+
+/// Rows of a block at most.
+const BLOCK_ROWS: usize = 96;
+/// Rows of a block at least, so that the products over its rows are worth their overhead.
+const LEAST_BLOCK_ROWS: usize = 24;
+/// What a block's logits may take of the second-level cache, in bytes.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Rows a slot at least, and slots at most.
+pub(super) const SLOT_ROWS: usize = 256;
+const SLOTS: usize = 16;
+
+/// A range of rows, and what they add up to.
+pub(super) struct Slot<T> {
+    pub rows: Range<usize>,
+    pub key_gradients: Vec<ColumnSums<T>>,
+    pub totals: Totals,
+}
+
+impl<T: Real> Slot<T> {
+    /// Room for what `rows` add up to, in panels of `panel` columns and vectors of `width` numbers.
+    pub fn new(problem: &Problem, rows: Range<usize>, panel: usize, width: usize) -> Self {
+        let key_gradients = (0..problem.heads())
+            .map(|head| {
+                let mut sums = ColumnSums::default();
+                sums.begin(panels_of(&rows, panel, |row| problem.seen(head, row)), width);
+                sums
+            })
+            .collect();
+        Self { rows, key_gradients, totals: Totals::default() }
+    }
+}
+
+/// One slot's blocks, one after the other.
+pub(super) struct SlotWork<'a, T> {
+    pub inputs: Inputs<'a, T>,
+    pub want: Want<'a>,
+    pub block: &'a mut Block<T>,
+    pub slot: &'a mut Slot<T>,
+}
+
+impl<T: Real> Kernel<T> for SlotWork<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd<T>>(mut self, simd: S) {
+        let Slot { rows, key_gradients, totals } = self.slot;
+        let problem = self.inputs.problem;
+        *totals = Totals::new(problem.heads());
+        for gradient in &mut *key_gradients {
+            gradient.begin_again();
+        }
+        let step = block_rows::<T>(problem, rows.end);
+        for first in rows.clone().step_by(step) {
+            let here = first..rows.end.min(first + step);
+            let at = (rows.start, here);
+            self.block.run(simd, &self.inputs, at, &mut self.want, key_gradients, totals);
+        }
+    }
+}
+
+/// Rows of a block, so that its logits stay within their share of the cache.
+fn block_rows<T>(problem: &Problem, last_row: usize) -> usize {
+    let n = problem.n();
+    let widest =
+        (0..problem.heads()).map(|head| problem.seen(head, last_row - 1).len()).max().unwrap_or(n);
+    let rows = BLOCK_BYTES / (widest.max(1) * size_of::<T>());
+    rows.clamp(LEAST_BLOCK_ROWS, BLOCK_ROWS) / 12 * 12
+}
+
+/// Row ranges with about the same number of visible pairs each.
+pub(super) fn slot_rows(problem: &Problem) -> Vec<Range<usize>> {
+    let n = problem.rows();
+    let count = (n / SLOT_ROWS).clamp(1, SLOTS);
+    let pairs = |row: usize| -> usize {
+        (0..problem.heads()).map(|head| problem.seen(head, row).len()).sum()
+    };
+    equal_shares(n, count, pairs)
+}
+
+/// For each slot, by head, its rows of the queries' gradient.
+pub(super) fn slot_query_gradients<'g, T>(
+    gradient: Option<&'g mut [f64]>,
+    problem: &Problem,
+    slots: &[Slot<T>],
+) -> Vec<Vec<&'g mut [f64]>> {
+    let mut by_slot: Vec<Vec<&mut [f64]>> = slots.iter().map(|_| Vec::new()).collect();
+    let Some(gradient) = gradient else {
+        return by_slot;
+    };
+    let (heads, n, d) = (problem.heads(), problem.n(), problem.rank());
+    for pair in gradient[..2 * heads * n * d].chunks_exact_mut(2 * n * d) {
+        let mut left = &mut pair[..n * d];
+        for (slot, parts) in slots.iter().zip(&mut by_slot) {
+            let (part, rest) = left.split_at_mut(slot.rows.len() * d);
+            parts.push(part);
+            left = rest;
+        }
+        // Queries of no row.
+        left.fill(0.0);
+    }
+    by_slot
+}

@@ -1,0 +1,235 @@
+//! One head's part of a block of rows: its logits, what becomes of them, and the products.
+
+use std::ops::Range;
+
+use super::inputs::Keys;
+use super::rows;
+use super::totals::Totals;
+use crate::numerics::rows::{exponentials, extremes};
+use crate::numerics::{Buffer, ColumnSums, Real, Simd, Stripe, products};
+use crate::solver::penalty::Penalty;
+use crate::solver::problem::Problem;
+
+/// Rows whose exponentials would be scaled by less are scaled before the products: in float32 the
+/// scaled queries would lose digits.
+const LEAST_SCALE: f64 = 1e-30;
+
+/// One head's part of a block.
+#[derive(Default)]
+pub(super) struct Tile<T> {
+    head: usize,
+    /// The rows of the block and the columns that they see.
+    stripe: Stripe,
+    /// Logits, then exponentials, then the gradient with respect to the logits, but for the scale of
+    /// its row.
+    values: Buffer<T>,
+    /// By row of the block, what its values are yet to be multiplied by. The products do that: a
+    /// query has d numbers and a row of values up to n.
+    scales: Vec<f64>,
+    /// Queries by group: (d, group).
+    query_groups: Buffer<T>,
+    /// Queries, (rows, width), and their gradient.
+    query_rows: Buffer<T>,
+    query_gradient: Buffer<T>,
+    /// For the row at hand: the least and the greatest logit, and Σ exp(z − greatest) ...
+    extremes: (f64, f64),
+    sum: f64,
+    /// ... at each of the target's entries the logit (−∞ where the head does not see it), and then
+    /// a·r, the target's mass that falls to this head ...
+    pub shares: Vec<f64>,
+    /// ... and the penalty's gradient, if some logit has one.
+    penalty_gradient: Buffer<T>,
+    penalised: bool,
+}
+
+impl<T: Real> Tile<T> {
+    /// Makes room for head number `head` of the rows `here`, and packs the queries.
+    #[inline(always)]
+    pub fn prepare<S: Simd<T>>(
+        &mut self,
+        simd: S,
+        problem: &Problem,
+        x: &[f64],
+        head: usize,
+        here: &Range<usize>,
+    ) {
+        let (n, d) = (problem.n(), problem.rank());
+        let (group, width) = (products::row_group(simd), d.next_multiple_of(S::LANES));
+        let count = here.len().next_multiple_of(group);
+        self.head = head;
+        let panel = products::panel_width(simd);
+        self.stripe = Stripe::new(here.clone(), panel, |row| problem.seen(head, row));
+        self.values.reserve(count * self.stripe.stride);
+        self.query_groups.reserve(count * d);
+        self.query_rows.reserve(count * width);
+        self.query_gradient.reserve(count * width);
+        self.penalty_gradient.reserve(self.stripe.columns.len());
+        self.scales.clear();
+        self.scales.resize(here.len(), 1.0);
+        let from = &x[2 * head * n * d..][here.start * d..here.end * d];
+        for (to, query) in self.query_rows.chunks_exact_mut(width).zip(from.chunks_exact(d)) {
+            for (to, &value) in to.iter_mut().zip(query) {
+                *to = T::from_f64(value);
+            }
+            to[d..].fill(T::default());
+        }
+        self.query_rows[here.len() * width..count * width].fill(T::default());
+        let groups = self.query_groups.chunks_exact_mut(group * d);
+        for (to, rows) in groups.zip(self.query_rows[..count * width].chunks_exact(group * width)) {
+            products::transpose(rows, width, to, group);
+        }
+    }
+
+    /// The logits of every group of rows against the panels that it sees.
+    #[inline(always)]
+    pub fn logits<S: Simd<T>>(&mut self, simd: S, problem: &Problem, keys: &Keys<T>) {
+        let operands = (&*self.query_groups, &*keys.panels, problem.rank());
+        let seen = |row| problem.seen(self.head, row);
+        self.stripe.by_transposed(simd, seen, operands, &mut self.values);
+    }
+
+    /// The visible logits of a row.
+    #[inline(always)]
+    pub fn row(&self, row: usize, seen: &Range<usize>) -> &[T] {
+        &self.values[self.stripe.places(row, seen)]
+    }
+
+    /// log Σⱼ exp(zⱼ) of the row at hand.
+    #[inline(always)]
+    pub fn log_sum(&self) -> f64 {
+        self.extremes.1 + self.sum.ln()
+    }
+
+    /// A row's extremes, and its logits at the target's entries.
+    #[inline(always)]
+    pub fn look<S: Simd<T>>(
+        &mut self,
+        simd: S,
+        problem: &Problem,
+        row: usize,
+        totals: &mut Totals,
+    ) {
+        let seen = problem.seen(self.head, row);
+        let z = &self.values[self.stripe.places(row, &seen)];
+        self.extremes = extremes(simd, z);
+        let (low, high) = self.extremes;
+        totals.max_abs_logit = totals.max_abs_logit.max(high.max(-low));
+        totals.logit_spread = totals.logit_spread.max(high - low);
+        self.penalised = false;
+        let (entries, _) = problem.target().row(row);
+        self.shares.clear();
+        self.shares.extend(entries.iter().map(|&j| {
+            (j as usize)
+                .checked_sub(seen.start)
+                .and_then(|place| z.get(place))
+                .map_or(f64::NEG_INFINITY, |z| z.to_f64())
+        }));
+    }
+
+    /// Adds the penalty of a row to the totals and keeps its gradient, divided by n.
+    #[inline(always)]
+    pub fn penalise<S: Simd<T>>(
+        &mut self,
+        simd: S,
+        problem: &Problem,
+        row: usize,
+        penalty: &Penalty,
+        totals: &mut Totals,
+    ) {
+        let multipliers = &penalty.multipliers[self.head][row];
+        let (low, high) = self.extremes;
+        if high.max(-low) <= penalty.cap && multipliers.is_empty() {
+            return;
+        }
+        self.penalised = true;
+        let n = problem.rows() as f64;
+        let seen = problem.seen(self.head, row);
+        let z = &self.values[self.stripe.places(row, &seen)];
+        let gradient = &mut self.penalty_gradient[..seen.len()];
+        totals.penalty += rows::hinge(simd, z, penalty.cap, penalty.slope / n, gradient);
+        for &(column, multiplier) in multipliers {
+            let place = column as usize - seen.start;
+            let (value, slope) = penalty.correction(z[place].to_f64(), multiplier);
+            totals.penalty += value / n;
+            gradient[place] += T::from_f64(slope / n);
+        }
+    }
+
+    /// Turns a row's logits into exp(z − greatest).
+    #[inline(always)]
+    pub fn exponentials<S: Simd<T>>(&mut self, simd: S, problem: &Problem, row: usize) {
+        let places = self.stripe.places(row, &problem.seen(self.head, row));
+        let shift = T::from_f64(self.extremes.1);
+        self.sum = exponentials(simd, &mut self.values[places], shift);
+    }
+
+    /// Turns a row's exponentials into the gradient with respect to its logits, but for a scale; zero
+    /// where the row does not see a column that the products touch. Returns the target's mass of
+    /// this head.
+    #[inline(always)]
+    pub fn gradient<S: Simd<T>>(&mut self, simd: S, problem: &Problem, row: usize) -> f64 {
+        let n = problem.rows() as f64;
+        let seen = problem.seen(self.head, row);
+        let mass = rows::sum(&self.shares);
+        let values = self.stripe.clear_unseen(row, &seen, &mut self.values);
+        let scale = mass / (n * self.sum);
+        let by_products = !self.penalised && scale >= LEAST_SCALE;
+        if !by_products {
+            let extra = self.penalised.then_some(&self.penalty_gradient[..seen.len()]);
+            rows::gradient(simd, values, scale, extra);
+        }
+        self.scales[row - self.stripe.rows.start] = if by_products { scale } else { 1.0 };
+        let weight = 1.0 / (n * self.scales[row - self.stripe.rows.start]);
+        let (entries, _) = problem.target().row(row);
+        for (&column, &share) in entries.iter().zip(&self.shares) {
+            if share > 0.0 {
+                let g = &mut values[column as usize - seen.start];
+                *g = *g - T::from_f64(share * weight);
+            }
+        }
+        mass
+    }
+
+    /// ∂/∂Q = G·K/√d for the rows of the block.
+    #[inline(always)]
+    pub fn query_gradient<S: Simd<T>>(
+        &mut self,
+        simd: S,
+        problem: &Problem,
+        keys: &Keys<T>,
+        to: &mut [f64],
+    ) {
+        let d = problem.rank();
+        let width = d.next_multiple_of(S::LANES);
+        let packed = (&*keys.rows, width);
+        let seen = |row| problem.seen(self.head, row);
+        self.stripe.times(simd, seen, &mut self.values, packed, &mut self.query_gradient);
+        let gradients = self.query_gradient.chunks_exact(width).zip(&self.scales);
+        for (to, (from, scale)) in to.chunks_exact_mut(d).zip(gradients) {
+            let scale = scale / (d as f64).sqrt();
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = scale * from.to_f64();
+            }
+        }
+    }
+
+    /// Adds Gᵀ·Q of the block to the slot's gradient of the keys.
+    #[inline(always)]
+    pub fn key_gradient<S: Simd<T>>(
+        &mut self,
+        simd: S,
+        problem: &Problem,
+        gradient: &mut ColumnSums<T>,
+    ) {
+        let width = problem.rank().next_multiple_of(S::LANES);
+        for (query, &scale) in self.query_rows.chunks_exact_mut(width).zip(&self.scales) {
+            let scale = T::from_f64(scale);
+            for q in query {
+                *q = *q * scale;
+            }
+        }
+        let packed = (&*self.query_rows, width);
+        let seen = |row| problem.seen(self.head, row);
+        self.stripe.transposed_times(simd, seen, &self.values, packed, gradient);
+    }
+}

@@ -1,0 +1,244 @@
+//! The augmented Lagrangian: minimise kl_nats subject to |z| ≤ cap on every visible pair of every head.
+//!
+//! Stages of L-BFGS at fixed multipliers and slope, multipliers updated between them, the slope raised
+//! where the violation does not fall (Nocedal and Wright, 2nd ed., framework 17.3, in its form for
+//! inequalities, 17.65). Where the cap is held, whether it moves and when all is done, a [`Policy`] says.
+
+use std::sync::Arc;
+
+use super::curvature::Preconditioner;
+use super::lbfgs::{self, Ending, Iterate, Minimum, Smooth, Stopping};
+use super::objective::Objective;
+use super::observer::{FitHandle, FitState};
+use super::outcome::Outcome;
+use super::penalty::Penalty;
+use super::precision::Precision;
+use super::problem::FitError;
+use super::solution::Solution;
+
+/// What bounds a descent, and each of its stages.
+pub(super) struct Plan {
+    /// Stages at most.
+    pub stages: usize,
+    /// L-BFGS iterations of all stages together at most, ...
+    pub iterations: usize,
+    /// ... and of one.
+    pub stage_iterations: usize,
+    /// A stage ends when ten iterations lower its value by less than this share, ...
+    pub relative_decrease: f64,
+    /// ... or the first two, which only steer the multipliers, by less than so many times it, ...
+    pub early: f64,
+    /// ... or with this value.
+    pub enough: f64,
+    /// The slope stays as it is where the cap is exceeded by no more than this share.
+    pub tolerated: f64,
+}
+
+impl Plan {
+    /// When stage number `stage` stops, with `left` iterations left.
+    fn stopping(&self, stage: usize, left: usize) -> Stopping {
+        Stopping {
+            iterations: self.stage_iterations.min(left),
+            gradient: 1e-12,
+            relative_decrease: self.relative_decrease * if stage < 2 { self.early } else { 1.0 },
+            absolute_decrease: 1e-15,
+            enough: self.enough,
+        }
+    }
+}
+
+/// What becomes of the cap between stages, and when the work is done.
+pub(super) trait Policy {
+    fn plan(&self) -> Plan;
+
+    /// Whether a point on the way is all that was asked for.
+    fn has_enough(&self, _: &mut Objective<'_>, _at: &Iterate<'_>, _cap: f64) -> bool {
+        false
+    }
+
+    /// The best point so far, where it is not simply the last.
+    fn best(&self, _: &Objective<'_>) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// The next stage's cap, or none where the work is done. A stage has just ended, and multipliers are updated.
+    fn next_cap(
+        &mut self,
+        objective: &mut Objective<'_>,
+        at: &Descent,
+    ) -> Result<Option<f64>, FitError>;
+}
+
+/// A descent, stage by stage.
+pub(super) struct Descent {
+    pub x: Vec<f64>,
+    pub penalty: Penalty,
+    /// Counted from 0.
+    stage: usize,
+    /// The share by which the cap is exceeded; ∞ until a stage has ended.
+    pub violation: f64,
+    /// The augmented Lagrangian at x and the largest entry of its gradient; ∞ until a stage has ended.
+    pub value: f64,
+    pub gradient_norm: f64,
+    /// How the last stage ended.
+    ending: Ending,
+    outcome: Outcome,
+    iterations: usize,
+    evaluations: usize,
+}
+
+impl Descent {
+    /// Runs stages on from where `from` stands, until `policy` has what it wants, stages or iterations run out, or
+    /// `attendance` ends them.
+    pub fn run(
+        objective: &mut Objective<'_>,
+        from: FitState,
+        policy: &mut impl Policy,
+        attendance: Option<&FitHandle<'_>>,
+    ) -> Result<Self, FitError> {
+        let FitState { x, cap, slope, multipliers, violation, .. } = from;
+        let mut at = Self {
+            x,
+            penalty: Penalty { cap, slope, multipliers },
+            stage: from.stage,
+            violation,
+            value: f64::INFINITY,
+            gradient_norm: f64::INFINITY,
+            ending: Ending::Limit,
+            outcome: Outcome::StepLimit,
+            iterations: from.iterations,
+            evaluations: from.evaluations,
+        };
+        let plan = policy.plan();
+        while at.stage < plan.stages {
+            at.run_stage(objective, &plan, policy, attendance);
+            if at.ending == Ending::NotFinite {
+                at.outcome = Outcome::Diverged;
+                break;
+            }
+            let reached = objective.measure(&at.x).max_abs_logit / at.penalty.cap - 1.0;
+            let before = std::mem::replace(&mut at.violation, reached);
+            at.penalty.multipliers = objective.updated_multipliers(&at.x, &at.penalty);
+            let next_cap = policy.next_cap(objective, &at)?;
+            if at.ending == Ending::Stopped {
+                at.outcome = Outcome::Stopped;
+                break;
+            }
+            let Some(next_cap) = next_cap else {
+                at.outcome = Outcome::Converged;
+                break;
+            };
+            if at.iterations >= plan.iterations {
+                break;
+            }
+            if reached > plan.tolerated {
+                at.penalty.raise_slope(reached, before);
+            }
+            at.penalty.cap = next_cap;
+            at.stage += 1;
+        }
+        Ok(at)
+    }
+
+    /// One stage: the minimum at these multipliers and this slope, unless iterations run out or the value is low
+    /// enough before. Where it is not finite, x stays.
+    fn run_stage<'p>(
+        &mut self,
+        objective: &mut Objective<'p>,
+        plan: &Plan,
+        policy: &impl Policy,
+        attendance: Option<&FitHandle<'_>>,
+    ) {
+        let before = objective.evaluations;
+        let left = plan.iterations.saturating_sub(self.iterations);
+        let goes_on = |objective: &mut Objective<'p>, at: &Iterate<'_>| {
+            let Some(attendance) = attendance else { return true };
+            let (cap, iterations) = (self.penalty.cap, self.iterations + at.iterations);
+            let state = || FitState {
+                x: at.x.to_vec(),
+                cap,
+                slope: self.penalty.slope,
+                multipliers: self.penalty.multipliers.clone(),
+                violation: self.violation,
+                stage: self.stage,
+                iterations,
+                evaluations: self.evaluations + objective.evaluations - before,
+                best: policy.best(objective),
+            };
+            if !attendance.goes_on(cap, iterations, at.value, &state) {
+                return false;
+            }
+            let has_enough = policy.has_enough(objective, at, cap);
+            if has_enough {
+                attendance.end_search();
+            }
+            !has_enough
+        };
+        let (penalty, initial) = (&self.penalty, InitialHessian::Blocks);
+        let mut stage = Lagrangian { objective, penalty, initial, goes_on };
+        let minimum = stage.minimise(&self.x, plan.stopping(self.stage, left));
+        self.iterations += minimum.iterations;
+        self.evaluations += objective.evaluations - before;
+        self.ending = minimum.ending;
+        if minimum.ending != Ending::NotFinite {
+            (self.x, self.value) = (minimum.x, minimum.value);
+            self.gradient_norm = minimum.gradient_norm;
+        }
+    }
+
+    /// Whether x is a minimum within the cap but for a `violation`, and multipliers have had two stages to settle.
+    pub fn is_minimum_within(&self, violation: f64) -> bool {
+        self.stage >= 2 && self.ending == Ending::Stationary && self.violation <= violation
+    }
+
+    /// A solution `found` on the way, with how it all ended and what it took.
+    pub fn with(&self, found: Solution) -> Solution {
+        let &Self { outcome, iterations, evaluations, .. } = self;
+        Solution { outcome, iterations, evaluations, ..found }
+    }
+}
+
+/// What L-BFGS takes for the inverse of the Hessian before it has seen any of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialHessian {
+    /// A multiple of the identity: plain L-BFGS.
+    Identity,
+    /// The inverses of the damped Gauss–Newton blocks of each query and each key, as fits do.
+    Blocks,
+}
+
+/// The augmented Lagrangian at fixed multipliers and slope.
+pub(super) struct Lagrangian<'a, 'p, F> {
+    pub objective: &'a mut Objective<'p>,
+    pub penalty: &'a Penalty,
+    pub initial: InitialHessian,
+    /// Asked after each iteration.
+    pub goes_on: F,
+}
+
+impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Lagrangian<'_, 'p, F> {
+    /// One stage from x.
+    pub fn minimise(&mut self, x: &[f64], stopping: Stopping) -> Minimum {
+        match self.objective.precision() {
+            Precision::F64 => lbfgs::minimise::<f64>(x.to_vec(), stopping, self),
+            Precision::F32 => lbfgs::minimise::<f32>(x.to_vec(), stopping, self),
+        }
+    }
+}
+
+impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Smooth for Lagrangian<'_, 'p, F> {
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> f64 {
+        self.objective.evaluate(x, Some(self.penalty), gradient).value
+    }
+
+    fn goes_on(&mut self, at: &Iterate<'_>) -> bool {
+        (self.goes_on)(self.objective, at)
+    }
+
+    fn preconditioner(&mut self, x: &[f64]) -> Option<Arc<Preconditioner>> {
+        match self.initial {
+            InitialHessian::Identity => None,
+            InitialHessian::Blocks => self.objective.preconditioner(x, self.penalty),
+        }
+    }
+}

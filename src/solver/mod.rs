@@ -1,0 +1,72 @@
+//! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
+//!
+//! All begins with a [`Problem`]: a target, heads, a rank.
+//!
+//! | asked | of rank d, found | no rank of d goes below | at any rank, exact for one head |
+//! |---|---|---|---|
+//! | the least error within a cap | [`frontier`] | | [`Floor::kl_nats`] |
+//! | the least logit for an error ε | [`needed_logit`] | [`lower_bound`] | [`Floor::max_abs_logit`] |
+//! | the same, of given inputs | [`needed_logit_tied`] | [`needed_logit_at_any_rank`] | |
+//!
+//! What is found comes with its [`Factors`], which [`Measured::of`] and anyone else can check; how hard is looked, of
+//! [`SearchOptions`]. A [`FitObserver`] sees a search go on, may end it, and lets it be taken up again. [`constructions`]
+//! are factors known in closed form, [`Evaluator`] the objective itself.
+
+mod any_rank;
+mod attention;
+mod bounds;
+mod budget;
+mod clamped_row;
+mod construct;
+mod curvature;
+mod dual;
+mod evaluator;
+mod factors;
+mod factors_file;
+mod feasible;
+mod fixed_cap;
+mod floor;
+mod frontier;
+mod frontier_point;
+mod kernel;
+mod lagrangian;
+mod lbfgs;
+mod logit_bound_search;
+mod needed;
+mod objective;
+mod observer;
+mod other_rank;
+mod outcome;
+mod parametrisation;
+mod penalty;
+mod precision;
+mod problem;
+mod search;
+mod side_curvature;
+mod solution;
+mod start;
+
+pub use any_rank::{
+    AnyRank, lower_bound_at_any_rank, needed_logit_at_any_rank, needed_logit_at_any_rank_from,
+};
+pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
+pub use budget::SolverBudget;
+pub use construct::{constructions, fourier_features, moment_curve, random_codes};
+pub use evaluator::{Evaluator, Measured};
+pub use factors::{Factors, FactorsError, norm_product};
+pub use factors_file::{FactorsFileError, read_factors, write_factors};
+pub use floor::Floor;
+pub use frontier::frontier;
+pub use frontier_point::FrontierPoint;
+pub use lagrangian::InitialHessian;
+pub use needed::{Needed, needed_logit, needed_logit_from, needed_logit_tied};
+pub use observer::{FitName, FitObserver, FitProgress, FitState, Kept};
+pub use outcome::Outcome;
+#[cfg(feature = "lm")]
+pub(crate) use parametrisation::Inputs;
+pub use parametrisation::{Normalisation, SharedProjection};
+pub use penalty::{Multiplier, Multipliers};
+pub use precision::Precision;
+pub use problem::{FitError, LARGEST_CAP, Problem, check_cap, check_tolerance};
+pub use search::SearchOptions;
+pub use solution::{Candidate, Solution};

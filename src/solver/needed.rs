@@ -1,0 +1,434 @@
+//! L*(ε): the least max_abs_logit that reaches a given kl_nats.
+//!
+//! One solve from each start instead of a scan over caps: `moving_cap.rs` says how the cap finds its place.
+
+use super::budget::SolverBudget;
+use super::factors::Factors;
+use super::feasible::within_cap;
+use super::floor::Floor;
+use super::logit_bound_search::{Caps, FAR_BELOW, LogitBoundSearch, Sparing, just_above};
+use super::objective::Objective;
+use super::observer::{FitName, FitObserver, FitState};
+use super::outcome::Outcome;
+use super::parametrisation::{SharedProjection, Varied};
+use super::problem::{FitError, Problem, check_tolerance};
+use super::search::{Search, SearchOptions};
+use super::solution::{Candidate, Solution};
+
+/// Where a solve begins, over the full-rank floor.
+const FIRST_CAP: f64 = 1.25;
+
+/// What was found for L*(ε).
+#[derive(Clone, Debug)]
+pub struct Needed {
+    /// `Infeasible` where no cap up to `LARGEST_CAP`, or up to the largest logit of what the search was given if that is
+    /// more, reached the tolerance; then `best` is the least kl_nats found there, and is none where the heads do not see
+    /// all of the target.
+    pub outcome: Outcome,
+    /// The factors of least max_abs_logit found with kl_nats ≤ ε.
+    pub best: Option<Candidate>,
+    /// L-BFGS iterations of every start together.
+    pub iterations: usize,
+    /// Evaluations of objective and gradient of every start together.
+    pub evaluations: usize,
+}
+
+/// L*(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` at the problem's rank.
+///
+/// Every start is solved roughly, the best few finely from there, and the best of all again from
+/// where fits at twice and at half its cap end, as long as that helps. Where the target is within ε
+/// of uniform over what the heads see, no logits are needed and the factors are zero.
+///
+/// ```
+/// use rank_study::solver::{Measured, Problem, SearchOptions, needed_logit};
+/// use rank_study::targets::{Family, Layout, Visibility};
+///
+/// let target = Family::DirichletBand { window: 4, alpha: 1.0 }.build(12, 0, Visibility::Causal)?;
+/// let problem = Problem::new(target, Layout::global(), 2)?;
+/// let options = SearchOptions { starts: 2, passes: 0, ..SearchOptions::default() };
+/// let needed = needed_logit(&problem, 0.2, options, &())?;
+/// let found = needed.best.expect("a global head sees all of the target").solution;
+/// assert!(found.kl_nats <= 0.2);
+/// // The factors are a certificate.
+/// assert_eq!(Measured::of(&problem, &found.factors)?.max_abs_logit, found.max_abs_logit);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// `Tolerance`, `NoStarts`.
+pub fn needed_logit(
+    problem: &Problem,
+    tolerance: f64,
+    options: SearchOptions,
+    watch: &dyn FitObserver,
+) -> Result<Needed, FitError> {
+    needed_logit_from(problem, tolerance, &[], options, watch)
+}
+
+/// L*(ε) as [`needed_logit`] finds it, with `given` factors for its first starts, such as those that the target
+/// was computed from: each begins at its own largest logit, and what it reaches is never larger than that
+/// where it has kl_nats ≤ ε. `options.starts` more follow, and may be none.
+///
+/// # Errors
+/// `Tolerance`, `NoStarts`; `OtherFactors` where some are not of this problem.
+pub fn needed_logit_from(
+    problem: &Problem,
+    tolerance: f64,
+    given: &[Factors],
+    options: SearchOptions,
+    watch: &dyn FitObserver,
+) -> Result<Needed, FitError> {
+    check_tolerance(tolerance)?;
+    given.iter().try_for_each(|factors| problem.check_factors(factors))?;
+    if given.is_empty() && options.starts == 0 {
+        return Err(FitError::NoStarts);
+    }
+    let search = Search::new(problem, options, 1, watch)?;
+    let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
+        return Ok(Needed::NOTHING);
+    };
+    let own: Vec<f64> = {
+        let mut objective = search.objective();
+        given.iter().map(|factors| objective.measure_factors(factors).max_abs_logit).collect()
+    };
+    let caps = own.iter().fold(Caps::above(floor), |caps, &own| caps.with(own));
+    let first_cap = (FIRST_CAP * floor).max(0.1);
+    let far_below = if given.is_empty() { 0.0 } else { FAR_BELOW };
+    let sparing = options.sparing.map(Sparing::to);
+    let solve =
+        |name: String, effort: SolverBudget, start: &dyn Fn() -> Result<FitState, FitError>| {
+            let to = LogitBoundSearch { tolerance, caps, effort, far_below, sparing, best: None };
+            let attendance = search.attendance(FitName(name), effort);
+            search.kept_or(&attendance, |underway| {
+                let from = underway.map_or_else(start, Ok)?;
+                to.fit(&mut search.objective(), from, &attendance)
+            })
+        };
+    let starts: Vec<usize> = (0..given.len() + options.starts).collect();
+    let rough: Vec<Candidate> = search
+        .each(&starts, |&start| {
+            if start > 0 && search.has_ended() {
+                return Ok(None);
+            }
+            let from = || {
+                let Some(factors) = given.get(start) else {
+                    let factors = search.start(start - given.len(), first_cap)?;
+                    return Ok(FitState::new(&factors, problem, caps.clamp(first_cap)));
+                };
+                Ok(beginning_at(factors.to_vector(), own[start], problem, caps, sparing))
+            };
+            // What is given is near to what is sought, and needs no rough fit to be chosen by.
+            let effort = if options.sparing.is_some() { options.fine } else { options.rough };
+            let solution = solve(format!("rough-{start}"), effort, &from)?;
+            Ok(Some(Candidate { start, solution }))
+        })?
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut ranked: Vec<&Candidate> = rough.iter().collect();
+    ranked.sort_by(|a, b| a.solution.preferred(&b.solution, tolerance));
+    let is_over = search.has_ended() || options.sparing.is_some();
+    ranked.truncate(if is_over { 0 } else { options.polished.max(1) });
+    let fine: Vec<Candidate> = search.each(&ranked, |Candidate { start, solution: rough }| {
+        let cap = caps.clamp(rough.max_abs_logit);
+        let from = || Ok(FitState::new(&rough.factors, problem, cap));
+        let solution = solve(format!("fine-{start}"), options.fine, &from)?;
+        Ok(Candidate { start: *start, solution })
+    })?;
+    let mut all: Vec<Candidate> = rough.into_iter().chain(fine).collect();
+    let best_of = |all: &[Candidate]| {
+        all.iter().min_by(|a, b| a.solution.preferred(&b.solution, tolerance)).cloned()
+    };
+    // A minimum at twice or at half the cap is often a way out of a worse one here.
+    for pass in 0..options.passes {
+        let Some(before) = best_of(&all).filter(|_| !search.has_ended()) else { break };
+        let cap = caps.clamp(before.solution.max_abs_logit);
+        let found = search.each(&[2.0, 0.5], |factor| {
+            let name = FitName(format!("away-{pass}-by-{factor}"));
+            let away = caps.clamp(factor * cap);
+            let start = |objective: &mut Objective<'_>| {
+                Ok(within_cap(objective, before.solution.factors.clone(), away))
+            };
+            let away = search.fit(&mut search.objective(), name, away, options.fine, start)?;
+            let from = || Ok(FitState::new(&away.factors, problem, cap));
+            let back = solve(format!("back-{pass}-by-{factor}"), options.fine, &from)?;
+            Ok([away, back].map(|solution| Candidate { start: before.start, solution }))
+        })?;
+        all.extend(found.into_iter().flatten());
+        if best_of(&all).is_none_or(|after| !after.solution.is_news_to(&before.solution, tolerance))
+        {
+            break;
+        }
+    }
+    Ok(Needed::of(&all, tolerance))
+}
+
+/// L^X(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` by factors tied to inputs, from each of the
+/// points `starts` of them ([`SharedProjection::length`] numbers each): each begins at its own largest logit, and what it reaches is
+/// never larger than that where it has kl_nats ≤ ε. An upper bound that more starts may lower.
+///
+/// # Errors
+/// `Tolerance`, `NoStarts`; `Inputs` where a point or the inputs are of another problem, or the problem has several heads.
+pub fn needed_logit_tied(
+    problem: &Problem,
+    tied: &SharedProjection,
+    starts: &[Vec<f64>],
+    tolerance: f64,
+    options: SearchOptions,
+    watch: &dyn FitObserver,
+) -> Result<Needed, FitError> {
+    tied.check(problem, starts)?;
+    needed_logit_varying(problem, tied, starts, tolerance, options, watch)
+}
+
+/// The same by whatever is varied, from each of its points `starts`.
+pub(super) fn needed_logit_varying(
+    problem: &Problem,
+    varied: &dyn Varied,
+    starts: &[Vec<f64>],
+    tolerance: f64,
+    options: SearchOptions,
+    watch: &dyn FitObserver,
+) -> Result<Needed, FitError> {
+    check_tolerance(tolerance)?;
+    if starts.is_empty() {
+        return Err(FitError::NoStarts);
+    }
+    let Some(floor) = Floor::new(problem).max_abs_logit(tolerance) else {
+        return Ok(Needed::NOTHING);
+    };
+    let search = Search::new(problem, options, 1, watch)?;
+    let numbered: Vec<(usize, &Vec<f64>)> = starts.iter().enumerate().collect();
+    let from = |&(start, point): &(usize, &Vec<f64>)| {
+        let objective = Objective::varying(problem, options.precision, varied);
+        let mut objective = objective.sparing(options.sparing.is_some());
+        let own = objective.measure(point).max_abs_logit;
+        let caps = Caps::above(floor).with(own);
+        let sparing = options.sparing.map(Sparing::to);
+        let from = beginning_at(point.clone(), own, problem, caps, sparing);
+        let attendance = search.attendance(FitName(format!("tied-{start}")), options.fine);
+        let (effort, far_below) = (options.fine, FAR_BELOW);
+        let to = LogitBoundSearch { tolerance, caps, effort, far_below, sparing, best: None };
+        Ok(Candidate { start, solution: to.fit(&mut objective, from, &attendance)? })
+    };
+    let all = match options.sparing {
+        None => search.each(&numbered, from)?,
+        Some(_) => {
+            let mut objective = Objective::varying(problem, options.precision, varied);
+            let least = starts
+                .iter()
+                .map(|point| objective.measure(point))
+                .filter(|of_start| of_start.kl_nats <= tolerance)
+                .fold(f64::INFINITY, |least, of_start| least.min(of_start.max_abs_logit));
+            let mut all: Vec<Candidate> = Vec::new();
+            for one in &numbered {
+                all.push(from(one)?);
+                let Solution { kl_nats, max_abs_logit, .. } = all[all.len() - 1].solution;
+                if kl_nats <= tolerance && max_abs_logit <= least {
+                    break;
+                }
+            }
+            all
+        }
+    };
+    Ok(Needed::of(&all, tolerance))
+}
+
+/// A descent that begins at x, whose largest logit is `own`, and keeps it until it finds better. Its cap is x's own, or, where
+/// it is to be `sparing`, near to where it will end.
+fn beginning_at(
+    x: Vec<f64>,
+    own: f64,
+    problem: &Problem,
+    caps: Caps,
+    sparing: Option<Sparing>,
+) -> FitState {
+    let rows = (problem.heads(), problem.rows());
+    let cap = just_above(own).min(sparing.map_or(f64::INFINITY, |s| s.first_cap()));
+    FitState { best: Some(x.clone()), ..FitState::at(x, caps.clamp(cap), rows) }
+}
+
+impl Needed {
+    /// The best of several candidates.
+    fn of(all: &[Candidate], tolerance: f64) -> Self {
+        let total = |count: fn(&Solution) -> usize| all.iter().map(|c| count(&c.solution)).sum();
+        let best = all.iter().min_by(|a, b| a.solution.preferred(&b.solution, tolerance)).cloned();
+        let reached = best.as_ref().filter(|best| best.solution.kl_nats <= tolerance);
+        Self {
+            outcome: reached.map_or(Outcome::Infeasible, |best| best.solution.outcome),
+            iterations: total(|s| s.iterations),
+            evaluations: total(|s| s.evaluations),
+            best,
+        }
+    }
+
+    /// Nothing was found, since nothing can be.
+    const NOTHING: Self =
+        Self { outcome: Outcome::Infeasible, best: None, iterations: 0, evaluations: 0 };
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Array2, Array3, Axis, s};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+    use rand_distr::{Distribution, StandardNormal};
+
+    use super::*;
+    use crate::solver::LARGEST_CAP;
+    use crate::targets::{HeadKind, Layout, Target, Visibility};
+
+    const N: usize = 48;
+    const D: usize = 4;
+
+    /// Inputs of two sequences, and the factors that two matrices make of them; the larger `drift`, the further
+    /// their logits are shifted by row.
+    fn head(drift: f64) -> (Array2<f64>, Array2<f64>, Array2<f64>) {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let mut normal = |rows: usize, columns: usize| -> Array2<f64> {
+            Array2::from_shape_simple_fn((rows, columns), || StandardNormal.sample(&mut rng))
+        };
+        let mut x = normal(2 * N, 12);
+        x.column_mut(11).fill(1.0);
+        let (mut wq, mut wk) = (normal(12, D) * 0.5, normal(12, D) * 0.5);
+        // Every query and key has this channel alike: it adds drift²/√d to every logit.
+        wq.column_mut(0).fill(0.0);
+        wk.column_mut(0).fill(0.0);
+        wq[[11, 0]] = drift;
+        wk[[11, 0]] = drift;
+        (x.dot(&wq), x.dot(&wk), x)
+    }
+
+    /// The attention of factors, sequence by sequence, as a target.
+    fn attention(q: &Array2<f64>, k: &Array2<f64>, kind: HeadKind) -> Target {
+        let part = |first: usize| {
+            let rows = (0..N).map(|i| {
+                let seen = kind.columns(i, N, Visibility::Causal);
+                let z = |j: usize| q.row(first + i).dot(&k.row(first + j)) / (D as f64).sqrt();
+                let e: Vec<f64> = seen.clone().map(|j| z(j).exp()).collect();
+                let sum: f64 = e.iter().sum();
+                seen.zip(e).map(|(j, e)| (j, e / sum)).collect()
+            });
+            Target::from_rows(rows.collect(), Visibility::Causal).unwrap()
+        };
+        Target::packed(&[part(0), part(N)]).unwrap()
+    }
+
+    fn factors(q: &Array2<f64>, k: &Array2<f64>) -> Factors {
+        let one = |m: &Array2<f64>| -> Array3<f64> { m.clone().insert_axis(Axis(0)) };
+        Factors::new(one(q), one(k), Array1::ones(1)).unwrap()
+    }
+
+    fn options() -> SearchOptions {
+        let effort =
+            SolverBudget { iterations: 2000, relative_decrease: 1e-5, ..SolverBudget::default() };
+        SearchOptions {
+            starts: 0,
+            polished: 1,
+            passes: 0,
+            rough: effort,
+            fine: effort,
+            ..SearchOptions::default()
+        }
+    }
+
+    #[test]
+    fn floor_free_tied_and_own_logits_ascend() {
+        for kind in [HeadKind::Global, HeadKind::Local { window: 9 }] {
+            let (q, k, x) = head(2.0);
+            let layout: Layout = kind.to_string().parse().unwrap();
+            let problem = Problem::new(attention(&q, &k, kind), layout, D).unwrap();
+            let own = factors(&q, &k);
+            let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
+            assert!(actual.kl_nats < 1e-12, "own factors give the attention: {}", actual.kl_nats);
+            let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
+            let point = tied.point(q.view(), k.view(), None);
+            for tolerance in [0.1, 1e-3] {
+                let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
+                let by_inputs = needed_logit_tied(
+                    &problem,
+                    &tied,
+                    std::slice::from_ref(&point),
+                    tolerance,
+                    options(),
+                    &(),
+                )
+                .unwrap();
+                let tied_best = by_inputs.best.unwrap().solution;
+                let given = [own.clone(), tied_best.factors.clone()];
+                let free = needed_logit_from(&problem, tolerance, &given, options(), &()).unwrap();
+                let free_best = free.best.unwrap().solution;
+                assert!(free_best.kl_nats <= tolerance && tied_best.kl_nats <= tolerance);
+                let ascending =
+                    [floor, free_best.max_abs_logit, tied_best.max_abs_logit, actual.max_abs_logit];
+                assert!(ascending.is_sorted(), "{kind} at {tolerance}: {ascending:?}");
+                // The shift of drift²/√d = 2 nats is nothing that the attention needs.
+                let spared = actual.max_abs_logit - tied_best.max_abs_logit;
+                assert!(spared > 1.0, "{kind} at {tolerance}: {ascending:?}");
+            }
+        }
+    }
+
+    /// Larger than any cap that a search from nothing tries: what has the target already is never lost.
+    #[test]
+    fn a_head_above_the_largest_cap_keeps_what_it_has() {
+        let (q, k, x) = head(2.0);
+        let (q, k) = (q * 6.0, k * 6.0);
+        let problem =
+            Problem::new(attention(&q, &k, HeadKind::Global), Layout::global(), D).unwrap();
+        let own = factors(&q, &k);
+        let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
+        assert!(actual.max_abs_logit > LARGEST_CAP, "{}", actual.max_abs_logit);
+        let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
+        let point = tied.point(q.view(), k.view(), None);
+        // Its logits scaled down to LARGEST_CAP are far from it.
+        let tolerance = 1e-9;
+        let short = SearchOptions {
+            fine: SolverBudget { iterations: 20, ..SolverBudget::default() },
+            ..options()
+        };
+        let by_inputs =
+            needed_logit_tied(&problem, &tied, &[point], tolerance, short, &()).unwrap();
+        let short = SearchOptions { rough: short.fine, ..short };
+        let free = needed_logit_from(&problem, tolerance, &[own], short, &()).unwrap();
+        for found in [by_inputs, free] {
+            assert_ne!(found.outcome, Outcome::Infeasible);
+            let reached = found.best.unwrap().solution;
+            assert!(
+                reached.kl_nats <= tolerance
+                    && reached.max_abs_logit <= actual.max_abs_logit * (1.0 + 1e-8)
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_tied_stays_tied() {
+        let (q, k, x) = head(1.0);
+        let kind = HeadKind::Global;
+        let problem = Problem::new(attention(&q, &k, kind), Layout::global(), D).unwrap();
+        let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
+        let point = tied.point(q.view(), k.view(), None);
+        let found = needed_logit_tied(&problem, &tied, &[point], 0.01, options(), &()).unwrap();
+        let found = found.best.unwrap().solution.factors;
+        // Least squares on the inputs leave nothing over.
+        let again = tied.at(&tied.nearest(&found).unwrap());
+        let off = found.queries().iter().zip(again.queries()).map(|(a, b)| (a - b).abs());
+        assert!(off.fold(0.0, f64::max) < 1e-8);
+    }
+
+    #[test]
+    fn a_target_of_two_sequences_needs_what_the_harder_one_does() {
+        let (q, k, _) = head(0.0);
+        let kind = HeadKind::Global;
+        let problem = Problem::new(attention(&q, &k, kind), Layout::global(), D).unwrap();
+        for row in 0..2 * N {
+            let first = row / N * N;
+            assert_eq!(problem.seen(0, row), first..row + 1);
+        }
+        let wrong = factors(&q.slice(s![..N, ..]).to_owned(), &k.slice(s![..N, ..]).to_owned());
+        let found = needed_logit_from(&problem, 0.1, &[wrong], options(), &());
+        assert!(matches!(found, Err(FitError::OtherFactors { .. })));
+        let found = needed_logit_from(&problem, 0.1, &[], options(), &());
+        assert!(matches!(found, Err(FitError::NoStarts)));
+    }
+}

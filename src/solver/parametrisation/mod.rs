@@ -1,0 +1,17 @@
+//! What a fit varies: a point of its own, and the factors that the point stands for.
+
+mod any_matrix;
+mod free;
+mod inputs;
+mod normalisation;
+mod tied;
+mod tied_curvature;
+mod varied;
+
+pub(super) use any_matrix::AnyMatrix;
+pub(super) use free::Free;
+#[cfg(feature = "lm")]
+pub(crate) use inputs::Inputs;
+pub use normalisation::Normalisation;
+pub use tied::SharedProjection;
+pub(super) use varied::Varied;

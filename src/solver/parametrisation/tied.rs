@@ -1,0 +1,392 @@
+//! Queries and keys that one pair of matrices makes out of given inputs, as a trained head's are.
+
+use std::borrow::Cow;
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
+use ndarray_linalg::{JobSvd, SVDDC};
+
+use super::any_matrix::AnyMatrix;
+use super::inputs::Inputs;
+use super::normalisation::{Normal, Normalisation};
+use super::varied::Varied;
+use crate::numerics::blas::on_one_thread;
+use crate::numerics::{Real, product};
+use crate::solver::curvature::Preconditioner;
+use crate::solver::factors::Factors;
+use crate::solver::penalty::Penalty;
+use crate::solver::precision::Precision;
+use crate::solver::problem::{FitError, Problem};
+
+/// Queries Q = X·W_q and keys K = X·W_k of one head, with free W_q and W_k of (C, d) and the X of every row
+/// given: the attention of all rows comes from the same two matrices. Where a head normalises its
+/// queries and keys, each row is normalised and multiplied by a gain that is free too; where what normalises them is
+/// not this head's alone, each row is multiplied by a number that is given; where it turns them by their positions,
+/// they are turned.
+///
+/// A point is W_q and then W_k in coordinates in which the columns of X are orthogonal and of length
+/// √n, so that descent is not slowed by inputs of very different sizes; then the gains of both, (d) each, where
+/// there are any.
+#[derive(Clone, Debug)]
+pub struct SharedProjection {
+    pub(super) inputs: Inputs,
+    rank: usize,
+    normalisation: Option<Normalisation>,
+    /// What each row of queries and of keys is multiplied by, (n) each.
+    scales: Option<[Vec<f64>; 2]>,
+    /// (cos θ, sin θ) by row and pair of channels, (n, d/2).
+    turns: Option<Array2<[f64; 2]>>,
+    /// Whether descent is sparing, see [`Self::sparing`].
+    sparing: bool,
+}
+
+impl SharedProjection {
+    /// Factors of `rank` tied to `inputs`, (n, C). `turns` are the cosines and sines that channels 2i and 2i + 1
+    /// of each row turn by, (n, d/2).
+    ///
+    /// # Errors
+    /// `Inputs` where they are not finite, hold nothing or cannot be decomposed, or the turns have another
+    /// shape.
+    pub fn new(
+        inputs: ArrayView2<'_, f64>,
+        rank: usize,
+        normalisation: Option<Normalisation>,
+        turns: Option<Array2<[f64; 2]>>,
+    ) -> Result<Self, FitError> {
+        Self::on(Inputs::new(inputs)?, rank, normalisation, turns)
+    }
+
+    /// The same on inputs that other heads' queries and keys are made of too.
+    pub(crate) fn on(
+        inputs: Inputs,
+        rank: usize,
+        normalisation: Option<Normalisation>,
+        turns: Option<Array2<[f64; 2]>>,
+    ) -> Result<Self, FitError> {
+        let n = inputs.n();
+        if let Some(turns) = &turns
+            && turns.dim() != (n, rank / 2)
+        {
+            let found = turns.dim();
+            return Err(FitError::Inputs(format!("{n} rows of rank {rank}, but turns {found:?}")));
+        }
+        Ok(Self { inputs, rank, normalisation, scales: None, turns, sparing: false })
+    }
+
+    /// The same, whose descents spend less: their products are float32 where they are, and their directions begin with
+    /// an approximate inverse of the Hessian. They end elsewhere, by as much as descents from other starts do.
+    #[must_use]
+    #[cfg(feature = "lm")]
+    pub(crate) fn sparing(self) -> Self {
+        Self { sparing: true, ..self }
+    }
+
+    /// The same with each row of queries and of keys multiplied by a number of its own, (n) each.
+    ///
+    /// # Errors
+    /// `Inputs` where they are not as many as the rows, or not finite.
+    pub fn with_scales(self, scales: [Vec<f64>; 2]) -> Result<Self, FitError> {
+        let n = self.n();
+        let is_right = |of: &Vec<f64>| of.len() == n && of.iter().all(|v| v.is_finite());
+        match scales.iter().all(is_right) {
+            true => Ok(Self { scales: Some(scales), ..self }),
+            false => Err(FitError::Inputs(format!("{n} rows, but not a finite number for each"))),
+        }
+    }
+
+    /// The same with queries for some rows alone, those at `positions`, in their order; the queries after them are 0.
+    #[must_use]
+    pub fn with_queries_at(self, positions: Vec<usize>) -> Self {
+        Self { inputs: self.inputs.with_queries_at(positions), ..self }
+    }
+
+    /// Whether these are factors of a problem, and `points` are points of these.
+    pub(in crate::solver) fn check(
+        &self,
+        problem: &Problem,
+        points: &[Vec<f64>],
+    ) -> Result<(), FitError> {
+        let of_this_problem = problem.heads() == 1
+            && (self.n(), self.rank) == (problem.n(), problem.rank())
+            && points.iter().all(|point| point.len() == self.length());
+        let error = || FitError::Inputs("they are not of this problem".to_owned());
+        of_this_problem.then_some(()).ok_or_else(error)
+    }
+
+    /// Whether logits are X·W_q·W_kᵀ·Xᵀ: queries and keys are neither normalised nor turned.
+    pub fn is_bilinear(&self) -> bool {
+        self.normalisation.is_none() && self.scales.is_none() && self.turns.is_none()
+    }
+
+    /// The same inputs with factors of a larger `rank`, and the point there whose logits are those of `point` here: W_q
+    /// has columns of zeros added, W_k columns orthogonal to its own and as long, as far as there are any, so that descent can
+    /// use them. Both are scaled for √rank. From a rank of the inputs' dimension on W_q·W_kᵀ is any matrix.
+    ///
+    /// # Errors
+    /// `Inputs` where the rank is smaller, or where queries and keys are normalised or turned: more channels would be so
+    /// in another way.
+    pub fn wider(&self, point: &[f64], rank: usize) -> Result<(Self, Vec<f64>), FitError> {
+        let wrong = |why: String| Err(FitError::Inputs(why));
+        self.check_bilinear()?;
+        let (from, dimension) = (self.rank, self.inputs.dimension());
+        if rank < from {
+            return wrong(format!("rank {rank}; these have rank {from}"));
+        }
+        let scale = (rank as f64 / from as f64).powf(0.25);
+        let mut wider = vec![0.0; 2 * dimension * rank];
+        for (side, to) in wider.chunks_exact_mut(dimension * rank).enumerate() {
+            let (weights, _) = self.side(point, side);
+            let mut to = ArrayViewMut2::from_shape((dimension, rank), to).expect("as many numbers");
+            to.slice_mut(s![.., ..from]).assign(&weights);
+            if side == 1 {
+                let (u, ..) = on_one_thread(|| weights.svddc(JobSvd::All))
+                    .map_err(|e| FitError::Inputs(format!("no singular values: {e}")))?;
+                let u = u.ok_or_else(|| FitError::Inputs("no singular vectors".to_owned()))?;
+                let length = (weights.iter().map(|w| w * w).sum::<f64>() / from as f64).sqrt();
+                let orthogonal = u.slice(s![.., from.min(dimension)..rank.min(dimension)]);
+                let mut added = to.slice_mut(s![.., from..from + orthogonal.ncols()]);
+                added.assign(&(&orthogonal * length));
+            }
+            to *= scale;
+        }
+        Ok((Self { rank, ..self.clone() }, wider))
+    }
+
+    /// The same inputs with more `columns`, (n, k), beside them: what one W_q and W_k make of [X, columns]. Whatever X makes,
+    /// these do.
+    ///
+    /// # Errors
+    /// `Inputs` where the columns are not finite or not n long, or where queries and keys are normalised or turned.
+    pub fn beside(&self, columns: ArrayView2<'_, f64>) -> Result<Self, FitError> {
+        self.check_bilinear()?;
+        Ok(Self { inputs: self.inputs.beside(columns)?, ..self.clone() })
+    }
+
+    /// The same inputs with factors of another `rank`.
+    ///
+    /// # Errors
+    /// `Inputs` where queries and keys are normalised or turned: other channels would be so in another way.
+    pub fn of_rank(&self, rank: usize) -> Result<Self, FitError> {
+        self.check_bilinear()?;
+        Ok(Self { rank, ..self.clone() })
+    }
+
+    fn check_bilinear(&self) -> Result<(), FitError> {
+        let why = "queries and keys that are normalised or turned have no other rank or inputs";
+        self.is_bilinear().then_some(()).ok_or_else(|| FitError::Inputs(why.to_owned()))
+    }
+
+    /// The same inputs with W_q·W_kᵀ any matrix C, and the C of `point`. None where queries and keys are
+    /// normalised or turned.
+    pub(in crate::solver) fn any_matrix(&self, point: &[f64]) -> Option<(AnyMatrix, Vec<f64>)> {
+        let any = self.any()?;
+        let [(wq, _), (wk, _)] = [0, 1].map(|side| self.side(point, side));
+        let scale = (self.inputs.dimension() as f64 / self.rank as f64).sqrt();
+        let c = product(wq, wk.t()) * scale;
+        Some((any, c.iter().copied().collect()))
+    }
+
+    /// The same inputs with W_q·W_kᵀ any matrix. None where queries and keys are normalised or turned.
+    pub(in crate::solver) fn any(&self) -> Option<AnyMatrix> {
+        self.is_bilinear().then(|| AnyMatrix { inputs: self.inputs.clone() })
+    }
+
+    /// The point whose factors are nearest to those given, in squares; none where they are normalised, since
+    /// then no least squares of the inputs give it.
+    pub fn nearest(&self, factors: &Factors) -> Option<Vec<f64>> {
+        if self.normalisation.is_some() || self.scales.is_some() {
+            return None;
+        }
+        let mut point = Vec::with_capacity(self.length());
+        for side in [0, 1] {
+            let mut rows = self.inputs.rows_of(side, factors);
+            // Turning back keeps distances.
+            for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
+                let row = row.as_slice_mut().expect("rows lie together");
+                self.turn(self.inputs.position(side, at), row, -1.0);
+            }
+            point.extend(&self.inputs.nearest_weights(side, &rows)?);
+        }
+        Some(point)
+    }
+
+    /// Queries or keys of every row.
+    fn n(&self) -> usize {
+        self.inputs.n()
+    }
+
+    /// Weights of queries, or of keys, without gains.
+    fn matrix_length(&self) -> usize {
+        self.inputs.dimension() * self.rank
+    }
+
+    fn gains_length(&self) -> usize {
+        if self.normalisation.is_some() { self.rank } else { 0 }
+    }
+
+    /// The numbers of a point.
+    pub fn length(&self) -> usize {
+        2 * (self.matrix_length() + self.gains_length())
+    }
+
+    /// The point whose queries and keys, before any normalisation and turn, are nearest to `queries` and
+    /// `keys`, (n, d) each, in squares; they are met where they are linear in the inputs. The gains are
+    /// those given.
+    pub fn point(
+        &self,
+        queries: ArrayView2<'_, f64>,
+        keys: ArrayView2<'_, f64>,
+        gains: Option<[&[f64]; 2]>,
+    ) -> Vec<f64> {
+        let mut point = Vec::with_capacity(self.length());
+        for side in [queries, keys] {
+            let weights = product(self.inputs.of_side(1).t(), side) / self.n() as f64;
+            point.extend(weights.iter());
+        }
+        if self.normalisation.is_some() {
+            let ones = vec![1.0; self.rank];
+            for side in 0..2 {
+                point.extend(gains.map_or(&ones[..], |gains| gains[side]));
+            }
+        }
+        point
+    }
+
+    /// The factors at a point.
+    ///
+    /// # Panics
+    /// Where it has not the length of a point, or is not finite.
+    pub fn at(&self, point: &[f64]) -> Factors {
+        Factors::from_vector(&self.factors(point), 1, self.n(), self.rank)
+            .expect("finite weights make factors")
+    }
+
+    /// Weights and gain of queries (`side` = 0) or keys (1).
+    fn side<'x>(&self, x: &'x [f64], side: usize) -> (ArrayView2<'x, f64>, &'x [f64]) {
+        let (matrix, gains) = (self.matrix_length(), self.gains_length());
+        let weights = &x[side * matrix..(side + 1) * matrix];
+        let shape = (self.inputs.dimension(), self.rank);
+        let weights = ArrayView2::from_shape(shape, weights).expect("a point has its length");
+        // The gains come last.
+        (weights, &x[x.len() - 2 * gains + side * gains..][..gains])
+    }
+
+    /// Multiplies row `at` of queries or keys by its number.
+    pub(super) fn scale(&self, side: usize, at: usize, row: &mut [f64]) {
+        if let Some(scales) = &self.scales {
+            row.iter_mut().for_each(|v| *v *= scales[side][at]);
+        }
+    }
+
+    /// Turns the pairs of channels of row `at`, forwards where `sign` is 1 and back where it is −1.
+    pub(super) fn turn(&self, at: usize, row: &mut [f64], sign: f64) {
+        let Some(turns) = &self.turns else { return };
+        for (pair, [cos, sin]) in row.chunks_exact_mut(2).zip(turns.row(at)) {
+            let (x, y, sin) = (pair[0], pair[1], sign * sin);
+            pair[0] = x * cos - y * sin;
+            pair[1] = x * sin + y * cos;
+        }
+    }
+}
+
+/// What queries (0) or keys (1) are made of, in the arithmetic of T.
+type Basis<'a, T> = &'a dyn Fn(usize) -> &'a Array2<T>;
+
+impl SharedProjection {
+    /// The factors at x, their products in the arithmetic of T.
+    fn factors_by<T: Real>(&self, basis: Basis<'_, T>, x: &[f64]) -> Vec<f64> {
+        let (n, d) = (self.n(), self.rank);
+        let mut factors = vec![0.0; 2 * n * d];
+        for (side, to) in factors.chunks_exact_mut(n * d).enumerate() {
+            let (weights, gain) = self.side(x, side);
+            let rows = product(basis(side).view(), weights.mapv(T::from_f64).view());
+            for (at, (row, from)) in to.chunks_exact_mut(d).zip(rows.rows()).enumerate() {
+                row.iter_mut().zip(from).for_each(|(to, v)| *to = v.to_f64());
+                if let Some(normalisation) = self.normalisation {
+                    let Normal { unit, .. } = normalisation.of(row);
+                    row.iter_mut().zip(unit.iter().zip(gain)).for_each(|(to, (u, g))| *to = u * g);
+                }
+                let at = self.inputs.position(side, at);
+                self.scale(side, at, row);
+                self.turn(at, row, 1.0);
+            }
+        }
+        factors
+    }
+
+    fn pull_back_by<T: Real>(
+        &self,
+        basis: Basis<'_, T>,
+        x: &[f64],
+        of_factors: &[f64],
+        to: &mut [f64],
+    ) {
+        let (n, d) = (self.n(), self.rank);
+        let (matrix, gains) = (self.matrix_length(), self.gains_length());
+        let (matrices, gain_gradients) = to.split_at_mut(self.length() - 2 * gains);
+        gain_gradients.fill(0.0);
+        for (side, from) in of_factors.chunks_exact(n * d).enumerate() {
+            let made_of = basis(side);
+            let shape = (made_of.nrows(), d);
+            let from = &from[..made_of.nrows() * d];
+            let mut rows = ArrayView2::from_shape(shape, from).expect("as many numbers").to_owned();
+            let (weights, gain) = self.side(x, side);
+            let projected = self
+                .normalisation
+                .map(|_| product(made_of.view(), weights.mapv(T::from_f64).view()));
+            if !self.is_bilinear() {
+                for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
+                    let row = row.as_slice_mut().expect("rows lie together");
+                    let position = self.inputs.position(side, at);
+                    self.turn(position, row, -1.0);
+                    self.scale(side, position, row);
+                    if let (Some(normalisation), Some(projected)) = (self.normalisation, &projected)
+                    {
+                        let before: Vec<f64> =
+                            projected.row(at).iter().map(|v| v.to_f64()).collect();
+                        let gain_gradient = &mut gain_gradients[side * gains..(side + 1) * gains];
+                        normalisation.of(&before).pull_back(gain, row, gain_gradient);
+                    }
+                }
+            }
+            let pulled = product(made_of.t(), rows.mapv(T::from_f64).view());
+            let to = &mut matrices[side * matrix..(side + 1) * matrix];
+            to.iter_mut().zip(&pulled).for_each(|(to, v)| *to = v.to_f64());
+        }
+    }
+}
+
+impl Varied for SharedProjection {
+    fn factors<'x>(&self, x: &'x [f64]) -> Cow<'x, [f64]> {
+        Cow::Owned(self.factors_by(&|side| self.inputs.of_side(side), x))
+    }
+
+    fn factors_in<'x>(&self, precision: Precision, x: &'x [f64]) -> Cow<'x, [f64]> {
+        match (precision, self.sparing) {
+            (Precision::F32, true) => {
+                Cow::Owned(self.factors_by(&|side| self.inputs.in_single(side), x))
+            }
+            _ => self.factors(x),
+        }
+    }
+
+    fn pull_back(&self, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
+        self.pull_back_by(&|side| self.inputs.of_side(side), x, of_factors, to);
+    }
+
+    fn pull_back_in(&self, precision: Precision, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
+        match (precision, self.sparing) {
+            (Precision::F32, true) => {
+                self.pull_back_by(&|side| self.inputs.in_single(side), x, of_factors, to);
+            }
+            _ => self.pull_back(x, of_factors, to),
+        }
+    }
+
+    fn preconditioner(&self, of: &Problem, x: &[f64], penalty: &Penalty) -> Option<Preconditioner> {
+        let is_linear = self.sparing && self.normalisation.is_none();
+        is_linear.then(|| self.sides(of, &self.factors(x), penalty)).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests;

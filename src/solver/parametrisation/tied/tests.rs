@@ -1,0 +1,153 @@
+//! Gradients against differences, and points against the factors that they were made from.
+
+use super::*;
+use crate::solver::objective::Objective;
+use crate::solver::penalty::Penalty;
+use crate::solver::precision::Precision;
+use crate::targets::{Family, Parameters, Target, Visibility};
+
+fn packed() -> Target {
+    let band = Parameters { window: Some(6), ..Parameters::default() };
+    let family = Family::from_parameters("dirichlet-band", &band).unwrap();
+    let part = |seed| family.build(20, seed, Visibility::Causal).unwrap();
+    Target::packed(&[part(0), part(1)]).unwrap()
+}
+
+fn wave(rows: usize, columns: usize, shift: f64) -> Array2<f64> {
+    Array2::from_shape_fn((rows, columns), |(i, j)| (0.7 * (i * (j + 1)) as f64 + shift).sin())
+}
+
+fn turns(n: usize, pairs: usize) -> Array2<[f64; 2]> {
+    Array2::from_shape_fn((n, pairs), |(i, pair)| {
+        let (sin, cos) = (i as f64 * 0.3 / (1 + pair) as f64).sin_cos();
+        [cos, sin]
+    })
+}
+
+#[test]
+fn the_gradient_in_the_weights_is_that_of_differences() {
+    let (n, c, d) = (40, 7, 4);
+    let problem = Problem::new(packed(), "global".parse().unwrap(), d).unwrap();
+    let penalty = Penalty::new(&problem, 0.4, 0.3);
+    let normalised = |centred| Some(Normalisation { epsilon: 1e-5, centred });
+    for (normalisation, turns, is_scaled) in [
+        (None, None, false),
+        (None, Some(turns(n, d / 2)), false),
+        (normalised(true), None, false),
+        (normalised(true), Some(turns(n, d / 2)), false),
+        (normalised(false), Some(turns(n, d / 2)), false),
+        (None, Some(turns(n, d / 2)), true),
+    ] {
+        let mut tied =
+            SharedProjection::new(wave(n, c, 0.5).view(), d, normalisation, turns).unwrap();
+        if is_scaled {
+            let by_row = |of: f64| (0..n).map(|i| 1.0 + 0.5 * (of * i as f64).sin()).collect();
+            tied = tied.with_scales([by_row(1.0), by_row(2.0)]).unwrap();
+        }
+        let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
+        let mut objective = Objective::varying(&problem, Precision::F64, &tied);
+        let mut gradient = vec![0.0; tied.length()];
+        objective.evaluate(&point, Some(&penalty), &mut gradient);
+        let mut value = |at: usize, offset: f64| {
+            let mut moved = point.clone();
+            moved[at] += offset;
+            let mut unused = vec![0.0; moved.len()];
+            objective.evaluate(&moved, Some(&penalty), &mut unused).value
+        };
+        for (at, &g) in gradient.iter().enumerate() {
+            let difference = (value(at, 1e-5) - value(at, -1e-5)) / 2e-5;
+            let off = (g - difference).abs();
+            assert!(off < 1e-8, "{normalisation:?}, weight {at}: {g} against {difference}");
+        }
+    }
+}
+
+#[test]
+fn what_is_linear_in_the_inputs_is_met_by_a_point() {
+    let (n, c, d) = (40, 7, 4);
+    // The last column repeats the first: the inputs have one dimension less than columns.
+    let mut inputs = wave(n, c, 0.0);
+    let first = inputs.column(0).to_owned();
+    inputs.column_mut(c - 1).assign(&first);
+    let [wq, wk] = [wave(c, d, 3.0), wave(c, d, 4.0)];
+    let (q, k) = (inputs.dot(&wq), inputs.dot(&wk));
+    let tied = SharedProjection::new(inputs.view(), d, None, None).unwrap();
+    assert!(tied.inputs.dimension() < c);
+    let point = tied.point(q.view(), k.view(), None);
+    let factors = tied.factors(&point);
+    let off = factors.iter().zip(q.iter().chain(&k)).map(|(a, b)| (a - b).abs());
+    assert!(off.fold(0.0, f64::max) < 1e-9);
+}
+
+#[test]
+fn a_larger_rank_begins_with_the_same_logits_and_can_use_what_was_added() {
+    let (n, c, d) = (40, 7, 3);
+    let tied = SharedProjection::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
+    let some_rows = tied.clone().with_queries_at((0..n).step_by(2).collect());
+    for tied in [tied, some_rows] {
+        let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
+        let before = tied.at(&point).logits(0);
+        for rank in [d, 5, c, c + 2] {
+            let (wider, at) = tied.wider(&point, rank).unwrap();
+            assert_eq!(at.len(), wider.length());
+            let off = wider.at(&at).logits(0) - &before;
+            assert!(off.iter().all(|v| v.abs() < 1e-12), "rank {rank}: {off}");
+            // What the new columns of keys are made of: none is another's multiple.
+            let (keys, _) = wider.side(&at, 1);
+            let (_, sigma, _) = keys.svddc(JobSvd::None).unwrap();
+            assert!(sigma[rank.min(c) - 1] > 1e-3 * sigma[0], "rank {rank}: {sigma}");
+        }
+        let error = tied.wider(&point, d - 1).unwrap_err().to_string();
+        assert!(error.contains("rank 2; these have rank 3"), "{error}");
+    }
+    let turned = SharedProjection::new(wave(n, c, 0.5).view(), 4, None, Some(turns(n, 2))).unwrap();
+    let point = turned.point(wave(n, 4, 1.0).view(), wave(n, 4, 2.0).view(), None);
+    assert!(turned.wider(&point, 6).is_err());
+}
+
+#[test]
+fn a_matrix_of_any_rank_begins_with_the_same_logits_and_has_the_gradient_of_differences() {
+    let (n, c, d) = (40, 7, 3);
+    let tied = SharedProjection::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
+    for tied in [tied.clone(), tied.with_queries_at((0..n).step_by(2).collect())] {
+        let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
+        let (any, matrix) = tied.any_matrix(&point).unwrap();
+        assert_eq!((any.inputs.dimension(), matrix.len()), (c, c * c));
+        let factors = Factors::from_vector(&any.factors(&matrix), 1, n, c).unwrap();
+        let off = factors.logits(0) - tied.at(&point).logits(0);
+        assert!(off.iter().all(|v| v.abs() < 1e-12), "{off}");
+        let again = any.matrix_of(&factors.scaled(0.25)).unwrap();
+        let off = again.iter().zip(&matrix).map(|(a, b)| (a - 0.25 * b).abs());
+        assert!(off.fold(0.0, f64::max) < 1e-12, "of scaled factors");
+        assert!(any.point_of(&factors).is_none());
+    }
+    let problem = Problem::new(packed(), "global".parse().unwrap(), c).unwrap();
+    let tied = SharedProjection::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
+    let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
+    let (any, matrix) = tied.any_matrix(&point).unwrap();
+    let penalty = Penalty::new(&problem, 0.4, 0.3);
+    let mut objective = Objective::varying(&problem, Precision::F64, &any);
+    let mut gradient = vec![0.0; matrix.len()];
+    objective.evaluate(&matrix, Some(&penalty), &mut gradient);
+    for (at, &g) in gradient.iter().enumerate() {
+        let mut value = |offset: f64| {
+            let mut moved = matrix.clone();
+            moved[at] += offset;
+            let mut unused = vec![0.0; moved.len()];
+            objective.evaluate(&moved, Some(&penalty), &mut unused).value
+        };
+        let difference = (value(1e-5) - value(-1e-5)) / 2e-5;
+        assert!((g - difference).abs() < 1e-8, "entry {at}: {g} against {difference}");
+    }
+    let turned = SharedProjection::new(wave(n, c, 0.5).view(), 4, None, Some(turns(n, 2))).unwrap();
+    assert!(turned.any_matrix(&[]).is_none());
+}
+
+#[test]
+fn inputs_that_are_wrong_are_refused() {
+    let nothing = Array2::zeros((5, 3));
+    assert!(SharedProjection::new(nothing.view(), 2, None, None).is_err());
+    assert!(SharedProjection::new((nothing + f64::NAN).view(), 2, None, None).is_err());
+    let turned = SharedProjection::new(wave(5, 3, 0.0).view(), 4, None, Some(turns(5, 1)));
+    assert!(turned.unwrap_err().to_string().contains("turns (5, 1)"));
+}

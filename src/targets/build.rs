@@ -1,0 +1,208 @@
+//! Families turned into targets, row by row.
+
+use std::path::Path;
+
+use rand::seq::SliceRandom;
+
+use super::check::Check;
+use super::draws::{self, Purpose, generator};
+use super::entries::Row;
+use super::{Family, Target, TargetError, Visibility, band, tokens};
+use crate::system::check_memory;
+
+/// The most entries that a target is built with: above this, memory would run out instead.
+const MOST_ENTRIES: u128 = 1 << 29;
+/// Bytes of a row, and of an entry: of the row that it is in and of the target that rows become. The first rows of a
+/// causal target have fewer entries, down to half of them in all.
+const BYTES: (f64, f64) = (24.0, 0.5 * (16.0 + 12.0));
+
+impl Family {
+    /// The n × n target of this family at `seed`, to be read under `visibility`.
+    ///
+    /// A causal family has the same entries under either visibility: `bidirectional` only lets a
+    /// fitted P spread over later columns too. The target is a function of the family, n and the
+    /// seed, on any number of threads.
+    ///
+    /// ```
+    /// use rank_study::targets::{Family, Visibility};
+    ///
+    /// let target = Family::UniformBand { window: 2 }.build(3, 0, Visibility::Causal)?;
+    /// assert_eq!(target.row(0), (&[0][..], &[1.0][..]));
+    /// assert_eq!(target.row(2), (&[1, 2][..], &[0.5, 0.5][..]));
+    /// # Ok::<(), rank_study::targets::TargetError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Empty` for n = 0; `TooLarge`; `NoMemory`; `NotCausal` for `permuted` under causal visibility; `Parameter` for
+    /// a value out of bounds, for more landmarks than columns, and for a file whose matrix is not n × n;
+    /// whatever [`Target::read`] finds wrong with a file.
+    pub fn build(
+        &self,
+        n: usize,
+        seed: u64,
+        visibility: Visibility,
+    ) -> Result<Target, TargetError> {
+        self.check_parameters()?;
+        self.check_size(n)?;
+        match self {
+            Self::Permuted { .. } if visibility == Visibility::Causal => {
+                Err(TargetError::NotCausal { family: self.name() })
+            }
+            _ => Target::from_rows(self.rows(n, seed)?, visibility),
+        }
+    }
+
+    /// The rows, each with distinct columns.
+    fn rows(&self, n: usize, seed: u64) -> Result<Vec<Row>, TargetError> {
+        Ok(match self {
+            Self::UniformBand { window } => band::uniform(n, *window),
+            Self::DecayBand { window, tau } => band::decaying(n, *window, *tau),
+            Self::DirichletBand { window, alpha } => band::dirichlet(n, *window, *alpha, seed)
+                .map_err(|error| self.wrong(format!("alpha is {alpha}: {error}")))?,
+            Self::LognormalBand { window, sigma } => band::lognormal(n, *window, *sigma, seed),
+            Self::PreviousToken { k } => {
+                (0..n).map(|row| vec![(row.saturating_sub(*k), 1.0)]).collect()
+            }
+            Self::Landmark { m } => self.landmark(n, *m, seed)?,
+            Self::RandomSparse { k } => random_sparse(n, *k, seed),
+            Self::Clustered { c } => {
+                let mut rng = generator(seed, Purpose::Clusters, None);
+                tokens::clustered(&draws::classes(&mut rng, *c, n))
+            }
+            Self::Induction { vocabulary } => {
+                let mut rng = generator(seed, Purpose::Tokens, None);
+                tokens::induction(&draws::classes(&mut rng, *vocabulary, n))
+            }
+            Self::Prefix => band::uniform(n, n),
+            Self::Mixture { lambda, local, global } => {
+                let local = local.rows(n, seed)?;
+                let global = global.rows(n, seed)?;
+                local.into_iter().zip(global).map(|(l, g)| mix(*lambda, l, g)).collect()
+            }
+            Self::Permuted { family } => permuted(family.rows(n, seed)?, seed),
+            Self::File { path } => self.file(path, n)?,
+        })
+    }
+
+    fn landmark(&self, n: usize, m: usize, seed: u64) -> Result<Vec<Row>, TargetError> {
+        if m > n {
+            return Err(
+                self.wrong(format!("m is {m}; it must be at most the number of columns, {n}"))
+            );
+        }
+        let mut shared = generator(seed, Purpose::Landmark, None);
+        let mut columns = vec![0];
+        columns.extend(draws::distinct(&mut shared, 1, n, m - 1));
+        let row = |row: usize| {
+            let seen = columns.partition_point(|&column| column <= row);
+            let mut rng = generator(seed, Purpose::Landmark, Some(row));
+            let weights = draws::on_the_simplex(&mut rng, seen);
+            columns[..seen].iter().copied().zip(weights).collect()
+        };
+        Ok((0..n).map(row).collect())
+    }
+
+    /// The visibility of what is built in the end is checked there, so here it is the widest.
+    fn file(&self, path: &Path, n: usize) -> Result<Vec<Row>, TargetError> {
+        let target = Target::read(path, Visibility::Bidirectional)?;
+        if target.n() != n {
+            let found = target.n();
+            return Err(self.wrong(format!(
+                "{} is {found} × {found}, and n is {n}; give n = {found}",
+                path.display()
+            )));
+        }
+        let row = |row| {
+            let (columns, probabilities) = target.row(row);
+            columns.iter().map(|&c| c as usize).zip(probabilities.iter().copied()).collect()
+        };
+        Ok((0..n).map(row).collect())
+    }
+
+    /// A family can be written by hand, so its parameters are checked once more.
+    fn check_parameters(&self) -> Result<(), TargetError> {
+        match self {
+            Self::Mixture { local, global, .. } => {
+                Check { family: self.name(), parameters: &self.parameters() }.lambda()?;
+                local.check_parameters()?;
+                global.check_parameters()
+            }
+            Self::Permuted { family } => family.check_parameters(),
+            _ => Self::from_parameters(self.name(), &self.parameters()).map(|_| ()),
+        }
+    }
+
+    fn check_size(&self, n: usize) -> Result<(), TargetError> {
+        if n == 0 {
+            return Err(TargetError::Empty);
+        }
+        let entries = n as u128 * self.longest_row(n) as u128;
+        if entries > MOST_ENTRIES {
+            return Err(TargetError::TooLarge { n, entries, most: MOST_ENTRIES });
+        }
+        check_memory(n as f64 * BYTES.0 + entries as f64 * BYTES.1)
+            .map_err(|room| TargetError::NoMemory { n, room })
+    }
+
+    /// No row has more entries than this, but for a cluster that is larger than the mean one.
+    fn longest_row(&self, n: usize) -> usize {
+        match self {
+            Self::UniformBand { window }
+            | Self::DecayBand { window, .. }
+            | Self::DirichletBand { window, .. }
+            | Self::LognormalBand { window, .. } => n.min(*window),
+            // A file's entries are in memory already when they are counted.
+            Self::PreviousToken { .. } | Self::Induction { .. } | Self::File { .. } => 1,
+            Self::Landmark { m } => n.min(*m),
+            Self::RandomSparse { k } => n.min(*k),
+            Self::Clustered { c } => n.div_ceil(*c),
+            Self::Prefix => n,
+            Self::Mixture { local, global, .. } => {
+                n.min(local.longest_row(n).saturating_add(global.longest_row(n)))
+            }
+            Self::Permuted { family } => family.longest_row(n),
+        }
+    }
+
+    fn wrong(&self, why: String) -> TargetError {
+        TargetError::Parameter { family: self.name(), why }
+    }
+}
+
+fn random_sparse(n: usize, k: usize, seed: u64) -> Vec<Row> {
+    (0..n)
+        .map(|row| {
+            let mut rng = generator(seed, Purpose::RandomSparse, Some(row));
+            let columns = draws::distinct(&mut rng, 0, row + 1, k);
+            let weights = draws::on_the_simplex(&mut rng, columns.len());
+            columns.into_iter().zip(weights).collect()
+        })
+        .collect()
+}
+
+/// λ·local + (1 − λ)·global, columns that both have added up.
+fn mix(lambda: f64, local: Row, global: Row) -> Row {
+    let mut row: Row = local.into_iter().map(|(column, p)| (column, lambda * p)).collect();
+    row.extend(global.into_iter().map(|(column, p)| (column, (1.0 - lambda) * p)));
+    row.sort_by_key(|&(column, _)| column);
+    row.dedup_by(|later, kept| {
+        let same = later.0 == kept.0;
+        if same {
+            kept.1 += later.1;
+        }
+        same
+    });
+    row
+}
+
+/// P A Pᵀ: row i of A becomes row π(i), and column j column π(j).
+fn permuted(rows: Vec<Row>, seed: u64) -> Vec<Row> {
+    let mut permutation: Vec<usize> = (0..rows.len()).collect();
+    permutation.shuffle(&mut generator(seed, Purpose::Permutation, None));
+    let mut shuffled = vec![Row::new(); rows.len()];
+    for (row, entries) in rows.into_iter().enumerate() {
+        shuffled[permutation[row]] =
+            entries.into_iter().map(|(column, p)| (permutation[column], p)).collect();
+    }
+    shuffled
+}

@@ -1,0 +1,235 @@
+//! The target attention matrix: row-stochastic, sparse, checked once.
+
+use std::ops::Range;
+
+use ndarray::Array2;
+
+use super::{HeadKind, TargetError, Visibility};
+
+/// How far from 1 a row of a file may sum (float32 softmax rows are off by about 1e-6).
+pub(super) const ROW_SUM_TOLERANCE: f64 = 1e-5;
+
+/// A row-stochastic n × n attention matrix A on a visible set, stored sparse, row by row.
+///
+/// It may be several sequences of equal length one after another, of which none sees the others, and it may hold
+/// some of the rows alone ([`Target::from_some_rows`]).
+///
+/// A `Target` in hand holds: every stored entry is a finite probability above 0, every row sums to
+/// 1 to float64 rounding, columns ascend within a row, and no entry lies outside the visibility.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    visibility: Visibility,
+    /// Columns, all sequences together.
+    n: usize,
+    /// Columns of one sequence.
+    sequence: usize,
+    /// Where the rows stand among all, where not all are held.
+    positions: Option<Vec<u32>>,
+    /// Where each row starts in `columns` and `probabilities`; n + 1 offsets.
+    offsets: Vec<usize>,
+    columns: Vec<u32>,
+    probabilities: Vec<f64>,
+}
+
+impl Target {
+    /// Builds a target from sparse rows of (column, probability), in any column order.
+    ///
+    /// Entries that are exactly zero are dropped. A row whose sum is within 1e-5 of 1 is divided by
+    /// its sum, so that what is stored sums to 1 to rounding.
+    ///
+    /// ```
+    /// use rank_study::targets::{Target, TargetError, Visibility};
+    ///
+    /// let rows = vec![vec![(0, 1.0)], vec![(0, 0.25), (1, 0.75)]];
+    /// assert_eq!(Target::from_rows(rows, Visibility::Causal)?.dense()[[1, 0]], 0.25);
+    ///
+    /// let ahead = Target::from_rows(vec![vec![(1, 1.0)], vec![(1, 1.0)]], Visibility::Causal);
+    /// assert!(matches!(ahead, Err(TargetError::OutsideVisibility { row: 0, column: 1, .. })));
+    /// # Ok::<(), TargetError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Empty`, `NotSquare`, `NotAProbability`, `OutsideVisibility`, `RepeatedColumn` or `RowSum`,
+    /// naming the first bad row.
+    pub fn from_rows(
+        rows: Vec<Vec<(usize, f64)>>,
+        visibility: Visibility,
+    ) -> Result<Self, TargetError> {
+        let n = rows.len();
+        Self::build(n, None, rows, visibility)
+    }
+
+    /// Some of the rows of an n × n matrix, by their positions, which ascend, each against all the columns that it
+    /// sees. The logits that they need are no more than those that all rows do.
+    ///
+    /// # Errors
+    /// As [`Target::from_rows`].
+    ///
+    /// # Panics
+    /// Where the positions do not ascend, or one is n or more.
+    pub fn from_some_rows(
+        n: usize,
+        rows: Vec<(usize, Vec<(usize, f64)>)>,
+        visibility: Visibility,
+    ) -> Result<Self, TargetError> {
+        let (positions, rows): (Vec<usize>, Vec<_>) = rows.into_iter().unzip();
+        assert!(positions.is_sorted_by(|a, b| a < b) && positions.iter().all(|&at| at < n));
+        let positions = positions.into_iter().map(|at| at as u32).collect();
+        Self::build(n, Some(positions), rows, visibility)
+    }
+
+    fn build(
+        n: usize,
+        positions: Option<Vec<u32>>,
+        rows: Vec<Vec<(usize, f64)>>,
+        visibility: Visibility,
+    ) -> Result<Self, TargetError> {
+        if rows.is_empty() {
+            return Err(TargetError::Empty);
+        }
+        let mut target = Self {
+            visibility,
+            n,
+            sequence: n,
+            positions,
+            offsets: Vec::with_capacity(rows.len() + 1),
+            columns: Vec::new(),
+            probabilities: Vec::new(),
+        };
+        target.offsets.push(0);
+        for (place, mut entries) in rows.into_iter().enumerate() {
+            let row = target.position(place);
+            check_row(row, &entries, n, visibility)?;
+            entries.retain(|&(_, p)| p > 0.0);
+            entries.sort_unstable_by_key(|&(column, _)| column);
+            if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(TargetError::RepeatedColumn { row, column: pair[0].0 });
+            }
+            let sum: f64 = entries.iter().map(|&(_, p)| p).sum();
+            if (sum - 1.0).abs() > ROW_SUM_TOLERANCE {
+                return Err(TargetError::RowSum { row, sum });
+            }
+            for (column, p) in entries {
+                target.columns.push(column as u32);
+                target.probabilities.push(p / sum);
+            }
+            target.offsets.push(target.columns.len());
+        }
+        Ok(target)
+    }
+
+    /// Sequences one after another, the rows and columns of each after those of the one before: what is fitted
+    /// to them is fitted to all, at one error (the mean over all rows) and one bound on the logits.
+    ///
+    /// # Errors
+    /// `Empty` where there is none, `Unlike` where they differ in length or visibility.
+    pub fn packed(parts: &[Self]) -> Result<Self, TargetError> {
+        let Some(first) = parts.first() else { return Err(TargetError::Empty) };
+        let sampled = parts.iter().any(|part| part.positions.is_some());
+        let mut all = Self {
+            visibility: first.visibility,
+            n: 0,
+            sequence: first.sequence,
+            positions: sampled.then(Vec::new),
+            offsets: vec![0],
+            columns: Vec::new(),
+            probabilities: Vec::new(),
+        };
+        for part in parts {
+            if (part.sequence, part.visibility) != (all.sequence, all.visibility) {
+                return Err(TargetError::Unlike { lengths: (all.sequence, part.sequence) });
+            }
+            let (before, entries) = (all.n, all.nonzeros());
+            all.n += part.n;
+            if let Some(positions) = &mut all.positions {
+                positions.extend((0..part.rows()).map(|row| (before + part.position(row)) as u32));
+            }
+            all.offsets.extend(part.offsets[1..].iter().map(|offset| entries + offset));
+            all.columns.extend(part.columns.iter().map(|&column| before as u32 + column));
+            all.probabilities.extend(&part.probabilities);
+        }
+        Ok(all)
+    }
+
+    /// Where row number `row` of those held stands among all.
+    pub fn position(&self, row: usize) -> usize {
+        self.positions.as_ref().map_or(row, |positions| positions[row] as usize)
+    }
+
+    /// The number of rows held: that of the columns, unless some were sampled.
+    pub fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The columns of one sequence.
+    pub fn sequence(&self) -> usize {
+        self.sequence
+    }
+
+    /// The columns that `row` sees through a head of this kind.
+    pub fn seen(&self, kind: HeadKind, row: usize) -> Range<usize> {
+        let at = self.position(row);
+        let first = at / self.sequence * self.sequence;
+        let seen = kind.columns(at - first, self.sequence, self.visibility);
+        first + seen.start..first + seen.end
+    }
+
+    /// The number of columns, and of rows where none is left out.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// The pairs that the rows may put weight on.
+    pub fn visibility(&self) -> Visibility {
+        self.visibility
+    }
+
+    /// Row `row` as its columns, ascending, and their probabilities, all above 0.
+    pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
+        let stored = self.offsets[row]..self.offsets[row + 1];
+        (&self.columns[stored.clone()], &self.probabilities[stored])
+    }
+
+    /// The number of entries above 0.
+    pub fn nonzeros(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The matrix in full, n × n, zeros included: for files and spectra, never for a solver.
+    pub fn dense(&self) -> Array2<f64> {
+        let mut dense = Array2::zeros((self.n(), self.n()));
+        for row in 0..self.rows() {
+            let (columns, probabilities) = self.row(row);
+            for (&column, &p) in columns.iter().zip(probabilities) {
+                dense[[self.position(row), column as usize]] = p;
+            }
+        }
+        dense
+    }
+
+    /// Σ over rows of Σⱼ aᵢⱼ log aᵢⱼ, divided by their number: minus the mean row entropy, in nats.
+    pub fn mean_log_likelihood_of_itself(&self) -> f64 {
+        self.probabilities.iter().map(|p| p * p.ln()).sum::<f64>() / self.rows() as f64
+    }
+}
+
+fn check_row(
+    row: usize,
+    entries: &[(usize, f64)],
+    n: usize,
+    visibility: Visibility,
+) -> Result<(), TargetError> {
+    let visible = visibility.columns(row, n);
+    for &(column, value) in entries {
+        if column >= n {
+            return Err(TargetError::NotSquare { rows: n, columns: column + 1 });
+        }
+        if !value.is_finite() || value < 0.0 {
+            return Err(TargetError::NotAProbability { row, column, value });
+        }
+        if value > 0.0 && !visible.contains(&column) {
+            return Err(TargetError::OutsideVisibility { row, column, value, visibility });
+        }
+    }
+    Ok(())
+}
