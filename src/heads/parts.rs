@@ -27,7 +27,7 @@ pub struct Found {
     pub factors: Option<Factors>,
 }
 
-/// The names of the parts, in their order.
+/// The names of the parts.
 pub const PARTS: [&str; 5] = ["floor", "inflation", "tying", "drift", "gauge"];
 
 /// The least max abs logits between a trained head's floor and what it is, in nats; none where one was not found.
@@ -48,7 +48,6 @@ pub struct Levels {
 impl Levels {
     /// The factors of actual = floor · inflation · tying · drift · gauge, in the order of [`PARTS`]: the floor, and
     /// how many times as large each level is as the one before it; none where either is 0 or was not found.
-    ///
     /// Centring the rows costs one rank, so drift may be a little under 1; gauge is at least 1 but for rounding.
     pub fn parts(&self) -> [Option<f64>; 5] {
         let Self { floor, needed, needed_tied, spread, actual } = *self;
@@ -246,14 +245,13 @@ pub(super) mod tests {
     }
 
     pub(crate) fn options() -> SearchOptions {
-        let effort =
-            SolverBudget { iterations: 600, relative_decrease: 1e-4, ..SolverBudget::default() };
+        let fine = SolverBudget { iterations: 600, relative_decrease: 1e-4, ..Default::default() };
         SearchOptions {
             starts: 0,
             polished: 1,
             passes: 0,
-            rough: effort,
-            fine: effort,
+            rough: fine,
+            fine,
             ..SearchOptions::default()
         }
     }

@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 
 use super::heads::{Dimensions, Heads};
-use super::mask::Lags;
-use super::mask::{Segments, Sight};
-use super::tasks::{BlockRows, PACKED, Packed, packed};
+use super::lags::Lags;
+use super::packed::{BlockRows, PACKED, Packed, packed};
+use super::sight::{Segments, Sight};
 use super::tasks::{HeadRows, Task, blocks, parts};
 use crate::lm::simd::{self, softmax_gradient};
 use crate::numerics::Pool;

@@ -5,8 +5,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::heads::attention;
 use super::heads::{Attended, AttentionPullback, Heads};
+use super::operator::attention;
 use crate::lm::error::require;
 use crate::lm::memory_estimate;
 use crate::lm::{Device, Dtype, LmError};

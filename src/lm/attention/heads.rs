@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use candle_core::{Device, Result, Shape, Tensor, bail};
+use candle_core::{Result, Shape, Tensor, bail};
 
-use super::mask::{Lags, Sight};
-use super::{backward, forward};
-use crate::lm::operators::{float32, like, with_elements};
+use super::sight::Sight;
 use crate::targets::{HeadKind, Visibility};
 
 /// The heads of one layer.
@@ -95,91 +93,4 @@ impl Dimensions {
     pub(in crate::lm) fn scale(self) -> f32 {
         1.0 / (self.d_head as f32).sqrt()
     }
-}
-
-/// One head's logits in one forward pass, over the batch and all visible pairs; logits are taken
-/// after the 1/√d, before any softcap, and are in nats.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HeadStatistics {
-    /// The largest logit.
-    pub max_logit: f32,
-    /// The smallest logit.
-    pub min_logit: f32,
-    /// Mean over rows of −Σ p ln p, in nats.
-    pub entropy_nats: f32,
-}
-
-impl HeadStatistics {
-    /// The statistics of no pairs at all.
-    pub(in crate::lm) const EMPTY: Self =
-        Self { max_logit: f32::NEG_INFINITY, min_logit: f32::INFINITY, entropy_nats: 0.0 };
-
-    /// A layer's heads, (H, 3).
-    pub(in crate::lm) fn to_tensor(heads: &[Self], device: &Device) -> Result<Tensor> {
-        let rows =
-            heads.iter().flat_map(|head| [head.max_logit, head.min_logit, head.entropy_nats]);
-        Tensor::from_iter(rows, device)?.reshape((heads.len(), 3))
-    }
-
-    /// The heads of each layer, from its (H, 3). On a device of its own the numbers are waited for here,
-    /// once for all layers.
-    pub(in crate::lm) fn of_layers(layers: &[Tensor]) -> Result<Vec<Vec<Self>>> {
-        let rows = Tensor::stack(layers, 0)?.to_vec3::<f32>()?;
-        let head =
-            |row: Vec<f32>| Self { max_logit: row[0], min_logit: row[1], entropy_nats: row[2] };
-        Ok(rows.into_iter().map(|layer| layer.into_iter().map(head).collect()).collect())
-    }
-
-    /// The largest absolute logit.
-    pub fn max_abs_logit(&self) -> f32 {
-        self.max_logit.max(-self.min_logit)
-    }
-}
-
-/// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over what it sees of the columns
-/// that the visibility allows. With slopes m, (H) of float32, the logits of head h are Z − m_h |j − i|.
-///
-/// `q`, `k` and `v` have shape (B, T, H, D): (B·T, H·D) activations as a projection leaves them, so
-/// that heads are strided views and nothing is transposed.
-///
-/// # Errors
-/// Shapes that differ, or a number of heads or slopes other than that of `heads`.
-pub(in crate::lm) fn attention(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    slopes: Option<&Tensor>,
-    heads: &Heads,
-) -> Result<Attended> {
-    #[cfg(feature = "cuda")]
-    if q.device().is_cuda() {
-        return crate::lm::cuda::attention(q, k, v, slopes, heads);
-    }
-    let dimensions = heads.dimensions(q.shape(), k.shape(), v.shape())?;
-    let lags = match slopes {
-        None => None,
-        Some(slopes) if slopes.elem_count() == dimensions.heads => {
-            Some(Lags::new(dimensions.time, slopes.to_vec1()?))
-        }
-        Some(slopes) => bail!("{} slopes for {} heads", slopes.elem_count(), dimensions.heads),
-    };
-    let (exact, found) = with_elements([&float32(q)?, &float32(k)?, &float32(v)?], |[q, k, v]| {
-        Ok(forward::forward(q, k, v, dimensions, heads, lags.as_ref()))
-    })?;
-    let exact = Tensor::from_vec(exact, q.shape(), q.device())?;
-    let output = exact.to_dtype(q.dtype())?;
-    let statistics = HeadStatistics::to_tensor(&found.statistics, q.device())?;
-    let ([q, k, v], heads) = ([q, k, v].map(Tensor::clone), heads.clone());
-    let pullback = move |gradient: &Tensor| {
-        let all = [&float32(&q)?, &float32(&k)?, &float32(&v)?, &exact, &float32(gradient)?];
-        let ([dq, dk, dv], slopes) = with_elements(all, |[q, k, v, output, gradient]| {
-            let lags = lags.as_ref();
-            let arguments = backward::Arguments { q, k, v, lags, output, gradient };
-            Ok(backward::backward(&arguments, &found.log_sum_exp, dimensions, &heads))
-        })?;
-        let slopes = slopes.map(|slopes| Tensor::new(slopes, q.device())).transpose()?;
-        let heads = [like(dq, &q)?, like(dk, &k)?, like(dv, &v)?];
-        Ok(AttentionGradients { heads, slopes })
-    };
-    Ok(Attended { output, statistics, pullback: Box::new(pullback) })
 }

@@ -14,11 +14,18 @@ mod backward;
 mod evaluator;
 mod forward;
 mod heads;
-mod mask;
+mod lags;
+mod operator;
+mod packed;
+#[cfg(test)]
+mod reference;
+mod sight;
+mod statistics;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
 pub use evaluator::{AttentionEvaluator, AttentionPass};
-pub use heads::HeadStatistics;
-pub(super) use heads::{Attended, AttentionGradients, Dimensions, Heads, attention};
+pub(super) use heads::{Attended, AttentionGradients, Dimensions, Heads};
+pub(super) use operator::attention;
+pub use statistics::HeadStatistics;

@@ -1,11 +1,11 @@
-//! The operator against plain tensor operations and against finite differences.
+//! The operator against the reference and against finite differences.
 
-use candle_core::{D, Device, Result, Tensor, Var};
+use candle_core::{Device, Tensor, Var};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Attended, AttentionGradients, HeadStatistics, Heads, attention};
+use super::{Attended, AttentionGradients, HeadStatistics, Heads, attention, reference};
 use crate::lm::operators::largest_difference;
 use crate::targets::HeadKind::{self, Global, Local};
 use crate::targets::Patch;
@@ -20,59 +20,6 @@ fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -
         })
         .collect();
     Var::from_vec(data, shape, &Device::Cpu).unwrap()
-}
-
-/// The same attention in plain differentiable tensor operations, with its T × T arrays.
-fn plain_attention(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    slopes: Option<&Tensor>,
-    heads: &Heads,
-) -> Result<(Tensor, Vec<HeadStatistics>)> {
-    let (b, t, h, d) = q.dims4()?;
-    let [q, k, v] = [q, k, v].map(|x| x.transpose(1, 2).and_then(|x| x.contiguous()));
-    let (q, k, v) = (q?, k?, v?);
-    let logits = (q.matmul(&k.t()?)? / (d as f64).sqrt())?;
-    let mut mask = vec![0.0f32; h * t * t];
-    for (head, kind) in heads.kinds.iter().enumerate() {
-        for row in 0..t {
-            for column in kind.segments(row, t, heads.visibility).flatten() {
-                mask[(head * t + row) * t + column] = 1.0;
-            }
-        }
-    }
-    let mask_tensor = Tensor::from_slice(&mask, (1, h, t, t), q.device())?;
-    let hidden = ((&mask_tensor - 1.0)? * 1e9)?;
-    let capped = match heads.softcap {
-        Some(cap) => ((&logits / f64::from(cap))?.tanh()? * f64::from(cap))?,
-        None => logits.clone(),
-    };
-    let biased = match slopes {
-        Some(slopes) => {
-            let lags: Vec<f32> = (0..t * t).map(|at| -((at % t).abs_diff(at / t) as f32)).collect();
-            let lags = Tensor::from_vec(lags, (1, 1, t, t), q.device())?;
-            capped.broadcast_add(&slopes.reshape((1, h, 1, 1))?.broadcast_mul(&lags)?)?
-        }
-        None => capped,
-    };
-    let probabilities = candle_nn::ops::softmax(&biased.broadcast_add(&hidden)?, D::Minus1)?;
-    let output = probabilities.matmul(&v)?.transpose(1, 2)?.contiguous()?;
-
-    let mut statistics = vec![HeadStatistics::EMPTY; h];
-    let z = logits.flatten_all()?.to_vec1::<f32>()?;
-    let p = probabilities.flatten_all()?.to_vec1::<f32>()?;
-    for (at, (&z, &p)) in z.iter().zip(&p).enumerate() {
-        if mask[at % mask.len()] > 0.0 {
-            let head = &mut statistics[at / t / t % h];
-            head.max_logit = head.max_logit.max(z);
-            head.min_logit = head.min_logit.min(z);
-            if p > 0.0 {
-                head.entropy_nats -= p * p.ln() / (b * t) as f32;
-            }
-        }
-    }
-    Ok((output, statistics))
 }
 
 /// Output, gradients and statistics of the operator and of the reference, over one shape.
@@ -90,7 +37,7 @@ fn compare(
     let of_slopes = slopes.map(Var::as_tensor);
     let Attended { output: ours, statistics, pullback } =
         attention(&q, &k, &v, of_slopes, heads).unwrap();
-    let (plain, expected) = plain_attention(&q, &k, &v, of_slopes, heads).unwrap();
+    let (plain, expected) = reference::attention(&q, &k, &v, of_slopes, heads).unwrap();
     let Heads { kinds, visibility, softcap, .. } = heads;
     let case = format!("{kinds:?}, {visibility}, softcap {softcap:?}, shape {shape:?}");
     let off = largest_difference(&ours, &plain);

@@ -14,16 +14,17 @@ mod language_model;
 mod pytorch_tests;
 mod session;
 mod shape;
+mod teacher;
 #[cfg(test)]
 pub(super) mod tests;
 mod weights;
 
 pub use attention_override::Attend;
 pub use decoder::Forward;
-pub use distillation::Teacher;
-pub(super) use distillation::cannot_teach;
 pub(super) use gradients::BatchGradients;
 pub use language_model::Model;
 pub use session::Session;
 pub use shape::ModelShape;
+pub use teacher::Teacher;
+pub(super) use teacher::cannot_teach;
 pub(super) use weights::Weight;

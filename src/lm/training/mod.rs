@@ -1,13 +1,18 @@
 //! Training a model: the optimiser, the loop, and what it tells.
 
 mod adamw;
+mod recorder;
 mod records;
 mod run;
+mod schedule;
+mod share;
 #[cfg(test)]
 mod tests;
 mod trainer;
+mod update;
 
-#[cfg(feature = "cuda")]
-pub(super) use adamw::Update;
-pub use records::{EvalRecord, HeadRecord, Outcome, Recorder, StepRecord, TrainSummary};
+pub use recorder::Recorder;
+pub use records::{EvalRecord, HeadRecord, Outcome, StepRecord, TrainSummary};
 pub use trainer::Trainer;
+#[cfg(feature = "cuda")]
+pub(super) use update::Update;

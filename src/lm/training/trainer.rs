@@ -12,10 +12,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::adamw::{AdamW, gradient_norm};
 use super::records::{EvalRecord, StepRecord};
-use super::run::Share;
-use super::run::learning_rate;
+use super::schedule::learning_rate;
+use super::share::Share;
 use crate::lm::evaluation::{Windows, batch, evaluate_over};
-use crate::lm::memory_estimate::{self, Kept};
+use crate::lm::memory_estimate::{self as room, Kept};
 use crate::lm::model::{BatchGradients, cannot_teach};
 use crate::lm::objective::Batch;
 use crate::lm::tensor_file::{self, TensorFile};
@@ -123,10 +123,10 @@ impl<'a> Trainer<'a> {
         let sequences = batch as f64 * accumulation.max(eval_batches) as f64;
         let bytes = size_of::<usize>() as f64 * sequences;
         let lower = "batch, accumulation or eval_batches";
-        memory_estimate::check("the positions of a step's sequences need", bytes, lower)?;
-        memory_estimate::check_weights(definition, corpus.vocabulary.size(), Kept::Training)?;
+        room::check("the positions of a step's sequences need", bytes, lower)?;
+        room::check_weights(definition, corpus.vocabulary.size(), Kept::Training)?;
         match device {
-            Device::Cpu => memory_estimate::check_activations(definition, share.at_once()),
+            Device::Cpu => room::check_activations(definition, share.at_once()),
             Device::Cuda => Ok(()),
         }
     }
@@ -134,7 +134,7 @@ impl<'a> Trainer<'a> {
     /// What the files of a run take on a disk, at least: its last checkpoint, with AdamW's moments, and the weights of as
     /// many `kept` steps, in bytes.
     pub fn bytes_on_disk(definition: &TrainDefinition, corpus: &Corpus, kept: usize) -> f64 {
-        (3 + kept) as f64 * memory_estimate::bytes_of_weights(definition, corpus.vocabulary.size())
+        (3 + kept) as f64 * room::bytes_of_weights(definition, corpus.vocabulary.size())
     }
 
     /// A run that goes on where [`Self::save`] left it, as if it had never stopped: on one machine

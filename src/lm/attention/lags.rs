@@ -1,0 +1,44 @@
+//! What a slope over the lag adds to a head's logits.
+
+use super::sight::{Segments, Sight};
+use crate::lm::simd::Slope;
+
+/// The lags −|j − i| ≤ 0 of any row, and each head's slope over them.
+#[derive(Clone)]
+pub(super) struct Lags {
+    /// 1 − T, …, −1, 0, −1, …, 1 − T.
+    lags: Vec<f32>,
+    /// m of each head.
+    slopes: Vec<f32>,
+}
+
+impl Lags {
+    /// Those of rows of at most `time` columns.
+    pub(super) fn new(time: usize, slopes: Vec<f32>) -> Self {
+        let before = (1..time).rev();
+        let lags = before.clone().chain(0..time).map(|lag| -(lag as f32)).collect();
+        Self { lags, slopes }
+    }
+
+    /// What is added to the logits of the columns that a row of `head` sees; `room` is for their lags where they do not
+    /// lie side by side.
+    #[inline(always)]
+    pub(super) fn of_row<'a>(
+        &'a self,
+        head: usize,
+        (sight, row): (&Sight, usize),
+        segments: &Segments,
+        room: &'a mut Vec<f32>,
+    ) -> Slope<'a> {
+        let columns = sight.columns(row);
+        let first = self.lags.len() / 2 - row + columns.start;
+        let lags = &self.lags[first..first + columns.len()];
+        let slope = self.slopes[head];
+        if segments.are_all() {
+            return Slope { slope, lags };
+        }
+        room.clear();
+        room.extend_from_slice(lags);
+        Slope { slope, lags: segments.together(room) }
+    }
+}

@@ -1,0 +1,57 @@
+//! Attention as one operator, on the device where the queries are.
+
+use candle_core::{Result, Tensor, bail};
+
+use super::heads::{Attended, AttentionGradients, Heads};
+use super::lags::Lags;
+use super::statistics::HeadStatistics;
+use super::{backward, forward};
+use crate::lm::operators::{float32, like, with_elements};
+
+/// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over what it sees of the columns
+/// that the visibility allows. With slopes m, (H) of float32, the logits of head h are Z − m_h |j − i|.
+///
+/// `q`, `k` and `v` have shape (B, T, H, D): (B·T, H·D) activations as a projection leaves them, so
+/// that heads are strided views and nothing is transposed.
+///
+/// # Errors
+/// Shapes that differ, or a number of heads or slopes other than that of `heads`.
+pub(in crate::lm) fn attention(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    slopes: Option<&Tensor>,
+    heads: &Heads,
+) -> Result<Attended> {
+    #[cfg(feature = "cuda")]
+    if q.device().is_cuda() {
+        return crate::lm::cuda::attention(q, k, v, slopes, heads);
+    }
+    let dimensions = heads.dimensions(q.shape(), k.shape(), v.shape())?;
+    let lags = match slopes {
+        None => None,
+        Some(slopes) if slopes.elem_count() == dimensions.heads => {
+            Some(Lags::new(dimensions.time, slopes.to_vec1()?))
+        }
+        Some(slopes) => bail!("{} slopes for {} heads", slopes.elem_count(), dimensions.heads),
+    };
+    let (exact, found) = with_elements([&float32(q)?, &float32(k)?, &float32(v)?], |[q, k, v]| {
+        Ok(forward::forward(q, k, v, dimensions, heads, lags.as_ref()))
+    })?;
+    let exact = Tensor::from_vec(exact, q.shape(), q.device())?;
+    let output = exact.to_dtype(q.dtype())?;
+    let statistics = HeadStatistics::to_tensor(&found.statistics, q.device())?;
+    let ([q, k, v], heads) = ([q, k, v].map(Tensor::clone), heads.clone());
+    let pullback = move |gradient: &Tensor| {
+        let all = [&float32(&q)?, &float32(&k)?, &float32(&v)?, &exact, &float32(gradient)?];
+        let ([dq, dk, dv], slopes) = with_elements(all, |[q, k, v, output, gradient]| {
+            let lags = lags.as_ref();
+            let arguments = backward::Arguments { q, k, v, lags, output, gradient };
+            Ok(backward::backward(&arguments, &found.log_sum_exp, dimensions, &heads))
+        })?;
+        let slopes = slopes.map(|slopes| Tensor::new(slopes, q.device())).transpose()?;
+        let heads = [like(dq, &q)?, like(dk, &k)?, like(dv, &v)?];
+        Ok(AttentionGradients { heads, slopes })
+    };
+    Ok(Attended { output, statistics, pullback: Box::new(pullback) })
+}
