@@ -1,6 +1,6 @@
 //! The framework of studies: what an experiment is, how its definition is read, and what a cell is measured with.
 //!
-//! An experiment is one folder of [`experiments`](crate::experiments) that implements [`Experiment`]. Nothing here depends
+//! An experiment is one folder of [`experiments`](crate::experiments) that implements `Experiment`. Nothing here depends
 //! on any one of them.
 
 mod cell;

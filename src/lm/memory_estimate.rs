@@ -14,7 +14,7 @@ const MODEL: &str = "layers, d_model, batch or context";
 
 /// What of each weight is kept.
 #[derive(Clone, Copy)]
-pub(crate) enum Kept {
+pub(super) enum Kept {
     /// The weight.
     Weight,
     /// Its gradient and both of its moments too.
@@ -25,7 +25,7 @@ pub(crate) enum Kept {
 ///
 /// # Errors
 /// Less memory than that.
-pub(crate) fn check_weights(
+pub(super) fn check_weights(
     definition: &TrainDefinition,
     vocabulary: usize,
     kept: Kept,
@@ -72,7 +72,20 @@ pub(super) fn check_activations(
 ///
 /// # Errors
 /// Less memory than that.
-pub(crate) fn check(what: &'static str, needed: f64, lower: &'static str) -> Result<(), LmError> {
+pub(super) fn check(what: &'static str, needed: f64, lower: &'static str) -> Result<(), LmError> {
     check_memory(needed)
         .map_err(|room| LmError::Refused(format!("{what} at least {room}; lower {lower}")))
+}
+
+impl TrainDefinition {
+    /// Checks a model of `symbols` symbols that only reads: its values, and that weights and tokens fit into memory.
+    ///
+    /// # Errors
+    /// Sizes that are wrong, or that need more memory than the machine has.
+    pub fn check_inference(&self, symbols: usize) -> Result<(), LmError> {
+        self.check()?;
+        check_weights(self, symbols, Kept::Weight)?;
+        let tokens = self.context as f64 * size_of::<u32>() as f64;
+        check("the tokens need", tokens, "the tokens to read")
+    }
 }

@@ -14,7 +14,7 @@ mod device;
 mod error;
 mod evaluation;
 mod exported;
-pub(crate) mod memory_estimate;
+mod memory_estimate;
 mod model;
 #[cfg(feature = "mpi")]
 mod mpi;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// Where each column of a file stands.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Header(HashMap<String, usize>);
+pub struct Header(HashMap<String, usize>);
 
 impl Header {
     /// The header in `record`.
@@ -21,8 +21,8 @@ impl Header {
         Ok(Self(places))
     }
 
-    /// How many columns there are.
-    pub fn len(&self) -> usize {
+    /// The number of columns.
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 

@@ -1,9 +1,5 @@
 //! Rows as text: what is written, whole files of them, and their data frames.
 
-use polars::prelude::{
-    Column as FrameColumn, DataFrame, IntoColumn, NamedFrom, PolarsResult, Series,
-};
-
 use super::column::{Column, ColumnKind};
 use super::fields::Header;
 use super::row_record::{Record, columns_of};
@@ -57,7 +53,7 @@ impl Line {
     }
 
     /// The line of `record`, of a file with this header, in the order of `columns`.
-    pub(crate) fn of(header: &Header, record: &csv::StringRecord, columns: &[Column]) -> Self {
+    pub fn from_record(header: &Header, record: &csv::StringRecord, columns: &[Column]) -> Self {
         let fields = header.fields(record);
         columns.iter().map(|column| fields.get(column.name)).collect()
     }
@@ -147,35 +143,4 @@ pub fn to_csv<'r>(
 pub fn records_to_csv<R: Record>(records: &[R]) -> std::io::Result<Vec<u8>> {
     let lines: Vec<Line> = records.iter().map(Line::from).collect();
     to_csv(&columns_of::<R>(), &lines)
-}
-
-/// Lines as a data frame of typed columns; an empty field is a null.
-///
-/// # Errors
-/// Two columns of one name.
-pub fn to_frame<L: AsRef<Line>>(columns: &[Column], lines: &[L]) -> PolarsResult<DataFrame> {
-    let column = |(at, column): (usize, &Column)| {
-        let fields = lines.iter().map(|line| line.as_ref().at(at));
-        typed(column, fields)
-    };
-    DataFrame::new(lines.len(), columns.iter().enumerate().map(column).collect())
-}
-
-fn typed<'f>(column: &Column, fields: impl Iterator<Item = &'f str>) -> FrameColumn {
-    let name = column.name.into();
-    match column.kind {
-        ColumnKind::Text => {
-            let values: Vec<Option<&str>> = fields.map(|f| (!f.is_empty()).then_some(f)).collect();
-            Series::new(name, values)
-        }
-        ColumnKind::Integer => {
-            let values: Vec<Option<i64>> = fields.map(|f| f.parse().ok()).collect();
-            Series::new(name, values)
-        }
-        ColumnKind::Number => {
-            let values: Vec<Option<f64>> = fields.map(|f| f.parse().ok()).collect();
-            Series::new(name, values)
-        }
-    }
-    .into_column()
 }

@@ -6,6 +6,8 @@
 mod column;
 mod fields;
 mod file;
+#[cfg(feature = "parquet")]
+mod frame;
 mod invariants;
 mod kind;
 mod line;
@@ -15,13 +17,12 @@ mod row_record;
 mod value;
 
 pub use column::{Column, ColumnKind};
-pub use fields::Fields;
-pub(crate) use fields::Header;
+pub use fields::{Fields, Header};
 pub use file::{Rows, RowsError, read_records};
+#[cfg(feature = "parquet")]
+pub use frame::to_frame;
 pub use invariants::{InvariantChecker, ROUNDING};
 pub use kind::{Measurement, Row, columns, line, rows_of};
-#[cfg(feature = "parquet")]
-pub use line::to_frame;
 pub use line::{Line, STOPPED, records_to_csv, to_csv};
 pub use range::Range;
 pub use rounding::{to_microseconds, to_milliseconds};

@@ -26,7 +26,7 @@ pub(super) fn line_of(
     record: &csv::StringRecord,
     columns: &[Column],
 ) -> Option<Line> {
-    (record.len() == header.len()).then(|| Line::of(header, record, columns))
+    (record.len() == header.count()).then(|| Line::from_record(header, record, columns))
 }
 
 fn wrong(columns: &[Column]) -> String {

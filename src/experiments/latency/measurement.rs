@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use crate::experiments::training::ModelColumns;
-use crate::lm::memory_estimate::{self, Kept};
 use crate::lm::{LmError, Model, ModelShape, TrainDefinition};
 use crate::record::{InvariantChecker, Measurement, Row, record};
 
@@ -59,10 +58,7 @@ impl LatencyMeasurement {
             context: read.saturating_add(WARM_UP).saturating_add(repeats),
             ..definition.clone()
         };
-        definition.check()?;
-        memory_estimate::check_weights(&definition, symbols, Kept::Weight)?;
-        let tokens = definition.context as f64 * size_of::<u32>() as f64;
-        memory_estimate::check("the tokens need", tokens, "the tokens to read")?;
+        definition.check_inference(symbols)?;
         let shape = ModelShape::new(&definition, symbols);
         let model = Model::new(shape, definition.initial_deviation, definition.seed)?;
         let tokens: Vec<u32> =

@@ -14,7 +14,7 @@ const MOST_SEQUENCES: u128 = 1 << 32;
 
 impl TrainDefinition {
     /// Holds every value against what its key may be.
-    pub(crate) fn check(&self) -> Result<(), LmError> {
+    pub(in crate::lm) fn check(&self) -> Result<(), LmError> {
         for (key, found) in [
             ("layers", self.layers),
             ("d_model", self.d_model),
