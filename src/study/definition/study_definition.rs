@@ -195,8 +195,10 @@ fn check_tables(table: &Table, kind: Kind) -> Result<(), String> {
     let replaced = kind.tables().iter().copied().filter(|name| *name != "predicted");
     let replaced: Vec<&str> = replaced.chain(["expected"]).collect();
     for size in [Preset::Quick, Preset::Smoke] {
-        if let Some(Value::Table(over)) = table.get(size.name()) {
-            check_keys(over, &replaced, size.name())?;
+        match table.get(size.name()) {
+            None => {}
+            Some(Value::Table(over)) => check_keys(over, &replaced, size.name())?,
+            Some(other) => return Err(format!("{size} is {other}; write it as a table [{size}]")),
         }
     }
     Ok(())
