@@ -152,7 +152,7 @@ pub(super) fn suffix(dtype: DType) -> Result<&'static str> {
 ///
 /// # Errors
 /// A machine without a driver or a device.
-pub(in crate::lm) fn device() -> Result<Device, LmError> {
+pub(in crate::lm) fn device() -> std::result::Result<Device, LmError> {
     static DEVICE: OnceLock<Device> = OnceLock::new();
     if let Some(device) = DEVICE.get() {
         return Ok(device.clone());
