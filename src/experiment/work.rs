@@ -9,7 +9,7 @@ use super::cell::{Cell, Measure};
 use super::error::StudyError;
 use super::raw_definition::RawDefinition;
 use super::text_source::TextSource;
-use crate::record::{Column, InvariantChecker, Line, Measurement, Row, columns, rows_of};
+use crate::record::{Column, InvariantChecker, Line, Measurement, Row, check_rows, columns};
 
 /// An experiment: the configuration of a study of one kind, from which its cells follow.
 pub(crate) trait Experiment: Clone + Debug + Send + Sync + 'static {
@@ -224,24 +224,7 @@ impl<E: Experiment> AnyExperiment for E {
         folder: &Path,
         check: &mut InvariantChecker,
     ) -> Option<String> {
-        let mut rows: Vec<RowOf<E>> = Vec::new();
-        for row in rows_of(lines.iter().copied()) {
-            match row {
-                Ok(row) => rows.push(row),
-                Err((cell, why)) => {
-                    check.at(cell);
-                    check.holds(false, || why);
-                }
-            }
-        }
-        for cell in rows.chunk_by(|one, next| one.cell == next.cell) {
-            for row in cell {
-                check.at(&*row.cell);
-                Measurement::check_row(row, check);
-            }
-            check.at(&*cell[0].cell);
-            Measurement::check_cell(cell, check);
-        }
+        let rows: Vec<RowOf<E>> = check_rows(lines.iter().copied(), check);
         E::check_files(&rows, folder, check)
     }
 }

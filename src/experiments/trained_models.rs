@@ -209,3 +209,34 @@ impl ModelReferences for TrainedModels {
         self.sources().map(|_| ())
     }
 }
+
+/// Rows of a passage that are measured where the definition names no other number: all of a context of this length.
+pub(super) const MOST_ROWS: usize = 1024;
+
+/// Refuses errors ε that are not finite numbers above 0.
+pub(super) fn check_errors(place: &str, epsilons: &[f64]) -> Result<(), String> {
+    match epsilons.iter().all(|e| e.is_finite() && *e > 0.0) {
+        true => Ok(()),
+        false => Err(no_errors(place, epsilons)),
+    }
+}
+
+/// The same, and refuses none at all.
+pub(super) fn check_some_errors(place: &str, epsilons: &[f64]) -> Result<(), String> {
+    match epsilons {
+        [] => Err(no_errors(place, epsilons)),
+        some => check_errors(place, some),
+    }
+}
+
+fn no_errors(place: &str, epsilons: &[f64]) -> String {
+    format!("{place}.epsilon is {epsilons:?}; it needs finite errors above 0, in nats")
+}
+
+/// Refuses ranks that are 0 or do not ascend.
+pub(super) fn check_ranks(place: &str, ranks: &[usize]) -> Result<(), String> {
+    match ranks.contains(&0) || !ranks.is_sorted_by(|a, b| a < b) {
+        true => Err(format!("{place}.ranks is {ranks:?}; it needs ascending ranks")),
+        false => Ok(()),
+    }
+}

@@ -75,6 +75,34 @@ pub fn rows_of<'l, M: Measurement>(
     })
 }
 
+/// Checks what is true of every row, and of the rows of each cell. Returns the rows; a line that is no row is a check that
+/// does not hold.
+#[cfg(feature = "study")]
+pub(crate) fn check_rows<'l, M: Measurement>(
+    lines: impl Iterator<Item = &'l Line>,
+    check: &mut InvariantChecker,
+) -> Vec<Row<M>> {
+    let mut rows: Vec<Row<M>> = Vec::new();
+    for row in rows_of(lines) {
+        match row {
+            Ok(row) => rows.push(row),
+            Err((cell, why)) => {
+                check.at(cell);
+                check.holds(false, || why);
+            }
+        }
+    }
+    for cell in rows.chunk_by(|one, next| one.cell == next.cell) {
+        for row in cell {
+            check.at(&*row.cell);
+            M::check_row(row, check);
+        }
+        check.at(&*cell[0].cell);
+        M::check_cell(cell, check);
+    }
+    rows
+}
+
 const STUDY: Column =
     Column { about: "the study, with the text's name if it used one", ..named("study") };
 const CELL: Column = Column { about: "the row's key", ..named("cell") };

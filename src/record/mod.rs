@@ -22,6 +22,8 @@ pub use file::{Rows, RowsError, read_records};
 #[cfg(feature = "parquet")]
 pub use frame::to_frame;
 pub use invariants::{InvariantChecker, ROUNDING};
+#[cfg(feature = "study")]
+pub(crate) use kind::check_rows;
 pub use kind::{Measurement, Row, columns, line, rows_of};
 pub use line::{Line, STOPPED, records_to_csv, to_csv};
 pub use range::Range;

@@ -130,6 +130,24 @@ impl ModelSource {
         }
     }
 
+    /// The head dimension d.
+    pub fn head_dimension(&self) -> usize {
+        match self {
+            Self::Run { definition, .. } => definition.d_model / definition.heads,
+            Self::Published { model } => model.head_dimension(),
+            Self::Exported { heads } => heads.head_dimension(),
+        }
+    }
+
+    /// The width of the residual stream, d_model.
+    pub fn channels(&self) -> usize {
+        match self {
+            Self::Run { definition, .. } => definition.d_model,
+            Self::Published { model } => model.channels(),
+            Self::Exported { heads } => heads.channels(),
+        }
+    }
+
     /// The layers whose heads can be looked at.
     pub fn held_layers(&self) -> Vec<usize> {
         match self {

@@ -13,13 +13,12 @@ use toml::{Table, Value};
 
 use super::model_cell::{ModelCell, dtype_of, whole};
 use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{self, TrainedModels};
+use super::trained_models::{self, MOST_ROWS, TrainedModels, check_ranks, check_some_errors};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
     search_of_heads, search_settings,
 };
 use crate::heads::LayerFit;
-use crate::run::ModelSource;
 use crate::solver::SearchOptions;
 use crate::targets::HeadKind;
 
@@ -69,13 +68,7 @@ impl Experiment for PredictStudy {
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Predict) = trained_models::read(raw, "predict")?;
-        let positive = |e: &&f64| !(e.is_finite() && **e > 0.0);
-        if keys.epsilon.is_empty() || keys.epsilon.iter().any(|e| positive(&e)) {
-            return Err(format!(
-                "predict.epsilon is {:?}; it needs finite errors above 0, in nats",
-                keys.epsilon
-            ));
-        }
+        check_some_errors("predict", &keys.epsilon)?;
         if keys.rows == Some(0) {
             return Err("predict.rows must be at least 1".to_owned());
         }
@@ -85,9 +78,7 @@ impl Experiment for PredictStudy {
                 keys.above.unwrap_or_default()
             ));
         }
-        if keys.ranks.contains(&0) || !keys.ranks.is_sorted_by(|a, b| a < b) {
-            return Err(format!("predict.ranks is {:?}; it needs ascending ranks", keys.ranks));
-        }
+        check_ranks("predict", &keys.ranks)?;
         Ok(Self {
             models,
             epsilons: keys.epsilon,
@@ -157,11 +148,6 @@ impl ModelCell for PredictCell {
     fn cost_s(&self) -> f64 {
         let study = &*self.study;
         let source = self.model.source();
-        let d = match source {
-            ModelSource::Run { definition, .. } => definition.d_model / definition.heads,
-            ModelSource::Published { model } => model.head_dimension(),
-            ModelSource::Exported { heads } => heads.head_dimension(),
-        };
         let n = self.model.tokens() as f64;
         let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
         let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
@@ -172,7 +158,7 @@ impl ModelCell for PredictCell {
         if study.above == Some(f64::INFINITY) {
             return screened;
         }
-        let ranks = [d].into_iter().chain(study.ranks.iter().copied());
+        let ranks = [source.head_dimension()].into_iter().chain(study.ranks.iter().copied());
         let channels: f64 = ranks.map(|rank| rank as f64 + 16.0).sum();
         let is_sparing = study.search.starts == 0 && study.search.passes == 0;
         let fitted = if is_sparing { SECONDS_PER_SPARING_PAIR } else { SECONDS_PER_PAIR };
@@ -212,8 +198,6 @@ impl ModelCell for PredictCell {
     }
 }
 
-/// Rows of a passage that are fitted where the definition names no other number: all of a context of this length.
-const MOST_ROWS: usize = 1024;
 /// Seconds of one core that the fits of a head take, by visible pair and (rank + 16).
 const SECONDS_PER_PAIR: f64 = 3e-6;
 /// The same where they are sparing.

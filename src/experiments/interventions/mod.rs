@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use super::model_cell::{ModelCell, dtype_of};
 use super::model_key::ModelKey;
 use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{self, TrainedModels};
+use super::trained_models::{self, TrainedModels, check_errors};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
     search_of_heads, search_settings,
@@ -230,12 +230,7 @@ impl Experiment for InterventionStudy {
                 ));
             }
         }
-        if keys.epsilon.iter().any(|e| !(e.is_finite() && *e > 0.0)) {
-            return Err(format!(
-                "surgery.epsilon is {:?}; it needs finite errors above 0, in nats",
-                keys.epsilon
-            ));
-        }
+        check_errors("surgery", &keys.epsilon)?;
         for (key, sizes) in [
             ("ranks", &keys.ranks),
             ("largest", &keys.largest),

@@ -14,13 +14,12 @@ use toml::{Table, Value};
 use super::model_cell::{ModelCell, dtype_of, whole};
 use super::model_key::ModelKey;
 use super::trained_model::TrainedModel;
-use super::trained_models::{self, TrainedModels};
+use super::trained_models::{self, MOST_ROWS, TrainedModels, check_ranks, check_some_errors};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
     search_of_heads, search_settings,
 };
 use crate::heads::{Corners, InputSet, ModelLattice};
-use crate::run::ModelSource;
 use crate::solver::SearchOptions;
 
 pub use row::LatticeMeasurement;
@@ -67,19 +66,11 @@ impl Experiment for LatticeStudy {
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Lattice) = trained_models::read(raw, "lattice")?;
-        let is_error = |e: &f64| e.is_finite() && *e > 0.0;
-        if keys.epsilon.is_empty() || !keys.epsilon.iter().all(is_error) {
-            return Err(format!(
-                "lattice.epsilon is {:?}; it needs finite errors above 0, in nats",
-                keys.epsilon
-            ));
-        }
+        check_some_errors("lattice", &keys.epsilon)?;
         if [keys.rows, keys.largest].contains(&Some(0)) {
             return Err("lattice.rows and largest must be at least 1".to_owned());
         }
-        if keys.ranks.contains(&0) || !keys.ranks.is_sorted_by(|a, b| a < b) {
-            return Err(format!("lattice.ranks is {:?}; it needs ascending ranks", keys.ranks));
-        }
+        check_ranks("lattice", &keys.ranks)?;
         let inputs: Vec<InputSet> = match keys.inputs {
             None => InputSet::ALL.to_vec(),
             Some(names) => {
@@ -156,13 +147,7 @@ impl ModelCell for LatticeCell {
     fn cost_s(&self) -> f64 {
         let study = &*self.study;
         let source = self.model.source();
-        let (d, width) = match source {
-            ModelSource::Run { definition, .. } => {
-                (definition.d_model / definition.heads, definition.d_model)
-            }
-            ModelSource::Published { model } => (model.head_dimension(), model.channels()),
-            ModelSource::Exported { heads } => (heads.head_dimension(), heads.channels()),
-        };
+        let (d, width) = (source.head_dimension(), source.channels());
         let n = self.model.tokens() as f64;
         let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
         let heads: usize =
@@ -216,8 +201,6 @@ impl ModelCell for LatticeCell {
     }
 }
 
-/// Rows of a passage that are fitted where the definition names no other number: all of a context of this length.
-const MOST_ROWS: usize = 1024;
 /// Seconds of one core that the fit of a corner takes, by visible pair and channel.
 const SECONDS_PER_PAIR: f64 = 2.2e-6;
 /// What a pair costs beside its channels, in channels.

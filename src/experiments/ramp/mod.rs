@@ -14,7 +14,7 @@ use toml::Table;
 use super::each_head::{HeadOfGroup, of_each_head};
 use super::model_cell::{ModelCell, whole};
 use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{self, TrainedModels};
+use super::trained_models::{self, MOST_ROWS, TrainedModels};
 use crate::experiment::{
     CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
 };
@@ -121,8 +121,6 @@ impl ModelCell for RampCell {
     }
 }
 
-/// Rows of a passage that are held where the definition names no other number.
-const MOST_ROWS: usize = 1024;
 /// Seconds of one core that a head takes by visible pair.
 const SECONDS_PER_PAIR: f64 = 1.5e-6;
 /// Seconds that it takes to read a model and its text.

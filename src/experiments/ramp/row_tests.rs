@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lm::{Model, ModelShape, TrainDefinition};
-use crate::record::{Line, columns, columns_of, line, rows_of};
+use crate::record::{Line, check_rows, columns, columns_of, line};
 
 /// The heads of a model of random weights, as a cell's lines.
 fn cell() -> Vec<Line> {
@@ -44,17 +44,10 @@ fn cell() -> Vec<Line> {
     lines.collect()
 }
 
-/// What the laws say of a cell's lines; a line that is no row breaks one, too.
+/// The invariants that a cell's lines break; a line that is no row breaks one, too.
 fn breaches(lines: &[Line]) -> Vec<String> {
     let mut check = InvariantChecker::default();
-    let rows: Result<Vec<Row<RampMeasurement>>, _> = rows_of(lines.iter()).collect();
-    match rows {
-        Err((_, why)) => check.breaches.push(why),
-        Ok(rows) => {
-            rows.iter().for_each(|row| RampMeasurement::check_row(row, &mut check));
-            RampMeasurement::check_cell(&rows, &mut check);
-        }
-    }
+    check_rows::<RampMeasurement>(lines.iter(), &mut check);
     check.breaches
 }
 

@@ -47,12 +47,33 @@ pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, Report
 
 /// The part of the report that studies of a view belong to.
 fn group(view: View) -> Group {
-    match view.kind().name() {
-        "fit" | "spectrum" => Group::SyntheticTargets,
-        "train" => Group::Training,
-        "latency" => Group::Cost,
-        _ if view == View::Published => Group::PublishedModels,
-        _ => Group::TrainedHeads,
+    match view {
+        View::Spectra
+        | View::Frontiers
+        | View::LogitGrowth
+        | View::Phase
+        | View::Controls
+        | View::Layouts
+        | View::WindowRule => Group::SyntheticTargets,
+        View::Training
+        | View::Arms
+        | View::Ablation
+        | View::Dial
+        | View::LearningRate
+        | View::Interventions
+        | View::Variants
+        | View::Bits => Group::Training,
+        View::Latency => Group::Cost,
+        View::Published => Group::PublishedModels,
+        View::Decomposition
+        | View::Prediction
+        | View::Ranks
+        | View::Ramp
+        | View::Concentration
+        | View::Lattice
+        | View::HeadDimension
+        | View::Surgery
+        | View::GlobalHeads => Group::TrainedHeads,
     }
 }
 
