@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use rank_study::record::{Column, ColumnKind};
 use rank_study::study::{
-    Kind, Plan, StudyDefinition, StudyError, stored_lines, time_of, unmerged_parts,
+    Kind, Plan, StudyDefinition, StudyError, schema, stored_lines, time_of, unmerged_parts,
 };
 use rank_study::system::printable;
 use rank_study::table::plural;
@@ -26,6 +26,7 @@ Examples:
   rank-study list
   rank-study list --preset quick --json
   rank-study list --columns fit
+  rank-study list --schema > study.schema.json
 
 Guide: docs/own-study.md")]
 pub struct ListArgs {
@@ -40,6 +41,9 @@ pub struct ListArgs {
     /// List the progress of each shard instead
     #[arg(long, conflicts_with = "columns")]
     shards: bool,
+    /// Print a JSON Schema of definitions instead
+    #[arg(long, conflicts_with_all = ["columns", "shards", "preset"])]
+    schema: bool,
     #[command(flatten)]
     quiet: QuietFlag,
 }
@@ -51,6 +55,10 @@ pub struct ListArgs {
 pub fn run(args: &ListArgs) -> Result<()> {
     if let Some(kind) = args.columns {
         return list_columns(&kind.columns(), args.json.is_set());
+    }
+    if args.schema {
+        say!("{:#}", schema());
+        return Ok(());
     }
     if args.shards {
         return parts::list(args.preset.get(), args.json.is_set());

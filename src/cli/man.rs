@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Arg, Args, Command};
 use clap_mangen::Man;
+use rank_study::study::definitions_page;
 use rank_study::system::{FileError, write_whole};
 
 use super::flags::QuietFlag;
@@ -22,6 +23,9 @@ pub struct ManArgs {
     /// Write the reference of all commands to this file instead
     #[arg(long, hide = true)]
     markdown: bool,
+    /// Write the keys of definitions to this file instead
+    #[arg(long, hide = true, conflicts_with = "markdown")]
+    definitions: bool,
     #[command(flatten)]
     quiet: QuietFlag,
 }
@@ -35,8 +39,8 @@ pub fn run(args: &ManArgs, program: Command) -> Result<()> {
     let mut program = program.disable_help_subcommand(true);
     // Commands learn their whole names, as `rank-study-bench-fit`.
     program.build();
-    if args.markdown {
-        let text = reference(&program);
+    if args.markdown || args.definitions {
+        let text = if args.markdown { reference(&program) } else { definitions_page() };
         return write_whole(&args.out, text.as_bytes())
             .with_context(|| format!("cannot write {}", args.out.display()));
     }

@@ -10,6 +10,7 @@ mod keys;
 mod names;
 mod preset;
 mod raw_definition;
+mod schema;
 mod search;
 mod targets;
 mod text_source;
@@ -26,9 +27,11 @@ pub(crate) use keys::{check_keys, fields_of, read_both, read_each, read_table, t
 pub(crate) use names::{check_model_name, check_names_differ, check_run_name, check_study_name};
 pub use preset::Preset;
 pub(crate) use raw_definition::RawDefinition;
-pub(crate) use search::{search_of_heads, search_of_targets};
+pub use schema::DefinitionTable;
+pub(crate) use schema::{Both, or_list};
+pub(crate) use search::{SearchKeys, search_of_heads, search_of_targets};
 pub use targets::StudyTarget;
-pub(crate) use targets::{lengths, seeds, targets};
+pub(crate) use targets::{TargetKeys, lengths, seeds, targets};
 pub(crate) use text_source::{
     TEXT, TEXT_HASH, TextHashes, TextSource, VALID_TEXT, VALID_TEXT_HASH, on_the_same_text,
 };

@@ -1,19 +1,27 @@
 //! The table `[search]`: how fits look for their factors.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Table;
 
 use super::keys::read_table;
 use crate::solver::{FitError, SearchOptions, SolverBudget};
 
-#[derive(Deserialize, Default)]
-struct Search {
+#[derive(Deserialize, Default, JsonSchema)]
+pub(crate) struct SearchKeys {
+    /// Random starts per fit.
     starts: Option<usize>,
+    /// Best starts that are finished.
     polished: Option<usize>,
+    /// Passes over the bounds from large to small.
     passes: Option<usize>,
+    /// Iterations of each start.
     rough_iterations: Option<usize>,
+    /// Iterations of each finished start.
     iterations: Option<usize>,
+    /// Relative decrease of the error below which a fit stops.
     relative_decrease: Option<f64>,
+    /// Precision: `float32` or `float64`.
     dtype: Option<String>,
 }
 
@@ -43,7 +51,7 @@ pub(crate) fn search_of_heads(table: &Table) -> Result<SearchOptions, String> {
 
 /// The search that the keys make of the `standard` one.
 fn over(table: &Table, standard: SearchOptions) -> Result<SearchOptions, String> {
-    let keys: Search = read_table(table, "search")?;
+    let keys: SearchKeys = read_table(table, "search")?;
     let options = SearchOptions {
         starts: keys.starts.unwrap_or(standard.starts),
         polished: keys.polished.unwrap_or(standard.polished),

@@ -1,9 +1,11 @@
 //! The tables `[[target]]`, and the grid's lengths and seeds.
 
+use schemars::JsonSchema;
 use toml::{Table, Value};
 
 use super::keys;
 use super::names::{check_names_differ, check_target_name};
+use super::schema::Both;
 use crate::targets::{Family, Parameters, UnknownName, Visibility};
 
 /// One target of a study.
@@ -15,6 +17,22 @@ pub struct StudyTarget {
     pub family: Family,
     /// The pairs that may have weight.
     pub visibility: Visibility,
+}
+
+/// The keys of a `[[target]]`.
+pub(crate) type TargetKeys = Both<OwnKeys, Parameters>;
+
+/// The keys of a target beside its family's parameters.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read one by one; here for their schema")]
+pub(crate) struct OwnKeys {
+    /// Name of the target in rows; default the family.
+    name: Option<String>,
+    /// Family of the attention matrix.
+    #[schemars(extend("enum" = Family::NAMES))]
+    family: String,
+    /// Mask: `causal` or `bidirectional`; default that of the grid.
+    visibility: Option<Visibility>,
 }
 
 /// The keys of a target beside its family's parameters.

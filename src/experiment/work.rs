@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::cell::{Cell, Measure};
 use super::error::StudyError;
 use super::raw_definition::RawDefinition;
+use super::schema::DefinitionTable;
 use super::text_source::TextSource;
 use crate::record::{Column, InvariantChecker, Line, Measurement, Row, check_rows, columns};
 
@@ -17,7 +18,7 @@ pub(crate) trait Experiment: Clone + Debug + Send + Sync + 'static {
     type Cell: Measure;
 
     /// The tables of a definition that configure it.
-    const TABLES: &'static [&'static str];
+    const TABLES: &'static [DefinitionTable];
 
     /// Whether its cells are measured one at a time, as times are.
     const ONE_AT_A_TIME: bool = false;
@@ -233,7 +234,7 @@ impl<E: Experiment> AnyExperiment for E {
 #[derive(Clone, Copy)]
 pub struct Kind {
     name: &'static str,
-    tables: &'static [&'static str],
+    tables: &'static [DefinitionTable],
     columns: fn() -> Vec<Column>,
     read: fn(&RawDefinition) -> Result<StudyWork, String>,
 }
@@ -255,8 +256,13 @@ impl Kind {
     }
 
     /// The tables that define such a study.
-    pub(crate) fn tables(self) -> &'static [&'static str] {
+    pub fn tables(self) -> &'static [DefinitionTable] {
         self.tables
+    }
+
+    /// Their names.
+    pub(crate) fn table_names(self) -> impl Iterator<Item = &'static str> {
+        self.tables.iter().map(|table| table.name)
     }
 
     /// The columns of its rows.

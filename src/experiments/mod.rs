@@ -20,6 +20,7 @@ pub mod training;
 
 pub use model_key::ModelKey;
 pub use target_columns::TargetColumns;
+pub(crate) use trained_models::ModelKeys;
 pub use trained_models::TrainedModels;
 
 use std::str::FromStr;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -45,25 +46,36 @@ pub struct TrainedModels {
     pub(crate) split: Option<Split>,
 }
 
-#[derive(Deserialize)]
-struct Keys {
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ModelKeys {
+    /// Studies whose trained runs are read.
     #[serde(default)]
     of: Vec<String>,
+    /// Runs of these studies; default all.
     #[serde(default)]
     runs: Vec<String>,
+    /// Seeds; default all of each run.
     #[serde(default)]
     seeds: Vec<u64>,
+    /// Folders of single runs or published models, and files of exported heads.
     #[serde(default)]
     folders: Vec<PathBuf>,
+    /// Command that fetches the folders where they are missing.
     fetch: Option<String>,
+    /// Steps whose checkpoints are read; default all kept ones, or the last.
     #[serde(default)]
     steps: Vec<usize>,
+    /// Layers; default all.
     #[serde(default)]
     layers: Vec<usize>,
+    /// Passages per group; default 2, or all of an exported file.
     passages: Option<usize>,
+    /// Groups of passages, each from another part of the text.
     #[serde(default = "one")]
     groups: usize,
+    /// Tokens per passage; default the context of the model.
     tokens: Option<usize>,
+    /// Part of the text: `all`, `train`, `valid` or `test`.
     #[serde(default = "valid")]
     split: String,
 }
@@ -83,7 +95,7 @@ pub(super) fn read<T: DeserializeOwned>(
 ) -> Result<(TrainedModels, T), String> {
     let table =
         raw.table(place)?.ok_or_else(|| format!("a study of trained models needs a [{place}]"))?;
-    let (keys, own): (Keys, T) = read_both(table, place)?;
+    let (keys, own): (ModelKeys, T) = read_both(table, place)?;
     if keys.of.is_empty() && keys.folders.is_empty() {
         return Err(format!("{place} needs of (studies of runs) or folders (of runs)"));
     }

@@ -34,7 +34,9 @@ pub use crate::experiments::lattice::LatticeStudy;
 pub use crate::experiments::ramp::RampStudy;
 pub use crate::experiments::spectrum::SpectrumStudy;
 pub use crate::experiments::training::{Baseline, PredictedExponent, StudyRun, TrainStudy};
-pub use definition::{Bound, Expected, Selection, Statistic, StudyDefinition, View};
+pub use definition::{
+    Bound, Expected, Selection, Statistic, StudyDefinition, View, definitions_page, schema,
+};
 pub use measured_rows::check_measured;
 pub use merge::{Merged, merge};
 pub use parts::{check_merged, has_parts, unmerged_parts};

@@ -12,33 +12,34 @@ use serde::{Deserialize, Serialize};
 ///
 /// [`Family::from_parameters`]: super::Family::from_parameters
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "lm", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// w, the number of lags of a band: row i sees lags 0 to w − 1.
+    /// w of bands: each query attends to its last w tokens.
     pub window: Option<usize>,
-    /// τ, the lag over which `decay-band` falls by e.
+    /// τ of `decay-band`, in tokens: the distance over which weights fall by e; default w/4.
     pub tau: Option<f64>,
-    /// α, the concentration of `dirichlet-band`.
+    /// α of `dirichlet-band`, the concentration; default 1.
     pub alpha: Option<f64>,
-    /// σ, the spread of `lognormal-band`, in nats.
+    /// σ of `lognormal-band`, the standard deviation of log weights; default 1.
     pub sigma: Option<f64>,
-    /// k, the lag of `previous-token`, or the columns in a row of `random-sparse`.
+    /// k: the distance of `previous-token`, or the keys per query of `random-sparse`.
     pub k: Option<usize>,
-    /// m, the number of columns that every row of `landmark` shares.
+    /// m of `landmark`: the keys that all queries share.
     pub m: Option<usize>,
-    /// c, the number of clusters that `clustered` draws its tokens into.
+    /// c of `clustered`: the number of clusters.
     pub c: Option<usize>,
-    /// The number of different tokens that `induction` draws from.
+    /// Vocabulary size of `induction`.
     pub vocabulary: Option<usize>,
-    /// λ, the weight of the local part of a `mixture`.
+    /// λ of `mixture`: the weight of the local family; default 0.5.
     pub lambda: Option<f64>,
-    /// The family of a mixture's local part.
+    /// Local family of `mixture`.
     pub local: Option<String>,
-    /// The family of a mixture's global part.
+    /// Global family of `mixture`.
     pub global: Option<String>,
-    /// The family whose rows and columns `permuted` shuffles.
+    /// Family that `permuted` permutes.
     pub of: Option<String>,
-    /// The file that `file` reads.
+    /// File of the family `file`: .npy, .csv, .parquet or .safetensors.
     pub path: Option<PathBuf>,
 }
 

@@ -12,6 +12,7 @@ use super::Visibility;
 /// visibility allows: behind a causal mask 2·reach + 1 of each row above, and of its own the `reach` before it and itself.
 /// The windows end at the sides of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "lm", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Patch {
     /// Tokens in a row of the image, at least 1; with interleaved colours, those of all its channels.

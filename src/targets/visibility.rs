@@ -13,6 +13,7 @@ use crate::system::nearest::UnknownName;
 /// Every visible set is one contiguous range of columns, which is what lets a tile over visible
 /// pairs be a plain block of a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "lm", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Visibility {
     /// j ≤ i.

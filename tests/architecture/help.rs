@@ -13,11 +13,15 @@ const EXCEPTIONS: [(&str, &str); 2] = [
     ("rank-study bench fit", "--factors"),
 ];
 
-/// The reference page as this build makes it.
+/// The reference of commands as this build makes it.
 fn page() -> String {
+    generated("--markdown")
+}
+
+fn generated(flag: &str) -> String {
     let folder = Folder::new();
-    folder.done(&["man", "--markdown", "cli.md"]);
-    folder.read("cli.md")
+    folder.done(&["man", flag, "page.md"]);
+    folder.read("page.md")
 }
 
 /// The sections of the page, by the name of their command.
@@ -43,18 +47,20 @@ fn flags(section: &str) -> Vec<(&str, String)> {
 }
 
 #[test]
-fn the_reference_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
-    let page = page();
-    if std::env::var_os("RANK_STUDY_UPDATE_DOCS").is_some() {
-        std::fs::write(&path, page).unwrap();
-        return;
+fn the_references_are_current() {
+    for (name, flag) in [("docs/cli.md", "--markdown"), ("docs/definitions.md", "--definitions")] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let page = generated(flag);
+        if std::env::var_os("RANK_STUDY_UPDATE_DOCS").is_some() {
+            std::fs::write(&path, page).unwrap();
+            continue;
+        }
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            there == page,
+            "{name} is old; RANK_STUDY_UPDATE_DOCS=1 cargo test --test architecture help"
+        );
     }
-    let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        there == page,
-        "docs/cli.md is old; RANK_STUDY_UPDATE_DOCS=1 cargo test --test architecture help"
-    );
 }
 
 #[test]

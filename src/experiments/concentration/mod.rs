@@ -7,6 +7,7 @@ pub mod tables;
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Table;
 
@@ -14,9 +15,10 @@ use super::each_head::{HeadOfGroup, of_each_head};
 use super::model_cell::{ModelCell, whole};
 use super::model_key::ModelKey;
 use super::trained_model::TrainedModel;
-use super::trained_models::{self, TrainedModels};
+use super::trained_models::{self, ModelKeys, TrainedModels};
 use crate::experiment::{
-    CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
+    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, StudyError,
+    TextSource,
 };
 use crate::heads::held_from;
 use crate::run::ModelSource;
@@ -31,7 +33,7 @@ pub struct ConcentrationStudy {
 }
 
 /// The table has no keys but those of trained models.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Keys {}
 
 /// The heads of one checkpoint.
@@ -44,7 +46,8 @@ pub(crate) struct ConcentrationCell {
 impl Experiment for ConcentrationStudy {
     type Cell = ConcentrationCell;
 
-    const TABLES: &'static [&'static str] = &["concentration"];
+    const TABLES: &'static [DefinitionTable] =
+        &[DefinitionTable::one::<Both<ModelKeys, Keys>>("concentration")];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, Keys {}) = trained_models::read(raw, "concentration")?;

@@ -9,14 +9,15 @@ pub mod tables;
 use std::path::Path;
 use std::time::Instant;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Table;
 
 use super::target_columns::TargetColumns;
 use crate::experiment::{
-    CellContext, Experiment, Measure, RawDefinition, StudyError, StudyTarget, TextSource, lengths,
-    read_each, read_table, search_of_targets, search_settings, seeds, target_defaults,
-    target_settings, targets,
+    CellContext, DefinitionTable, Experiment, Measure, RawDefinition, SearchKeys, StudyError,
+    StudyTarget, TargetKeys, TextSource, lengths, read_each, read_table, search_of_targets,
+    search_settings, seeds, target_defaults, target_settings, targets,
 };
 use crate::solver::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
 use crate::targets::{Family, Layout, Visibility};
@@ -50,26 +51,37 @@ pub enum FitGoal {
     Tolerances(Vec<f64>),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Grid {
+    /// Sequence lengths.
     n: Vec<usize>,
+    /// Ranks d of each head; with `layout`, the same rank for all heads.
     #[serde(default)]
     rank: Vec<usize>,
+    /// Layouts of heads, such as `global` or `local:24+global`; default `global`.
     #[serde(default)]
     layout: Vec<String>,
+    /// Layouts with a rank each: `{ layout = "local:24+global", rank = 8 }`, in place of `rank` and `layout`.
     #[serde(default)]
+    #[schemars(with = "Vec<Heads>")]
     heads: Vec<Table>,
+    /// Seeds of targets and starts; default `[0]`.
     seed: Option<Vec<u64>>,
+    /// Mask of all targets: `causal` (default) or `bidirectional`.
     visibility: Option<String>,
+    /// Bounds L on max |logit|: the smallest error within each is measured.
     #[serde(default)]
     caps: Vec<f64>,
+    /// Errors ε in nats: the smallest max |logit| for each is measured.
     #[serde(default)]
     tolerance: Vec<f64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Heads {
+    /// The layout.
     layout: String,
+    /// The rank d of each of its heads.
     rank: usize,
 }
 
@@ -155,7 +167,11 @@ impl FitCell {
 impl Experiment for FitStudy {
     type Cell = FitCell;
 
-    const TABLES: &'static [&'static str] = &["grid", "search", "target"];
+    const TABLES: &'static [DefinitionTable] = &[
+        DefinitionTable::one::<Grid>("grid"),
+        DefinitionTable::one::<SearchKeys>("search"),
+        DefinitionTable::list::<TargetKeys>("target"),
+    ];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let grid = raw.table("grid")?.ok_or("a study of fits needs a [grid]")?;

@@ -8,15 +8,18 @@ pub mod tables;
 use std::path::Path;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::model_cell::{ModelCell, dtype_of, whole};
 use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{self, MOST_ROWS, TrainedModels, check_ranks, check_some_errors};
+use super::trained_models::{
+    self, MOST_ROWS, ModelKeys, TrainedModels, check_ranks, check_some_errors,
+};
 use crate::experiment::{
-    CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
-    search_of_heads, search_settings,
+    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, SearchKeys,
+    StudyError, TextSource, search_of_heads, search_settings,
 };
 use crate::heads::LayerFit;
 use crate::solver::SearchOptions;
@@ -43,13 +46,18 @@ pub struct PredictStudy {
     pub(crate) search: SearchOptions,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Predict {
+    /// Errors ε in nats.
     epsilon: Vec<f64>,
+    /// Larger ranks at which each head is fitted too.
     #[serde(default)]
     ranks: Vec<usize>,
+    /// Queries per passage that are fitted; default all.
     rows: Option<usize>,
+    /// Only heads with a larger max |logit| are fitted; the others are screened. Default: all are fitted.
     above: Option<f64>,
+    /// Whether the factors found are saved.
     #[serde(default)]
     factors: bool,
 }
@@ -64,7 +72,10 @@ pub(crate) struct PredictCell {
 impl Experiment for PredictStudy {
     type Cell = PredictCell;
 
-    const TABLES: &'static [&'static str] = &["predict", "search"];
+    const TABLES: &'static [DefinitionTable] = &[
+        DefinitionTable::one::<Both<ModelKeys, Predict>>("predict"),
+        DefinitionTable::one::<SearchKeys>("search"),
+    ];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Predict) = trained_models::read(raw, "predict")?;

@@ -8,16 +8,17 @@ pub mod tables;
 use std::path::Path;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::model_cell::{ModelCell, dtype_of};
 use super::model_key::ModelKey;
 use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{self, TrainedModels, check_errors};
+use super::trained_models::{self, ModelKeys, TrainedModels, check_errors};
 use crate::experiment::{
-    CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
-    search_of_heads, search_settings,
+    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, SearchKeys,
+    StudyError, TextSource, search_of_heads, search_settings,
 };
 use crate::heads::{Edit, EditedHeads, Surgery};
 use crate::run::ModelSource;
@@ -73,33 +74,47 @@ pub(crate) struct Far {
     pub truncated: Vec<usize>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Keys {
+    /// Heads whose attention is replaced: `all`, `global`, `local`; one model each.
     #[serde(default = "all")]
     heads: Vec<String>,
+    /// Functions of the position that replace attention: `uniform`, `ramp`, `position`, `lag`, `position+lag`.
     #[serde(default)]
     functions: Vec<String>,
+    /// Errors ε in nats of fitted attention.
     #[serde(default)]
     epsilon: Vec<f64>,
+    /// Ranks of fitted attention beside each head's own.
     #[serde(default)]
     ranks: Vec<usize>,
+    /// Groups of passages that are fitted.
     #[serde(default = "two")]
     fit_groups: usize,
+    /// Groups of passages that replacements are learned on.
     #[serde(default = "two")]
     learned_on: usize,
+    /// Number of largest entries per query that are kept.
     #[serde(default)]
     largest: Vec<usize>,
+    /// Numbers of last tokens that are kept.
     #[serde(default)]
     windows: Vec<usize>,
+    /// Ranks that attention is cut to.
     #[serde(default)]
     truncated: Vec<usize>,
+    /// Distance in tokens from which a key is far; default the window of local heads.
     far_from: Option<usize>,
+    /// Functions that replace attention to far keys: `uniform`, `mean`.
     #[serde(default)]
     far_functions: Vec<String>,
+    /// Number of largest far entries per query that are kept.
     #[serde(default)]
     far_largest: Vec<usize>,
+    /// Ranks that attention to far keys is cut to.
     #[serde(default)]
     far_truncated: Vec<usize>,
+    /// Highest powers of the position that are removed from keys.
     #[serde(default)]
     degrees: Vec<usize>,
 }
@@ -206,7 +221,10 @@ impl InterventionCell {
 impl Experiment for InterventionStudy {
     type Cell = InterventionCell;
 
-    const TABLES: &'static [&'static str] = &["surgery", "search"];
+    const TABLES: &'static [DefinitionTable] = &[
+        DefinitionTable::one::<Both<ModelKeys, Keys>>("surgery"),
+        DefinitionTable::one::<SearchKeys>("search"),
+    ];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Keys) = trained_models::read(raw, "surgery")?;

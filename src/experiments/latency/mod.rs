@@ -8,13 +8,14 @@ pub mod tables;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Table;
 
-use super::training::{ModelColumns, runs};
+use super::training::{ModelColumns, RunKeys, TrainKeys, runs};
 use crate::experiment::{
-    CellContext, Experiment, Measure, RawDefinition, StudyError, TextSource, lengths,
-    model_settings, read_table, seeds,
+    CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError, TextSource,
+    lengths, model_settings, read_table, seeds,
 };
 use crate::lm::{TextVocabulary, TrainDefinition};
 
@@ -34,9 +35,11 @@ pub struct LatencyStudy {
     pub rounds: Vec<u64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Grid {
+    /// Sequence lengths.
     n: Vec<usize>,
+    /// Rounds: each times every run again; default `[0]`.
     seed: Option<Vec<u64>>,
 }
 
@@ -52,7 +55,11 @@ pub(crate) struct LatencyCell {
 impl Experiment for LatencyStudy {
     type Cell = LatencyCell;
 
-    const TABLES: &'static [&'static str] = &["grid", "train", "run"];
+    const TABLES: &'static [DefinitionTable] = &[
+        DefinitionTable::one::<Grid>("grid"),
+        DefinitionTable::one::<TrainKeys>("train"),
+        DefinitionTable::list::<RunKeys>("run"),
+    ];
     const ONE_AT_A_TIME: bool = true;
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {

@@ -8,16 +8,19 @@ pub mod tables;
 use std::path::Path;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::model_cell::{ModelCell, dtype_of, whole};
 use super::model_key::ModelKey;
 use super::trained_model::TrainedModel;
-use super::trained_models::{self, MOST_ROWS, TrainedModels, check_ranks, check_some_errors};
+use super::trained_models::{
+    self, MOST_ROWS, ModelKeys, TrainedModels, check_ranks, check_some_errors,
+};
 use crate::experiment::{
-    CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
-    search_of_heads, search_settings,
+    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, SearchKeys,
+    StudyError, TextSource, search_of_heads, search_settings,
 };
 use crate::heads::{Corners, InputSet, ModelLattice};
 use crate::solver::SearchOptions;
@@ -43,13 +46,18 @@ pub struct LatticeStudy {
     pub(crate) search: SearchOptions,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Lattice {
+    /// Errors ε in nats.
     epsilon: Vec<f64>,
+    /// Inputs that queries and keys may read: `own`, `bias`, `line`, `pair`, `pairs4`, `positions`, `free`; default all.
     inputs: Option<Vec<String>>,
+    /// Ranks beside each head's own.
     #[serde(default)]
     ranks: Vec<usize>,
+    /// Heads per model, those with the largest logits; default all.
     largest: Option<usize>,
+    /// Queries per passage that are fitted; default all.
     rows: Option<usize>,
 }
 
@@ -62,7 +70,10 @@ pub(crate) struct LatticeCell {
 impl Experiment for LatticeStudy {
     type Cell = LatticeCell;
 
-    const TABLES: &'static [&'static str] = &["lattice", "search"];
+    const TABLES: &'static [DefinitionTable] = &[
+        DefinitionTable::one::<Both<ModelKeys, Lattice>>("lattice"),
+        DefinitionTable::one::<SearchKeys>("search"),
+    ];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Lattice) = trained_models::read(raw, "lattice")?;

@@ -8,15 +8,17 @@ pub mod tables;
 use std::path::Path;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Table;
 
 use super::each_head::{HeadOfGroup, of_each_head};
 use super::model_cell::{ModelCell, whole};
 use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{self, MOST_ROWS, TrainedModels};
+use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels};
 use crate::experiment::{
-    CellContext, Experiment, ModelReferences, RawDefinition, StudyError, TextSource,
+    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, StudyError,
+    TextSource,
 };
 pub use crate::heads::RampMeasurement;
 use crate::run::ModelSource;
@@ -33,8 +35,9 @@ pub struct RampStudy {
     pub(crate) rows: Option<usize>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Keys {
+    /// Queries per passage that are measured; default all.
     rows: Option<usize>,
 }
 
@@ -47,7 +50,8 @@ pub(crate) struct RampCell {
 impl Experiment for RampStudy {
     type Cell = RampCell;
 
-    const TABLES: &'static [&'static str] = &["ramp"];
+    const TABLES: &'static [DefinitionTable] =
+        &[DefinitionTable::one::<Both<ModelKeys, Keys>>("ramp")];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Keys) = trained_models::read(raw, "ramp")?;

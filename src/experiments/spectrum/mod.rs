@@ -6,13 +6,14 @@ pub mod tables;
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Table;
 
 use super::target_columns::TargetColumns;
 use crate::experiment::{
-    CellContext, Experiment, Measure, RawDefinition, StudyError, StudyTarget, TextSource, lengths,
-    read_table, seeds, target_defaults, target_settings, targets,
+    CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError, StudyTarget,
+    TargetKeys, TextSource, lengths, read_table, seeds, target_defaults, target_settings, targets,
 };
 use crate::solver::{Floor, Problem};
 use crate::targets::{Layout, Spectrum, Statistics};
@@ -33,11 +34,15 @@ pub struct SpectrumStudy {
     pub tolerance: f64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Grid {
+    /// Sequence lengths.
     n: Vec<usize>,
+    /// Seeds of targets; default `[0]`.
     seed: Option<Vec<u64>>,
+    /// Mask of all targets: `causal` (default) or `bidirectional`.
     visibility: Option<String>,
+    /// Errors ε in nats at which effective ranks are measured.
     #[serde(default)]
     tolerance: Vec<f64>,
 }
@@ -105,7 +110,8 @@ fn kept(singular_values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
 impl Experiment for SpectrumStudy {
     type Cell = SpectrumCell;
 
-    const TABLES: &'static [&'static str] = &["grid", "target"];
+    const TABLES: &'static [DefinitionTable] =
+        &[DefinitionTable::one::<Grid>("grid"), DefinitionTable::list::<TargetKeys>("target")];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let grid = raw.table("grid")?.ok_or("a study of spectra needs a [grid]")?;

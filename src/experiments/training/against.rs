@@ -1,5 +1,6 @@
 //! What a study's runs are held against: exponents predicted of them, and runs of another study.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -21,7 +22,7 @@ pub struct PredictedExponent {
 }
 
 /// Runs of another study on the same text, or of the study itself, that its others are held against.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct Baseline {
     /// The study.
     pub of: String,
@@ -29,8 +30,10 @@ pub struct Baseline {
     pub runs: Vec<String>,
 }
 
-#[derive(Deserialize)]
-struct Predicted {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Predicted {
+    /// Per variant `[low, expected, high]`: the exponent of n/d in peak max |logit|.
+    #[schemars(with = "std::collections::BTreeMap<String, [f64; 3]>")]
     exponent: Table,
 }
 

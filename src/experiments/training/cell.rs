@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::against::{Baseline, Predicted};
 use super::references::Source;
 use super::row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 use super::run_files::check_run;
 use super::start::{StartEdit, StartsFrom};
-use super::study::{StudyRun, TaughtBy, TrainStudy, runs};
+use super::study::{RunKeys, StudyRun, TaughtBy, TrainKeys, TrainStudy, runs};
 use crate::experiment::{
-    CellContext, Experiment, Measure, Needs, RawDefinition, StudyError, TextHashes, TextSource,
-    identity, model_settings,
+    CellContext, DefinitionTable, Experiment, Measure, Needs, RawDefinition, StudyError,
+    TextHashes, TextSource, identity, model_settings,
 };
 use crate::heads::Passages;
 use crate::lm::Alone;
@@ -168,7 +169,12 @@ impl TrainCell {
 impl Experiment for TrainStudy {
     type Cell = TrainCell;
 
-    const TABLES: &'static [&'static str] = &["train", "run", "predicted", "baseline"];
+    const TABLES: &'static [DefinitionTable] = &[
+        DefinitionTable::one::<TrainKeys>("train"),
+        DefinitionTable::list::<RunKeys>("run"),
+        DefinitionTable::one::<Predicted>("predicted"),
+        DefinitionTable::one::<Baseline>("baseline"),
+    ];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         Ok(Self { runs: runs(raw)?, path: raw.path.clone(), preset: raw.preset })

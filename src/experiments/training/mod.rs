@@ -8,6 +8,7 @@ mod model_columns;
 mod references;
 mod row;
 mod run_files;
+mod settings;
 mod start;
 mod study;
 pub mod tables;
@@ -20,5 +21,7 @@ pub(crate) use references::{
     check_kept_step, check_known_run, check_reference, kept_steps, runs_of,
 };
 pub use row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
-pub(crate) use study::runs;
+pub(crate) use settings::key_words;
+pub use settings::{RunSettings, Settings};
+pub(crate) use study::{RunKeys, TrainKeys, runs};
 pub use study::{StudyRun, TrainStudy};

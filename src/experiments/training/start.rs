@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -41,13 +42,19 @@ const EDITS: [&str; 2] = ["flat", "flat+slope"];
 /// Groups of passages that an edit learns on where a definition does not say.
 const LEARNED_ON: usize = 16;
 
-#[derive(Deserialize)]
-struct Keys {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Keys {
+    /// The study.
     study: String,
+    /// The run.
     run: String,
+    /// Step whose weights are taken; default the last.
     step: Option<usize>,
+    /// Edit of the weights: `flat` or `flat+slope`.
     edit: Option<String>,
+    /// Highest power of the position that the edit removes.
     degrees: Option<usize>,
+    /// Groups of passages that the edit is learned on; default 16.
     learned_on: Option<usize>,
 }
 

@@ -1,13 +1,15 @@
 //! A study of training runs: what they share, and what each sets.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use toml::{Table, Value};
 
 use super::start::{self, StartsFrom};
 use crate::experiment::{
-    Preset, RawDefinition, check_keys, check_names_differ, check_run_name, check_study_name,
-    fields_of, read_each, take_text,
+    Both, Preset, RawDefinition, check_keys, check_names_differ, check_run_name, check_study_name,
+    fields_of, or_list, read_each, take_text,
 };
 use crate::lm::TrainDefinition;
 
@@ -53,6 +55,61 @@ pub(crate) struct TaughtBy {
     pub run: String,
     /// The weight of the divergence beside the loss.
     pub weight: f64,
+}
+
+/// The table `[train]`: the keys that all runs share.
+pub(crate) struct TrainKeys;
+
+/// A table `[[run]]`.
+pub(crate) struct RunKeys;
+
+/// The keys of a run beside those of its training definition.
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "read one by one; here for their schema")]
+struct OwnKeys {
+    /// Name of the run.
+    name: String,
+    /// Run of another study whose attention is distilled into the heads: `STUDY/RUN`.
+    teacher: Option<String>,
+    /// Weight of the divergence from the teacher beside the loss; default 1.
+    teacher_weight: Option<f64>,
+    /// Weights of a run of another study to start from.
+    start: Option<start::Keys>,
+}
+
+impl JsonSchema for TrainKeys {
+    fn schema_name() -> Cow<'static, str> {
+        "Train".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = TrainDefinition::json_schema(generator);
+        let start = Option::<start::Keys>::json_schema(generator);
+        if let Some(keys) = schema.get_mut("properties").and_then(|keys| keys.as_object_mut()) {
+            keys["seed"] = or_list(&keys["seed"]);
+            keys.insert("start".to_owned(), start.to_value());
+        }
+        schema
+    }
+}
+
+impl JsonSchema for RunKeys {
+    fn schema_name() -> Cow<'static, str> {
+        "Run".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Both::<OwnKeys, TrainDefinition>::json_schema(generator);
+        let keys = schema.get_mut("properties").and_then(|keys| keys.as_object_mut());
+        for (key, value) in keys.into_iter().flatten() {
+            // What a run leaves out it has from `[train]`.
+            value.as_object_mut().and_then(|value| value.remove("default"));
+            if key == "seed" || !OWN_KEYS.contains(&key.as_str()) {
+                *value = or_list(value);
+            }
+        }
+        schema
+    }
 }
 
 /// The keys of a run beside those of its training definition.

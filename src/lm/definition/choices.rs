@@ -4,13 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use candle_core::DType;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which heads are global and which local, and what holds the logits down.
 ///
 /// The arms from `qk-norm` on have every head global and name one [`Stabiliser`]; the key
 /// `stabilisers` puts any of them beside any layout of heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arm {
     /// Every head global: multi-head self-attention.
@@ -66,7 +67,7 @@ impl Arm {
 
 /// What others do against growing logits. Logits are logged as QKᵀ/√D of the queries and keys that
 /// attention gets, so after `qk-norm` and before `softcap`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stabiliser {
     /// softmax(LN(XW_Q) LN(XW_K)ᵀ / √D): queries and keys layer-normalised over a head's D
@@ -87,7 +88,7 @@ pub enum Stabiliser {
 }
 
 /// How the model knows where a token stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Positions {
     /// One learned vector for each of the `context` positions, added to the token's.
@@ -107,7 +108,7 @@ pub enum Positions {
 /// What a head's logits have beside QKᵀ/√D: a slope over the lag, y_ij = z_ij − m |j − i|, with one m a head. It
 /// costs queries and keys nothing, and is no part of the logits that are logged. With no softcap it is added to z,
 /// with one to c tanh(z/c).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Slopes {
     /// None.
@@ -147,7 +148,7 @@ impl Positions {
 }
 
 /// What a model learns to predict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// Of every token the one that comes next, behind a causal mask.
@@ -169,7 +170,7 @@ impl Objective {
 }
 
 /// The learning rate after warm-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
     /// Half a cosine from the peak to `final_learning_rate` times the peak at the last step.
@@ -180,7 +181,7 @@ pub enum Schedule {
 
 /// The arithmetic of products and attention. Weights, their gradients' sums, AdamW's moments, the
 /// residual stream, norms and the loss are float32 in any case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dtype {
     /// IEEE single precision.

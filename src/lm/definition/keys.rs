@@ -1,5 +1,6 @@
 //! Every key of a training run, and its default.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
@@ -13,17 +14,18 @@ use crate::targets::{HeadKind, Patch, Visibility};
 /// Written as TOML with these field names as keys; a key left out has its default. The same
 /// definition on the same corpus gives the same run, and two arms with the same `seed` start from
 /// the same weights and read the same windows of text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(default)]
 pub struct TrainDefinition {
-    /// Which heads are global and which local, and what holds the logits down.
+    /// Variant of attention: which heads are global or local, and which stabiliser acts.
     pub arm: Arm,
-    /// What holds the logits down beside what `arm` names, for any layout of heads.
+    /// Stabilisers beside that of `arm`, for any layout of heads.
     pub stabilisers: Vec<Stabiliser>,
-    /// The bound c of `softcap`, in nats.
+    /// Bound c of the stabiliser `softcap`.
     pub softcap: f64,
-    /// The threshold τ of `qk-clip`, in nats.
+    /// Threshold τ on max |logit| of the stabiliser `qk-clip`.
     pub qk_clip: f64,
-    /// The coefficient ς of `z-loss`.
+    /// Coefficient ς of the stabiliser `z-loss`.
     pub z_loss: f64,
     /// Decoder blocks.
     pub layers: usize,
@@ -33,38 +35,36 @@ pub struct TrainDefinition {
     pub heads: usize,
     /// Global heads in each layer of arm `ls`.
     pub global_heads: usize,
-    /// Tokens that a local head sees, its own included; with `visibility = "bidirectional"` as many to either side.
+    /// Tokens that a local head attends to, its own included; with `visibility = "bidirectional"` as many on either side.
     pub window: usize,
-    /// Of data in raster order: what a local head sees in place of the last `window` tokens.
+    /// Two-dimensional window of local heads, for images in raster order, in place of `window`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
-    /// Whether a token sees what comes after it: `causal` or `bidirectional`.
+    /// Mask. `bidirectional` needs `objective = "masked"`.
     pub visibility: Visibility,
-    /// What is learned to predict.
+    /// What the model learns to predict.
     pub objective: Objective,
-    /// The part of a sequence's tokens that `masked` hides and asks for.
+    /// Share of a sequence's tokens that `masked` hides and predicts.
     pub mask_share: f64,
     /// Tokens in one sequence: n.
     pub context: usize,
-    /// How the model knows where a token stands.
+    /// Position encoding.
     pub positions: Positions,
-    /// What a head's logits have beside QKᵀ/√D: a slope over the lag.
+    /// Linear position bias of each head, added to QKᵀ/√d_head: `alibi` is fixed, `learned` is trained.
     pub slopes: Slopes,
-    /// How a text becomes tokens.
+    /// Tokens of a text: `characters`, `byte` or `bpe:SIZE`, such as `bpe:8192`.
+    #[schemars(with = "String")]
     pub vocabulary: TextVocabulary,
-    /// Bytes of a record R, where the data are records of equal length and no text; 0 for text. Every sequence is one
-    /// whole record: a symbol that begins it and its first R − 1 bytes, from which its R bytes are predicted. So
-    /// `context` is R and `vocabulary` is `byte`, and where a definition sets this key without them they become so.
+    /// Bytes per record, for data of records of equal length; 0 for text. Each sequence is one record: a start symbol and
+    /// all bytes but the last, from which the bytes are predicted. Sets `context` and `vocabulary` where they are left out.
     pub records: usize,
-    /// The standard deviation of the initial weights: 0.02 in GPT-2, of 768 channels or more; the
-    /// same per 1/√d_model is 0.07 at 64 channels.
+    /// Standard deviation of the initial weights. GPT-2 has 0.02 at d_model = 768; the same per 1/√d_model is 0.07 at 64.
     pub initial_deviation: f64,
     /// Sequences in one batch.
     pub batch: usize,
-    /// Batches in one step: their mean gradient moves the weights.
+    /// Batches per step, whose gradients are averaged.
     pub accumulation: usize,
-    /// Whether a block's activations are dropped and computed again in the backward pass: the memory of
-    /// one block in place of all, for a forward pass more; the run is the same.
+    /// Whether activations are computed again in the backward pass: less memory, a second forward pass, the same result.
     pub recompute: bool,
     /// Optimiser steps.
     pub steps: usize,
@@ -82,24 +82,23 @@ pub struct TrainDefinition {
     pub weight_decay: f64,
     /// The gradient's largest global norm; longer ones are scaled down to it.
     pub clip: f64,
-    /// The numbers that activations and weights are held in.
+    /// Precision of activations and products. Weights, moments and the loss stay float32.
     pub dtype: Dtype,
-    /// Seeds the initial weights and the windows of text.
+    /// Seed of the initial weights and of the order of text.
     pub seed: u64,
-    /// Steps between evaluations; there is one at the end in any case.
+    /// Steps between evaluations. There is always one at the end.
     pub eval_every: usize,
     /// Steps between checkpoints, of which the last is kept.
     pub checkpoint_every: usize,
-    /// Steps after which the weights alone are kept for good; those past the run's last never come.
+    /// Steps whose weights are kept beside the last checkpoint.
     pub keep_checkpoints: Vec<usize>,
-    /// A training loss above it, in nats, ends a run as diverged once its warm-up is over; `inf` for
-    /// never.
+    /// Training loss in nats above which a run ends as diverged, after warm-up; `inf` for never.
     pub diverged_above: f64,
-    /// Batches that an evaluation averages: the same windows each time.
+    /// Batches per evaluation, the same each time.
     pub eval_batches: usize,
-    /// The part of the corpus held out for validation, where it has no text of its own.
+    /// Share of the corpus held out for validation, where no validation text is given.
     pub valid_fraction: f64,
-    /// The part of the corpus that training never looks at.
+    /// Share of the corpus held out for tests.
     pub test_fraction: f64,
     /// The synthetic corpus, used where no text is given.
     pub corpus: SyntheticCorpus,

@@ -1,6 +1,7 @@
 //! A seeded corpus with the two things that attention is for: dense local structure and sparse
 //! long-range recall, with one dial between them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lm::LmError;
@@ -43,35 +44,36 @@ const MOST: usize = 1 << 30;
 ///
 /// Symbols before a record's first count as symbol 0, so the entropy is exact, without the beginnings, which have none.
 /// There are A + 1 symbols, the last the beginning.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(default)]
 pub struct SyntheticCorpus {
-    /// Tokens in all.
+    /// Tokens of the synthetic corpus, which is used where no text is given.
     pub tokens: usize,
-    /// Local symbols: A.
+    /// Number of local symbols, A.
     pub alphabet: usize,
-    /// Symbols that a row of the table R depends on: k.
+    /// Order k of the transition table R.
     pub order: usize,
-    /// The Dirichlet parameter of R's rows; small ones make the next symbol nearly certain.
+    /// Dirichlet parameter of the rows of R. Small values make the next symbol nearly certain.
     pub concentration: f64,
-    /// Symbols that vote.
+    /// Last symbols that vote for the next one.
     pub window: usize,
-    /// Symbols in a row of a record, of which the one above votes; 0 where there are no records.
+    /// Symbols per row of a record, where the symbol above votes; 0 without records.
     pub columns: usize,
-    /// The standard deviation of the vote, in nats; 0 leaves the table alone.
+    /// Standard deviation of the vote in nats; 0 for none.
     pub vote: f64,
-    /// Symbols in a local segment.
+    /// Symbols per local segment.
     pub segment: usize,
-    /// The fraction of segments that are recall, 0 to 1.
+    /// Share of segments that are look-ups, 0 to 1.
     pub recall: f64,
-    /// Keys: K.
+    /// Number of keys, K.
     pub keys: usize,
-    /// Values: V.
+    /// Number of values, V.
     pub values: usize,
-    /// Keys that a query may ask for: those stored last.
+    /// Last stored keys that a query may ask for.
     pub pairs: usize,
-    /// How many tokens back a value that is asked for was stored, at least.
+    /// Least distance in tokens to a value that is asked for.
     pub beyond: usize,
-    /// Seeds the tables and the stream.
+    /// Seed of tables and stream.
     pub seed: u64,
 }
 

@@ -12,6 +12,7 @@ use crate::experiments::latency::tables::Latencies;
 use crate::experiments::lattice::tables::lattice::Lattices;
 use crate::experiments::ramp::tables::Ramps;
 use crate::experiments::spectrum::tables::Spectra;
+use crate::experiments::training::RunSettings;
 use crate::experiments::training::tables::training::Trainings;
 use crate::record::Rows;
 use crate::report::error::ReportError;
@@ -69,12 +70,13 @@ pub(super) fn surgeries(studies: &[MeasuredStudy]) -> Result<Surgeries, ReportEr
 
 /// Trainings by their rows alone.
 pub(super) fn trainings(studies: &[MeasuredStudy]) -> Result<Trainings, ReportError> {
-    Ok(Trainings::of_rows(&Rows::read(&folders(studies))?)?)
+    let rows = Rows::read(&folders(studies))?;
+    Ok(Trainings::of_rows(&rows)?.with_settings(settings(studies)))
 }
 
 /// Trainings with their logs.
 pub(super) fn trainings_with_logs(studies: &[MeasuredStudy]) -> Result<Trainings, ReportError> {
-    logged(&folders(studies))
+    Ok(logged(&folders(studies))?.with_settings(settings(studies)))
 }
 
 /// Trainings with their logs, and the baseline runs.
@@ -89,7 +91,7 @@ pub(super) fn trainings_with_baselines(
             all.push(other);
         }
     }
-    let mut all = logged(&all)?;
+    let mut all = logged(&all)?.with_settings(settings(studies));
     let baselines: Vec<String> = studies.iter().flat_map(|study| study.baselines.clone()).collect();
     all.keep(&own, &baselines);
     Ok(all)
@@ -112,6 +114,11 @@ pub(super) fn trainings_with_names_of_baselines(
 fn logged(folders: &[PathBuf]) -> Result<Trainings, ReportError> {
     let data = folders.first().and_then(|study| study.parent()).unwrap_or(Path::new(""));
     Ok(Trainings::of(data, &Rows::read(folders)?)?)
+}
+
+/// The keys of the runs of these studies and of their baselines.
+fn settings(studies: &[MeasuredStudy]) -> impl Iterator<Item = &RunSettings> + Clone {
+    studies.iter().flat_map(|study| &study.settings)
 }
 
 fn folders(studies: &[MeasuredStudy]) -> Vec<PathBuf> {

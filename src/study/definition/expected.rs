@@ -1,5 +1,6 @@
 //! Bounds that a study's rows are held to.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -60,15 +61,24 @@ impl Bound {
     }
 }
 
-#[derive(Deserialize)]
-struct Raw {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Raw {
+    /// The bound in words.
     what: String,
+    /// Columns and values that select rows; default all rows.
     #[serde(default)]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     rows: Table,
+    /// Rows whose median divides that of `rows`.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     over: Option<Table>,
+    /// The column that is bounded.
     column: String,
+    /// Statistic of the column: `every` (default), `median` or `count`.
     of: Option<String>,
+    /// Lower bound.
     least: Option<f64>,
+    /// Upper bound.
     most: Option<f64>,
 }
 

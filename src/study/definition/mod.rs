@@ -1,11 +1,13 @@
 //! A study as its definition asks for it: a TOML file, checked key by key.
 
 mod expected;
+mod schema;
 mod study_definition;
 #[cfg(test)]
 mod tests;
 mod view;
 
 pub use expected::{Bound, Expected, Selection, Statistic};
+pub use schema::{definitions_page, schema};
 pub use study_definition::StudyDefinition;
 pub use view::View;

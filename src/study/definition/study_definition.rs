@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -153,17 +154,24 @@ impl StudyDefinition {
 }
 
 /// The keys of a definition beside its tables.
-#[derive(Deserialize)]
-struct Keys {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Keys {
+    /// Name; rows go to `data/NAME`.
     study: String,
+    /// What is measured.
     kind: String,
+    /// Title in the report.
     #[serde(default)]
     title: String,
+    /// What the study asks, in a sentence or two.
     #[serde(default)]
     question: String,
+    /// Which tables, figures and verdicts are made of the rows.
     view: Option<String>,
+    /// Presets that run the study: `smoke`, `quick`, `paper`.
     #[serde(default)]
     presets: Vec<String>,
+    /// Text that models read, relative to this file.
     text: Option<String>,
 }
 
@@ -171,7 +179,7 @@ impl Keys {
     /// Reads them, and refuses keys and tables that no definition has.
     fn read(table: &Table) -> Result<Self, String> {
         let own = fields_of::<Self>().iter().copied();
-        let tables = KINDS.iter().flat_map(|kind| kind.tables()).copied();
+        let tables = KINDS.iter().flat_map(|kind| kind.table_names());
         let known: Vec<&str> = own.chain(tables).chain(TABLES_OF_ALL).collect();
         check_keys(table, &known, "")?;
         let own = table.iter().filter(|(key, _)| fields_of::<Self>().contains(&key.as_str()));
@@ -184,15 +192,16 @@ const TABLES_OF_ALL: [&str; 3] = ["expected", "quick", "smoke"];
 
 /// Refuses tables that a study of this kind does not use, and keys that a smaller size cannot replace.
 fn check_tables(table: &Table, kind: Kind) -> Result<(), String> {
-    let is_of_other = |name: &&str| table.contains_key(*name) && !kind.tables().contains(name);
-    let mut tables = KINDS.iter().flat_map(|kind| kind.tables()).copied();
+    let own: Vec<&str> = kind.table_names().collect();
+    let is_of_other = |name: &&str| table.contains_key(*name) && !own.contains(name);
+    let mut tables = KINDS.iter().flat_map(|kind| kind.table_names());
     if let Some(name) = tables.find(is_of_other) {
         return Err(format!(
             "{name} is not used by a study of kind {kind}, which takes only {}; leave it out",
-            kind.tables().join(", ")
+            own.join(", ")
         ));
     }
-    let replaced = kind.tables().iter().copied().filter(|name| *name != "predicted");
+    let replaced = own.iter().copied().filter(|name| *name != "predicted");
     let replaced: Vec<&str> = replaced.chain(["expected"]).collect();
     for size in [Preset::Quick, Preset::Smoke] {
         match table.get(size.name()) {

@@ -18,11 +18,11 @@ use crate::system::nearest::instead;
 /// The views, each with its name and the kind of rows that it is made of, in the order of a report: targets first,
 /// then fits, then trainings.
 macro_rules! views {
-    ($($(#[$doc:meta])* $view:ident = $name:literal of $kind:ident,)*) => {
+    ($(#[doc = $doc:literal] $view:ident = $name:literal of $kind:ident,)*) => {
         /// The tables, figures and verdicts that a study's rows are made into: its definition's key `view`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum View {
-            $($(#[$doc])* $view,)*
+            $(#[doc = $doc] $view,)*
         }
 
         impl View {
@@ -34,6 +34,11 @@ macro_rules! views {
                 match self { $(Self::$view => $name),* }
             }
 
+            /// What it draws, in a sentence.
+            pub fn about(self) -> &'static str {
+                match self { $(Self::$view => $doc.trim_ascii()),* }
+            }
+
             /// What the studies measure whose rows it is made of.
             pub fn kind(self) -> Kind {
                 match self { $(Self::$view => Kind::of::<$kind>()),* }
@@ -43,57 +48,57 @@ macro_rules! views {
 }
 
 views! {
-    /// Singular values and effective ranks.
+    /// Singular values and effective ranks of targets.
     Spectra = "spectra" of SpectrumStudy,
-    /// Error against cap, family by family: fits with caps.
+    /// Error against the logit bound, one line per target. Needs `caps`.
     Frontiers = "frontiers" of FitStudy,
-    /// L*(ε) against n/d: fits with a tolerance.
+    /// Needed max |logit| and rank penalty against n/d. Needs `tolerance`.
     LogitGrowth = "logit-growth" of FitStudy,
-    /// Inflation over w/d and n/d: fits with a tolerance.
+    /// Rank penalty by w/d and n/d. Needs `tolerance`.
     Phase = "phase" of FitStudy,
-    /// Inflation of a target and of its controls: fits with a tolerance.
+    /// Rank penalty of a target and of its controls. Needs `tolerance`.
     Controls = "controls" of FitStudy,
-    /// Error against cap: fits with caps, in several layouts.
+    /// Error against the logit bound, one line per layout. Needs `caps`.
     Layouts = "layouts" of FitStudy,
-    /// Error against the local head's window: fits with caps.
+    /// Error against the window of the local head. Needs `caps`.
     WindowRule = "window-rule" of FitStudy,
-    /// Loss and logits against step: trainings.
+    /// Loss and largest logit by step.
     Training = "training" of TrainStudy,
-    /// Every arm side by side: trainings.
+    /// Loss and logits of several variants.
     Arms = "arms" of TrainStudy,
-    /// Perplexity against window and number of global heads: trainings.
+    /// Perplexity by window and number of global heads.
     Ablation = "ablation" of TrainStudy,
-    /// Loss against the share of recall: trainings.
+    /// Loss by the share of long-range look-ups.
     Dial = "dial" of TrainStudy,
-    /// Loss and peak logits against the learning rate: trainings.
+    /// Loss and peak logit by learning rate.
     LearningRate = "learning-rate" of TrainStudy,
-    /// Times of inference.
+    /// Inference times.
     Latency = "latency" of LatencyStudy,
-    /// What the logits of trained heads are made of, against step.
+    /// Factors of the logits of trained heads, by step.
     Decomposition = "decomposition" of PredictStudy,
-    /// Needed against actual logits, head by head.
+    /// Needed against actual logits, one point per head.
     Prediction = "prediction" of PredictStudy,
-    /// Heads of models from elsewhere: those of large logits, and what they needed.
+    /// The heads of published models: which have large logits, and which of these need them.
     Published = "published" of PredictStudy,
-    /// What wider heads would have needed with the same inputs.
+    /// Logits that wider heads need with the same inputs.
     Ranks = "ranks" of PredictStudy,
-    /// Logits against what a ramp of their lag costs: trained heads.
+    /// Logits of trained heads against a linear ramp of the distance.
     Ramp = "ramp" of RampStudy,
-    /// On how few tokens and in how few dimensions heads attend.
+    /// Number of tokens and dimensions that heads use.
     Concentration = "concentration" of ConcentrationStudy,
-    /// What heads need by the inputs and the rank that are allowed.
+    /// Needed logits by inputs and rank.
     Lattice = "lattice" of LatticeStudy,
-    /// What the rank of queries and keys costs heads, by their dimension.
+    /// Rank penalty by head dimension.
     HeadDimension = "head-dimension" of LatticeStudy,
-    /// What models lose where their heads attend otherwise.
+    /// Loss after attention is replaced in all heads.
     Surgery = "surgery" of InterventionStudy,
-    /// What models lose where their global heads are cut to few tokens, or to few dimensions.
+    /// Loss after the global heads are cut to few tokens or dimensions.
     GlobalHeads = "global-heads" of InterventionStudy,
-    /// Runs that differ from a baseline in one thing each: trainings.
+    /// Runs that change one thing, compared with a baseline. Needs `[baseline]`.
     Interventions = "interventions" of TrainStudy,
-    /// Loss and peak logits of runs that differ in positions, lengths or widths: trainings.
+    /// Loss and peak logits of runs, compared with a baseline. Needs `[baseline]`.
     Variants = "variants" of TrainStudy,
-    /// Loss in bits and peak logits beside a baseline: trainings.
+    /// Loss in bits per byte and peak logits, compared with a baseline. Needs `[baseline]`.
     Bits = "bits" of TrainStudy,
 }
 

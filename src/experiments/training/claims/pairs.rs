@@ -170,7 +170,7 @@ pub(crate) fn log_ratio(ours: f64, theirs: f64) -> f64 {
     (ours / theirs).ln()
 }
 
-/// Whether they differ in nothing but the arm, as far as rows tell.
+/// Whether they differ in nothing but what makes a variant: the keys of their definitions agree, and what rows say of them.
 pub(crate) fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
     let numbers = |run: &TrainingRun| (run.seed, run.context, run.learning_rate, run.recall);
     let sizes = |run: &TrainingRun| (run.steps, run.d_model, run.heads);
@@ -179,6 +179,7 @@ pub(crate) fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
         && ours.corpus == theirs.corpus
         && ours.positions == theirs.positions
         && ours.slopes == theirs.slopes
+        && ours.settings.agree_but_for_variant(&theirs.settings)
 }
 
 #[cfg(test)]
@@ -214,6 +215,18 @@ mod tests {
         assert!(with(given("none", "learned")).is_some());
         assert!(with(given("alibi", "learned")).is_none());
         assert!(with(given("none", "rope")).is_none());
+    }
+
+    #[test]
+    fn runs_whose_definitions_differ_beyond_the_variant_are_no_pair() {
+        let with = |key: &str, value: f64| {
+            let mut ls = run("ls", 1, 256, 1.9);
+            ls.settings.insert(key, &value.into());
+            pairs(vec![ls, run("mhsa", 1, 256, 2.0)])
+        };
+        assert!(with("window", 16.0).is_some());
+        assert!(with("weight_decay", 0.5).is_none());
+        assert!(with("initial_deviation", 0.02).is_none());
     }
 
     #[test]

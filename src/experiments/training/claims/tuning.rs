@@ -3,6 +3,7 @@
 use crate::claims::claim::RATES;
 use std::collections::BTreeMap;
 
+use crate::experiments::training::Settings;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 
 /// Runs of which each tuned variant has those of its best learning rate alone.
@@ -14,14 +15,20 @@ pub(crate) struct Tuned {
 }
 
 /// What tells configurations apart, but for the learning rate and the seed.
-type Configuration = (String, String, String, [Option<usize>; 5], String, Option<u64>);
+type Configuration = (String, String, String, [Option<usize>; 5], String, Option<u64>, Settings);
 
 fn configuration(run: &TrainingRun) -> Configuration {
     let sizes = [run.context, run.steps, run.heads, run.global_heads, run.window];
     let recall = run.recall.map(f64::to_bits);
     let words = [&run.arm, &run.positions, &run.slopes].map(Clone::clone);
     let [arm, positions, slopes] = words;
-    (arm, positions, slopes, sizes, run.corpus.clone(), recall)
+    (arm, positions, slopes, sizes, run.corpus.clone(), recall, without_rate(run))
+}
+
+fn without_rate(run: &TrainingRun) -> Settings {
+    let mut settings = run.settings.clone();
+    settings.remove("learning_rate");
+    settings
 }
 
 impl Tuned {
@@ -47,7 +54,13 @@ impl Tuned {
         let kept = study.runs.iter().filter_map(|run| match best.get(&configuration(run)) {
             None => Some(run.clone()),
             Some((rate, name)) if run.learning_rate == Some(*rate) => {
-                Some(TrainingRun { learning_rate: None, run: name.clone(), ..run.clone() })
+                let settings = without_rate(run);
+                Some(TrainingRun {
+                    learning_rate: None,
+                    run: name.clone(),
+                    settings,
+                    ..run.clone()
+                })
             }
             Some(_) => None,
         });

@@ -148,6 +148,7 @@ pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict 
         wide.run == MORE_RANK
             && baselines.contains(&base.run)
             && (&base.arm, base.seed, base.context) == (&wide.arm, wide.seed, wide.context)
+            && wide.settings.agree_but_for(&base.settings, &["heads"])
     };
     let against = |value: fn(&TrainingRun) -> Option<f64>| {
         Pairs::matching(&tuned.study, is_pair, |wide, base| Some((value(wide)?, value(base)?)))
@@ -185,6 +186,7 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
             && of_mhsa(narrow)
             && size(wide) == size(narrow)
             && (&wide.positions, &wide.slopes) == (&narrow.positions, &narrow.slopes)
+            && wide.settings.agree_but_for(&narrow.settings, &["heads"])
             && [wide, narrow].iter().any(|run| baselines.contains(&run.run))
             && wide.heads.is_some_and(|heads| narrow.heads == Some(2 * heads))
     };

@@ -209,12 +209,15 @@ pub(crate) fn steps(study: &Trainings) -> Axis {
 
 pub(crate) fn alt(study: &Trainings) -> String {
     let looks = Looks::from_study(study);
+    let has_lengths = study.contexts().len() > 1;
     let lines = study.runs.iter().map(|run| {
+        let length = run.context.filter(|_| has_lengths);
         let shown =
             |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.2}"));
         format!(
-            "{}, seed {}: final validation loss {} nats per token, max |logit| {} at the end, peak {}.",
+            "{}{}, seed {}: final validation loss {} nats per token, max |logit| {} at the end, peak {}.",
             looks.label(run),
+            length.map_or_else(String::new, |n| format!(", n = {n}")),
             run.seed,
             shown(run.valid_loss_nats),
             shown(run.max_abs_logit),

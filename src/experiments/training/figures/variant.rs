@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
+use crate::experiments::training::{Settings, key_words};
 use crate::figure::ticks::{natural, tick_label};
 use crate::figure::{Ink, Marker, Rgb, Stroke};
 use crate::figure::{Key, Shape};
@@ -233,18 +234,51 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
     let alike: Vec<&&TrainingRun> =
         all.iter().filter(|other| Variant::of_training(other) == variant).collect();
     let mut label = variant.name();
-    for setting in SETTINGS {
-        let Some(own) = setting(run) else { continue };
-        let values: Vec<Option<String>> = alike.iter().map(|other| setting(other)).collect();
+    // Panels and axes tell lengths and shares of look-ups apart.
+    let is_beside =
+        |other: &&&TrainingRun| (other.context, other.recall) == (run.context, run.recall);
+    let beside: Vec<&&TrainingRun> = alike.iter().copied().filter(is_beside).collect();
+    let mut add = |among: &[&&TrainingRun], setting: &dyn Fn(&TrainingRun) -> Option<String>| {
+        let Some(own) = setting(run) else { return };
+        let values: Vec<Option<String>> = among.iter().map(|other| setting(other)).collect();
         let count = values.iter().flatten().filter(|value| **value == own).count();
         let is_usual = 2 * count > values.len();
         if values.iter().any(|value| value.as_ref() != Some(&own)) && !is_usual {
             label.push_str(", ");
             label.push_str(&own);
         }
+    };
+    SETTINGS.iter().for_each(|setting| add(&alike, setting));
+    for key in Settings::differing(beside.iter().map(|other| &other.settings)) {
+        if !NAMED.contains(&Settings::outer(key)) {
+            add(&beside, &|run| Some(format!("{} {}", key_words(key), run.settings.get(key)?)));
+        }
     }
     label
 }
+
+/// Keys that variants, [`SETTINGS`], titles, axes or the names of runs say.
+const NAMED: [&str; 19] = [
+    "arm",
+    "context",
+    "corpus",
+    "d_model",
+    "global_heads",
+    "heads",
+    "learning_rate",
+    "patch",
+    "positions",
+    "qk_clip",
+    "slopes",
+    "softcap",
+    "start",
+    "steps",
+    "teacher",
+    "teacher_weight",
+    "text",
+    "window",
+    "z_loss",
+];
 
 #[cfg(test)]
 mod tests {
@@ -292,6 +326,20 @@ mod tests {
         assert_eq!(ink(2).colour, ink(3).colour, "one colour per variant");
         assert_ne!(ink(2).stroke, ink(3).stroke, "runs of a variant differ in stroke");
         assert_ne!(ink(2).colour, ink(5).colour);
+    }
+
+    #[test]
+    fn every_key_that_differs_is_named() {
+        let with = |name: &str, decay: f64| {
+            let mut run = run(name, "mhsa", 4, 16);
+            run.settings.insert("weight_decay", &decay.into());
+            run
+        };
+        let runs = vec![with("a", 0.0), with("b", 0.5)];
+        let study = Trainings { runs, failed: 0 };
+        let looks = Looks::from_study(&study);
+        let labels: Vec<&str> = study.runs.iter().map(|run| looks.label(run)).collect();
+        assert_eq!(labels, ["multi-head, weight decay 0.0", "multi-head, weight decay 0.5"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use toml::Value;
 
+use crate::experiments::training::Settings;
 use crate::experiments::training::tables::run_log::{Curve, series, validation_losses};
 use crate::record::read_records;
 use crate::run::Manifest;
@@ -29,7 +30,7 @@ pub struct RunCourse {
     /// The folder's name.
     pub name: String,
     /// Its definition key by key, keys of inner tables after a dot, and the corpus's hash.
-    pub settings: BTreeMap<String, String>,
+    pub settings: Settings,
     /// How it ended: `completed`, `diverged`, `stopped`, or `running` where it was killed or is under way.
     pub outcome: String,
     /// Steps taken.
@@ -230,31 +231,16 @@ fn name(folder: &Path) -> String {
     }
 }
 
-fn settings(manifest: &Manifest) -> BTreeMap<String, String> {
-    let mut settings = BTreeMap::new();
-    if let Some(definition) = manifest.more.get(DEFINITION) {
-        flatten("", definition, &mut settings);
-    }
+fn settings(manifest: &Manifest) -> Settings {
+    let definition = manifest.more.get(DEFINITION).and_then(Value::as_table);
+    let mut settings = definition.map_or_else(Settings::default, Settings::from_table);
     let corpus = manifest.more.get(CORPUS);
     for key in ["source", "sha256"] {
         if let Some(value) = corpus.and_then(|corpus| corpus.get(key)) {
-            flatten(&format!("corpus.{key}"), value, &mut settings);
+            settings.insert(&format!("corpus.{key}"), value);
         }
     }
     settings
-}
-
-fn flatten(name: &str, value: &Value, into: &mut BTreeMap<String, String>) {
-    match value {
-        Value::Table(table) => {
-            for (key, value) in table {
-                let dot = if name.is_empty() { "" } else { "." };
-                flatten(&format!("{name}{dot}{key}"), value, into);
-            }
-        }
-        Value::String(text) => drop(into.insert(name.to_owned(), text.clone())),
-        value => drop(into.insert(name.to_owned(), value.to_string())),
-    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::experiments::training::Settings;
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::table::Spread;
 use crate::table::Table;
-use crate::table::groups::distinct;
 
 /// The setting that pairs runs.
 const SEED: &str = "seed";
@@ -35,20 +35,13 @@ pub struct PairedRuns {
 impl RunCourses {
     /// The settings in which the runs differ, in order.
     pub fn differing(&self) -> Vec<&str> {
-        let Some(first) = self.runs.first() else { return Vec::new() };
-        let all = self.runs.iter().flat_map(|run| run.settings.keys());
-        let mut keys = distinct(all.map(String::as_str));
-        let differs = |key: &&str| {
-            self.runs.iter().any(|run| run.settings.get(*key) != first.settings.get(*key))
-        };
-        keys.retain(differs);
-        keys
+        Settings::differing(self.runs.iter().map(|run| &run.settings))
     }
 
     /// What a run has of the settings in which they differ, but the seed: `arm = ls, context = 512`.
     pub fn label(&self, run: &RunCourse) -> String {
         let keys = self.differing().into_iter().filter(|key| *key != SEED);
-        let value = |key: &str| run.settings.get(key).map_or("none", String::as_str);
+        let value = |key: &str| run.settings.get(key).unwrap_or("none");
         keys.map(|key| format!("{key} = {}", value(key))).collect::<Vec<_>>().join(", ")
     }
 
@@ -57,7 +50,7 @@ impl RunCourses {
         let mut groups: Vec<(String, BTreeMap<&str, &RunCourse>)> = Vec::new();
         for run in &self.runs {
             let label = self.label(run);
-            let seed = run.settings.get(SEED).map_or("", String::as_str);
+            let seed = run.settings.get(SEED).unwrap_or_default();
             match groups.iter_mut().find(|(other, _)| *other == label) {
                 Some((_, seeds)) => drop(seeds.entry(seed).or_insert(run)),
                 None => groups.push((label, BTreeMap::from([(seed, run)]))),
@@ -135,7 +128,9 @@ mod tests {
         let settings = [("arm", arm), ("seed", seed), ("heads", "4")];
         RunCourse {
             name: format!("{arm}-{seed}"),
-            settings: settings.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+            settings: Settings::from_table(
+                &settings.map(|(key, value)| (key.to_owned(), value.into())).into_iter().collect(),
+            ),
             valid: vec![(10.0, 9.0), (20.0, loss)],
             max_logit: vec![(10.0, peak), (20.0, 1.0)],
             ..RunCourse::default()

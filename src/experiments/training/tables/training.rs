@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::experiments::training::TrainingMeasurement;
 use crate::experiments::training::tables::run_log::RunLog;
+use crate::experiments::training::{
+    RunSettings, SYNTHETIC, Settings, TrainingMeasurement, key_words,
+};
 use crate::record::{Row, Rows, STOPPED};
 use crate::run::RunError;
 use crate::system::below;
-use crate::table::Table;
 use crate::table::TableError;
 use crate::table::error::READ_ERR;
 use crate::table::groups::{distinct, sorted};
+use crate::table::{Cell, Columns, Table};
 
 /// The name of a variant in figures and verdicts: `mhsa` is `multi-head`.
 pub(crate) fn arm_name(arm: &str) -> &str {
@@ -25,6 +27,9 @@ pub(crate) fn arm_name(arm: &str) -> &str {
         other => other,
     }
 }
+
+/// What is added to the name of a run that was stopped.
+const SO_FAR: &str = " (so far)";
 
 /// One training: one run of the study at one seed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,6 +86,8 @@ pub struct TrainingRun {
     pub recall: Option<f64>,
     /// The least loss that any model can expect, in nats.
     pub corpus_entropy_nats: Option<f64>,
+    /// The keys of its definition; none where only the rows were read.
+    pub settings: Settings,
     /// What it logged; empty where only the rows were read.
     pub log: RunLog,
 }
@@ -120,7 +127,7 @@ impl From<&Row<TrainingMeasurement>> for TrainingRun {
             true => {
                 let tokens = course.tokens.map(|tokens| tokens as usize);
                 (
-                    format!("{} (so far)", of.model.run),
+                    format!("{}{SO_FAR}", of.model.run),
                     tokens.map(|tokens| tokens / (of.batch * of.context)),
                 )
             }
@@ -153,6 +160,7 @@ impl From<&Row<TrainingMeasurement>> for TrainingRun {
             loss_spikes: Some(course.loss_spikes),
             recall: of.recall,
             corpus_entropy_nats: found.corpus_entropy_nats,
+            settings: Settings::default(),
             log: RunLog::default(),
         }
     }
@@ -211,6 +219,21 @@ impl Trainings {
         Ok(Self { runs, failed: rows.failed })
     }
 
+    /// Gives each run the keys of its definition.
+    pub fn with_settings<'s>(mut self, all: impl Iterator<Item = &'s RunSettings> + Clone) -> Self {
+        for run in &mut self.runs {
+            let name = run.run.strip_suffix(SO_FAR).unwrap_or(&run.run);
+            let own = all.clone().find(|one| one.study == run.study && one.run == name);
+            let Some(own) = own else { continue };
+            run.settings = own.settings.clone();
+            if run.corpus != SYNTHETIC {
+                run.settings.remove("corpus");
+            }
+            run.settings.insert("text", &run.corpus.as_str().into());
+        }
+        self
+    }
+
     /// Those that ended, which alone are judged.
     pub fn ended(&self) -> Self {
         let ended = self.runs.iter().filter(|run| !run.is_so_far()).cloned().collect();
@@ -256,12 +279,38 @@ impl Trainings {
         self.runs.iter().filter(move |run| run.arm == arm)
     }
 
+    /// Adds a column for each key in which the runs differ, but for those in `shown`.
+    pub(crate) fn differing_columns<'r, R>(
+        &'r self,
+        mut table: Columns<'r, R>,
+        run: impl Fn(&'r R) -> &'r TrainingRun,
+        shown: &[&str],
+    ) -> Columns<'r, R> {
+        let all = || self.runs.iter().map(|run| &run.settings);
+        for key in Settings::differing(all()).into_iter().filter(|key| !shown.contains(key)) {
+            let values: Vec<&str> = distinct(all().filter_map(|settings| settings.get(key)));
+            if values.len() == 1 && Settings::is_implied_by_variant(key) {
+                continue;
+            }
+            let (heading, text) = (key_words(key), |row| run(row).settings.get(key));
+            let number = |text: &str| text.parse::<f64>().ok();
+            table = match values.iter().all(|value| number(value).is_some()) {
+                true => table
+                    .numbers(key, &*heading, |row| text(row).and_then(number).map(Cell::Setting)),
+                false => table.words(key, &heading, text),
+            };
+        }
+        table
+    }
+
     /// One table: every run over its seeds.
     pub fn tables(&self) -> Vec<Table> {
         let runs = self.by_run().map(|seeds| seeds.iter().collect());
         let table = Table::from_groups("runs", "Loss and logits of each run", runs)
             .words("run", "run", |run| &run.run)
-            .words("arm", "variant", |run| &run.arm)
+            .words("arm", "variant", |run| &run.arm);
+        let table = self
+            .differing_columns(table, |run| run, &["arm", "steps"])
             .numbers("parameters", "parameters", |run| run.parameters)
             .numbers("steps", "steps", |run| run.steps)
             .medians_to(4, "train_loss_nats", ("training loss", "nats"), |run| run.train_loss_nats)

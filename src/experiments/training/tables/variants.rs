@@ -2,6 +2,7 @@
 
 use std::f64::consts::LN_2;
 
+use crate::experiments::training::Settings;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::{Cell, Table};
 use crate::table::{Interval, Spread, significant};
@@ -48,12 +49,28 @@ impl Trainings {
     /// Every run beside the unchanged ones, those called one of `baselines`, its peak beside that of its arm's, its loss
     /// beside that of `ls`; the unchanged are there too.
     pub fn variants<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
-        let unchanged = |arm: &str, of: &TrainingRun| {
-            self.runs.iter().find(|base| {
-                baselines.contains(&base.run) && base.arm == arm && base.setting() == of.setting()
-            })
-        };
+        let unchanged =
+            |arm: &str, of: &TrainingRun| self.baseline_of(of, baselines, |base| base.arm == arm);
         self.held_against(|run| unchanged(&run.arm, run), |run| unchanged("ls", run))
+    }
+
+    /// The run called one of `baselines` that `run` is compared with. It has the same seed, length and steps, and the same
+    /// value of every key in which the runs that could be meant differ, such as the learning rate.
+    fn baseline_of(
+        &self,
+        run: &TrainingRun,
+        baselines: &[String],
+        is_meant: impl Fn(&TrainingRun) -> bool,
+    ) -> Option<&TrainingRun> {
+        let is_alike = |base: &&TrainingRun| {
+            baselines.contains(&base.run) && base.setting() == run.setting() && is_meant(base)
+        };
+        let meant: Vec<&TrainingRun> = self.runs.iter().filter(is_alike).collect();
+        let keys = Settings::differing(meant.iter().map(|base| &base.settings));
+        let agrees = |base: &TrainingRun| {
+            keys.iter().all(|key| base.settings.get(key) == run.settings.get(key))
+        };
+        meant.iter().copied().find(|base| agrees(base))
     }
 
     /// Every run, its peak held against that of the one run and its loss against that of the other, where there are such.
@@ -113,12 +130,7 @@ impl Trainings {
     pub fn beside<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
         let baseline = |of: &TrainingRun| {
             let is_other = !baselines.contains(&of.run);
-            let mut named = baselines.iter().filter(|_| is_other).flat_map(|name| {
-                self.runs
-                    .iter()
-                    .filter(move |run| run.run == *name && run.setting() == of.setting())
-            });
-            named.next()
+            self.baseline_of(of, baselines, |_| is_other)
         };
         self.held_against(baseline, baseline)
     }
@@ -182,6 +194,28 @@ mod tests {
             peak_max_abs_logit: Some(peak),
             ..TrainingRun::default()
         }
+    }
+
+    #[test]
+    fn a_run_has_the_baseline_of_its_own_learning_rate() {
+        let at = |name: &str, rate: f64, peak: f64| {
+            let mut run = run(name, 1, 2.0, peak);
+            run.settings.insert("learning_rate", &rate.into());
+            run
+        };
+        let runs = vec![
+            at("wide-slow", 0.001, 30.0),
+            at("wide-fast", 0.01, 30.0),
+            at("wide-faster", 0.1, 30.0),
+            at("base-slow", 0.001, 10.0),
+            at("base-fast", 0.01, 60.0),
+        ];
+        let study = Trainings { runs, failed: 0 };
+        let beside = study.beside(&["base-slow".to_owned(), "base-fast".to_owned()]);
+        let ratios = beside.iter().map(|one| one.log_peaks.first().map(|log| log.exp()));
+        let ratios: Vec<Option<f64>> =
+            ratios.map(|ratio| ratio.map(|ratio| (10.0 * ratio).round() / 10.0)).collect();
+        assert_eq!(ratios, [Some(3.0), Some(0.5), None, None, None]);
     }
 
     #[test]

@@ -1,0 +1,177 @@
+//! The keys of a run's definition, as comparisons, tables and legends use them.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::study::StudyRun;
+use crate::lm::{Objective, Schedule, Stabiliser, TrainDefinition};
+use crate::table::groups::distinct;
+
+/// A run's definition key by key; keys of inner tables follow a dot, as in `corpus.recall`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Settings(BTreeMap<String, String>);
+
+/// The settings of a study's run, whatever its seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSettings {
+    /// The study, as its rows name it: with its text.
+    pub study: String,
+    /// The run.
+    pub run: String,
+    /// The keys that have an effect on it.
+    pub settings: Settings,
+}
+
+/// Keys that change no number of a run: when it saves and measures, and how it holds its memory.
+const WITHOUT_EFFECT: [&str; 5] =
+    ["seed", "eval_every", "checkpoint_every", "keep_checkpoints", "recompute"];
+
+/// Keys that make a variant: its heads and stabilisers.
+const OF_VARIANT: [&str; 8] =
+    ["arm", "stabilisers", "softcap", "qk_clip", "z_loss", "global_heads", "window", "patch"];
+
+impl Settings {
+    /// Every key of a definition.
+    pub(crate) fn from_table(table: &Table) -> Self {
+        let mut settings = Self::default();
+        table.iter().for_each(|(key, value)| settings.insert(key, value));
+        settings
+    }
+
+    /// The keys of a study's run that have an effect: a window needs local heads, a threshold its stabiliser.
+    pub(crate) fn from_run(run: &StudyRun) -> Self {
+        let definition = &run.definition;
+        let mut settings = definition
+            .to_table()
+            .map_or_else(|_| Self::default(), |table| Self::from_table(&table));
+        settings.0.retain(|key, _| has_effect(key, definition));
+        if let Some(teacher) = &run.teacher {
+            let named = format!("{}/{}", teacher.study, teacher.run);
+            settings.insert("teacher", &named.into());
+            settings.insert("teacher_weight", &teacher.weight.into());
+        }
+        if let Some(start) = &run.start {
+            settings.insert("start", &format!("{}/{}", start.study, start.run).into());
+            if let Some(edit) = &start.edit {
+                settings.insert("start.edit", &edit.edit.name().into());
+            }
+        }
+        settings
+    }
+
+    /// Adds a key, or the keys of a table.
+    pub(crate) fn insert(&mut self, key: &str, value: &Value) {
+        let text = match value {
+            Value::Table(table) => {
+                for (inner, value) in table {
+                    self.insert(&format!("{key}.{inner}"), value);
+                }
+                return;
+            }
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        self.0.insert(key.to_owned(), text);
+    }
+
+    /// Leaves a key out, with the keys of its table.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.0.retain(|own, _| Self::outer(own) != key);
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// Whether they have the same value of every key but these.
+    pub(crate) fn agree_but_for(&self, other: &Self, keys: &[&str]) -> bool {
+        let differing = Self::differing([self, other]);
+        differing.into_iter().all(|key| keys.contains(&Self::outer(key)))
+    }
+
+    /// Whether they differ at most in what makes a variant.
+    pub(crate) fn agree_but_for_variant(&self, other: &Self) -> bool {
+        self.agree_but_for(other, &OF_VARIANT)
+    }
+
+    /// The key of a definition that an inner key belongs to.
+    pub(crate) fn outer(key: &str) -> &str {
+        key.split('.').next().unwrap_or(key)
+    }
+
+    /// Whether a variant has the key and others do not, as its threshold: it is named with the variant.
+    pub(crate) fn is_implied_by_variant(key: &str) -> bool {
+        OF_VARIANT[2..].contains(&key)
+    }
+
+    /// The keys in which some of `all` differ, in alphabetical order.
+    pub fn differing<'s>(all: impl IntoIterator<Item = &'s Self>) -> Vec<&'s str> {
+        let all: Vec<&Self> = all.into_iter().collect();
+        let Some((first, rest)) = all.split_first() else { return Vec::new() };
+        let mut keys = distinct(all.iter().flat_map(|one| one.0.keys()).map(String::as_str));
+        keys.retain(|key| rest.iter().any(|other| other.0.get(*key) != first.0.get(*key)));
+        keys
+    }
+}
+
+/// A key in words: `learning rate` of `learning_rate`, `n` of `context`.
+pub(crate) fn key_words(key: &str) -> String {
+    match key {
+        "context" => "n".to_owned(),
+        "slopes" => "position bias".to_owned(),
+        "d_model" => key.to_owned(),
+        "corpus.recall" => "look-ups".to_owned(),
+        key => key.replace(['_', '.'], " "),
+    }
+}
+
+fn has_effect(key: &str, definition: &TrainDefinition) -> bool {
+    let has = |stabiliser| definition.has(stabiliser);
+    match Settings::outer(key) {
+        "window" => definition.has_local_heads(),
+        "patch" => definition.most_global_heads() < definition.heads,
+        "global_heads" => definition.most_global_heads() > 0 && definition.arm.name() == "ls",
+        "softcap" => has(Stabiliser::Softcap),
+        "qk_clip" => has(Stabiliser::QkClip),
+        "z_loss" => has(Stabiliser::ZLoss),
+        "mask_share" => definition.objective == Objective::Masked,
+        "final_learning_rate" => definition.schedule == Schedule::Cosine,
+        key => !WITHOUT_EFFECT.contains(&key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(keys: &str) -> Settings {
+        let definition = TrainDefinition::from_toml(keys).unwrap();
+        let (name, seeds) = ("a".to_owned(), vec![1]);
+        Settings::from_run(&StudyRun { name, definition, seeds, teacher: None, start: None })
+    }
+
+    #[test]
+    fn only_keys_with_an_effect_differ() {
+        let plain = of("");
+        for same in ["seed = 7", "window = 3", "eval_every = 9", "qk_clip = 3.0"] {
+            assert_eq!(of(same), plain, "{same}");
+        }
+        let differing = |keys: &str| {
+            let other = of(keys);
+            Settings::differing([&plain, &other]).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(differing("learning_rate = 0.5"), ["learning_rate"]);
+        assert_eq!(differing("arm = 'ls'"), ["arm", "global_heads", "window"]);
+        assert_eq!(differing("corpus.recall = 0.25"), ["corpus.recall"]);
+        assert_eq!(differing("stabilisers = ['qk-clip']"), ["qk_clip", "stabilisers"]);
+    }
+
+    #[test]
+    fn variants_agree_at_one_rate_alone() {
+        assert!(of("").agree_but_for_variant(&of("arm = 'ls'\nwindow = 3")));
+        assert!(!of("").agree_but_for_variant(&of("arm = 'ls'\nlearning_rate = 0.5")));
+        assert!(of("").agree_but_for(&of("heads = 2"), &["heads"]));
+    }
+}
