@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::claims::{Claim, Verdict};
+use rank_study::experiment::{Kind, View};
 use rank_study::experiments::claims::CLAIMS;
+use rank_study::experiments::views;
 use rank_study::report::{
-    Analysis, ClaimRow, Header, MeasuredStudy, Section, analyse, findings, page, show,
+    Analysis, ClaimRow, Header, Section, analyse, findings, measured_study, page, show,
 };
 use rank_study::run::Manifest;
-use rank_study::study::{Observer, Preset, View, Work, stored_lines, time_of};
+use rank_study::study::{Observer, Preset, Work, stored_lines, time_of};
 use rank_study::system::write_whole;
 use rank_study::table::{Table, plural};
 
@@ -96,10 +98,10 @@ pub fn table(args: &TableArgs) -> Result<()> {
         (None, 1) => folder.join("tables"),
         (None, _) => bail!("several studies need an output folder; give --out DIR"),
     };
-    let (_, view) = MeasuredStudy::of(&folder, &manifest)?;
+    let (_, _, view) = measured_study(&folder, &manifest)?;
     let studies = args.studies.iter().map(|study| {
         let (folder, manifest) = measured(study, args.preset.get())?;
-        Ok(MeasuredStudy::of(&folder, &manifest)?.0)
+        Ok(measured_study(&folder, &manifest)?.0)
     });
     let analysis = analyse(&studies.collect::<Result<Vec<_>>>()?, view)?;
     let paths = analysis.save_tables(&out)?;
@@ -249,7 +251,7 @@ pub fn write_report(
     let mut missing = Vec::new();
     for study in studies {
         observer.cell_started(study);
-        let Analysed { folder, manifest, view, analysis } = match analysed(study, preset) {
+        let Analysed { folder, manifest, kind, view, analysis } = match analysed(study, preset) {
             Ok(analysed) => analysed,
             Err(error) if studies.len() > 1 => {
                 missing.push((study.clone(), format!("{error:#}")));
@@ -265,8 +267,8 @@ pub fn write_report(
             machine = manifest.about_machine();
         }
         sections.push((
-            view.place(),
-            section(&folder, study, &manifest, view, out)?.with_analysis(analysis)?,
+            views().position(|other| other == view),
+            section(&folder, study, &manifest, kind, out)?.with_analysis(analysis)?,
         ));
         observer.cell_finished(study, "");
     }
@@ -368,11 +370,11 @@ fn section(
     folder: &Path,
     study: &str,
     manifest: &Manifest,
-    view: View,
+    kind: Kind,
     out: &Path,
 ) -> Result<Section> {
     let rows = folder.join("rows.csv");
-    let (columns, lines) = stored_lines(view.kind(), folder)?;
+    let (columns, lines) = stored_lines(kind, folder)?;
     // Where no one wrote a note, none is shown.
     let note = std::fs::read_to_string(note(study)).unwrap_or_default();
     let [title, question] = title_and_question(study, manifest);
@@ -420,12 +422,13 @@ fn relative(path: &Path, from: &Path) -> Result<String> {
 struct Analysed {
     folder: PathBuf,
     manifest: Manifest,
+    kind: Kind,
     view: View,
     analysis: Analysis,
 }
 
 fn analysed(study: &str, preset: Preset) -> Result<Analysed> {
     let (folder, manifest) = measured(study, preset)?;
-    let (study, view) = MeasuredStudy::of(&folder, &manifest)?;
-    Ok(Analysed { analysis: analyse(&[study], view)?, folder, manifest, view })
+    let (study, kind, view) = measured_study(&folder, &manifest)?;
+    Ok(Analysed { analysis: analyse(&[study], view)?, folder, manifest, kind, view })
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use rank_study::record::{Column, ColumnKind};
+use rank_study::run::log_columns;
 use rank_study::study::{
     Kind, Plan, StudyDefinition, StudyError, schema, stored_lines, time_of, unmerged_parts,
 };
@@ -34,10 +35,10 @@ pub struct ListArgs {
     preset: PresetFlag,
     #[command(flatten)]
     json: JsonFlag,
-    /// List the columns of a kind of study instead [kinds: fit, train, spectrum, latency, predict,
-    /// ramp, concentration, lattice, surgery]
-    #[arg(long, value_name = "KIND", conflicts_with = "preset")]
-    columns: Option<Kind>,
+    /// List the columns of a kind of rows instead [kinds: fit, train, spectrum, latency, predict,
+    /// ramp, concentration, lattice, surgery; files of a run: steps, curve, eval, heads]
+    #[arg(long, value_name = "KIND", conflicts_with = "preset", value_parser = columns_of)]
+    columns: Option<Columns>,
     /// List the progress of each shard instead
     #[arg(long, conflicts_with = "columns")]
     shards: bool,
@@ -48,13 +49,24 @@ pub struct ListArgs {
     quiet: QuietFlag,
 }
 
+/// The columns of a kind of rows.
+#[derive(Clone, Debug)]
+struct Columns(Vec<Column>);
+
+fn columns_of(name: &str) -> Result<Columns, String> {
+    match log_columns().into_iter().find(|(file, _)| *file == name) {
+        Some((_, columns)) => Ok(Columns(columns)),
+        None => name.parse::<Kind>().map(|kind| Columns(kind.columns())),
+    }
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
 /// Definitions that are wrong and rows that cannot be read, after the list of all others.
 pub fn run(args: &ListArgs) -> Result<()> {
-    if let Some(kind) = args.columns {
-        return list_columns(&kind.columns(), args.json.is_set());
+    if let Some(Columns(columns)) = &args.columns {
+        return list_columns(columns, args.json.is_set());
     }
     if args.schema {
         say!("{:#}", schema());

@@ -68,9 +68,16 @@ pub fn run(args: &SweepArgs) -> Result<()> {
         }
         return Ok(());
     }
+    if text.is_some() && !definition.work.can_read_text() && !args.quiet.is_set() {
+        let kind = definition.work.kind();
+        tell(&format!("warning: a study of kind {kind} reads no text; --text has no effect"));
+    }
     if let Some(study) = definition.work.get::<TrainStudy>()
         && !args.quiet.is_set()
     {
+        if !study.defaults.is_empty() {
+            tell(&format!("defaults: {}", study.defaults.join(", ")));
+        }
         for run in &study.runs {
             if let Some(warning) = wide_window(&run.definition) {
                 tell(&format!("warning: run {}: {warning}", run.name));

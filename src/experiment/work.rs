@@ -10,6 +10,7 @@ use super::error::StudyError;
 use super::raw_definition::RawDefinition;
 use super::schema::DefinitionTable;
 use super::text_source::TextSource;
+use super::view::{Configuration, View};
 use crate::record::{Column, InvariantChecker, Line, Measurement, Row, check_rows, columns};
 
 /// An experiment: the configuration of a study of one kind, from which its cells follow.
@@ -19,6 +20,9 @@ pub(crate) trait Experiment: Clone + Debug + Send + Sync + 'static {
 
     /// The tables of a definition that configure it.
     const TABLES: &'static [DefinitionTable];
+
+    /// What its rows can be made into, in the order of a report.
+    const VIEWS: &'static [View];
 
     /// Whether its cells are measured one at a time, as times are.
     const ONE_AT_A_TIME: bool = false;
@@ -136,8 +140,14 @@ impl StudyWork {
         self.0.any_measures_models()
     }
 
+    /// The configuration, as views read it.
+    pub(crate) fn configuration(&self) -> Configuration {
+        let configuration: Arc<dyn AnyExperiment> = self.0.clone();
+        Configuration(configuration)
+    }
+
     /// See [`Experiment::can_read_text`].
-    pub(crate) fn can_read_text(&self) -> bool {
+    pub fn can_read_text(&self) -> bool {
         self.0.any_can_read_text()
     }
 
@@ -163,7 +173,7 @@ impl StudyWork {
 }
 
 /// [`Experiment`] without its types.
-trait AnyExperiment: Debug + Send + Sync {
+trait AnyExperiment: Any + Debug + Send + Sync {
     fn kind(&self) -> Kind;
     fn as_any(&self) -> &dyn Any;
     fn any_cells(&self, text: Option<&TextSource>, data: &Path) -> Result<Vec<Cell>, StudyError>;
@@ -235,6 +245,7 @@ impl<E: Experiment> AnyExperiment for E {
 pub struct Kind {
     name: &'static str,
     tables: &'static [DefinitionTable],
+    views: &'static [View],
     columns: fn() -> Vec<Column>,
     read: fn(&RawDefinition) -> Result<StudyWork, String>,
 }
@@ -245,6 +256,7 @@ impl Kind {
         Self {
             name: <E::Cell as Measure>::Row::NAME,
             tables: E::TABLES,
+            views: E::VIEWS,
             columns: columns::<<E::Cell as Measure>::Row>,
             read: |raw| E::read(raw).map(StudyWork::new),
         }
@@ -260,7 +272,12 @@ impl Kind {
         self.tables
     }
 
-    /// Their names.
+    /// What its rows can be made into.
+    pub fn views(self) -> &'static [View] {
+        self.views
+    }
+
+    /// The names of its tables.
     pub(crate) fn table_names(self) -> impl Iterator<Item = &'static str> {
         self.tables.iter().map(|table| table.name)
     }

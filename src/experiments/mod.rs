@@ -25,14 +25,14 @@ pub use trained_models::TrainedModels;
 
 use std::str::FromStr;
 
-use crate::experiment::Kind;
+use crate::experiment::{Kind, View};
 use crate::system::nearest::instead;
 
-/// Every kind of study.
+/// Every kind of study, in the order of a report: targets, fits, trainings, trained heads.
 pub const KINDS: [Kind; 9] = [
+    Kind::of::<spectrum::SpectrumStudy>(),
     Kind::of::<fits::FitStudy>(),
     Kind::of::<training::TrainStudy>(),
-    Kind::of::<spectrum::SpectrumStudy>(),
     Kind::of::<latency::LatencyStudy>(),
     Kind::of::<heads::PredictStudy>(),
     Kind::of::<ramp::RampStudy>(),
@@ -48,5 +48,73 @@ impl FromStr for Kind {
         KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
             format!("unknown kind {name:?}; {}", instead(name, &KINDS.map(Self::name)))
         })
+    }
+}
+
+/// Every view, in the order of a report.
+pub fn views() -> impl Iterator<Item = View> {
+    KINDS.into_iter().flat_map(Kind::views).copied()
+}
+
+impl FromStr for View {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        views().find(|view| view.name == name).ok_or_else(|| {
+            let names: Vec<&str> = views().map(|view| view.name).collect();
+            format!("unknown view {name:?}; {}", instead(name, &names))
+        })
+    }
+}
+
+/// The view called `name` of a study of `kind`.
+///
+/// # Errors
+/// In words, with the nearest name of such a view, where there is none of this name or it is of other rows.
+pub(crate) fn view_of_kind(name: &str, kind: Kind) -> Result<View, String> {
+    let view: View = name.parse()?;
+    if kind.views().contains(&view) {
+        return Ok(view);
+    }
+    let of = KINDS.into_iter().find(|kind| kind.views().contains(&view)).unwrap_or(kind);
+    let names: Vec<&str> = kind.views().iter().map(|view| view.name).collect();
+    Err(format!(
+        "view {name:?} needs rows of kind {of}, but the study's kind is {kind}; give one of {}",
+        names.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{MeasuredStudy, ViewError};
+    use crate::table::TableError;
+
+    #[test]
+    fn views_read_back_and_a_slip_names_the_nearest() {
+        for view in views() {
+            assert_eq!(view.name.parse::<View>().unwrap(), view);
+        }
+        let error = "layout".parse::<View>().unwrap_err();
+        assert!(error.contains("did you mean \"layouts\""), "{error}");
+        let error = view_of_kind("layouts", "train".parse().unwrap()).unwrap_err();
+        assert!(error.contains("kind fit") && error.contains("training, arms"), "{error}");
+    }
+
+    #[test]
+    fn every_view_takes_the_rows_of_its_kind() {
+        for kind in KINDS {
+            let folder = tempfile::tempdir().unwrap();
+            let header: Vec<&str> = kind.columns().into_iter().map(|column| column.name).collect();
+            std::fs::write(folder.path().join("rows.csv"), header.join(",") + "\n").unwrap();
+            let study =
+                MeasuredStudy { folder: folder.path().to_owned(), ..MeasuredStudy::default() };
+            for view in kind.views() {
+                match view.analyse(std::slice::from_ref(&study)) {
+                    Err(ViewError::Table(TableError::NoRows { .. })) | Ok(_) => {}
+                    Err(error) => panic!("{view}: {error}"),
+                }
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::experiment::ViewError;
 use crate::figure::FigureError;
 use crate::record::RowsError;
 use crate::study::StudyError;
@@ -62,4 +63,13 @@ pub enum ReportError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl From<ViewError> for ReportError {
+    fn from(error: ViewError) -> Self {
+        match error {
+            ViewError::Rows(error) => error.into(),
+            ViewError::Table(error) => error.into(),
+        }
+    }
 }

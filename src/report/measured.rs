@@ -1,67 +1,59 @@
-//! A study that has rows, and what its definition says of them.
+//! A study that has rows, with its definition, and their analysis.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::analysis::Analysis;
 use super::error::ReportError;
-use crate::experiments::training::{Baseline, RunSettings, Settings, StudyRun, TrainStudy};
+use crate::experiment::{Analysed, Kind, MeasuredStudy, StudyWork, View};
+use crate::experiments::training::{Baseline, TrainStudy};
+use crate::figure::Figure;
 use crate::run::Manifest;
 use crate::run::manifest::MANIFEST;
-use crate::study::{
-    PredictedExponent, StudyDefinition, StudyError, View, check_measured, on_the_same_text,
-};
+use crate::study::{StudyDefinition, StudyError, check_measured, on_the_same_text};
 
-/// A study's folder of rows, and what they are held against.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MeasuredStudy {
-    /// The folder, beside those of other studies.
-    pub folder: PathBuf,
-    /// What was predicted of the rows.
-    pub predicted: Vec<PredictedExponent>,
-    /// The names of the runs that its own are held against.
-    pub baselines: Vec<String>,
-    /// The folder of their study, on the same text; none where it has no rows.
-    pub folder_of_baselines: Option<PathBuf>,
-    /// Of training runs, its own and those of that study: the keys of their definitions.
-    pub settings: Vec<RunSettings>,
+/// The study whose rows are in `folder` and were measured by the definition in `manifest`, its kind and its view. View, baseline
+/// and predictions are those of the definition's file as it is now, where the file is still there.
+///
+/// # Errors
+/// [`ReportError::Definition`] where a definition cannot be read any more, or has no view.
+pub fn measured_study(
+    folder: &Path,
+    manifest: &Manifest,
+) -> Result<(MeasuredStudy, Kind, View), ReportError> {
+    let measured = definition_of_rows(folder, manifest)?;
+    let (now, unusable) = match definition_now(&measured) {
+        Ok(now) => (now, None),
+        Err(error) => (None, Some(format!("view and baseline are as measured, since {error}"))),
+    };
+    let now = now.as_ref().unwrap_or(&measured);
+    let no_view = || wrong(folder, manifest, "it has no view".to_owned());
+    let view = now.view.ok_or_else(no_view)?;
+    let kind = measured.work.kind();
+    let study = MeasuredStudy {
+        folder: folder.to_owned(),
+        baseline: baseline(folder, &measured.study, &now.work)?.map(Box::new),
+        now: Some(now.work.configuration()),
+        measured: Some(measured.work.configuration()),
+        unusable,
+    };
+    Ok((study, kind, view))
 }
 
-impl MeasuredStudy {
-    /// The study whose rows are in `folder` and were measured by the definition in `manifest`, and its view. View,
-    /// baseline and predictions are those of the definition's file as it is now, where the file is still there.
-    ///
-    /// # Errors
-    /// [`ReportError::Definition`] where a definition cannot be read any more, or has no view.
-    pub fn of(folder: &Path, manifest: &Manifest) -> Result<(Self, View), ReportError> {
-        let measured = definition_of_rows(folder, manifest)?;
-        let now = definition_now(&measured)?;
-        let StudyDefinition { view, baseline, predicted, .. } = now.as_ref().unwrap_or(&measured);
-        let no_view = || wrong(folder, manifest, "it has no view".to_owned());
-        let view = view.ok_or_else(no_view)?;
-        let mut settings = settings(folder, &measured);
-        let (mut baselines, mut folder_of_baselines) = (Vec::new(), None);
-        if let Some(Baseline { of, runs }) = baseline {
-            let beside = on_the_same_text(folder, &measured.study, of);
-            folder_of_baselines = beside.filter(|folder| folder.join("rows.csv").is_file());
-            baselines.clone_from(runs);
-        }
-        if let Some(other) = folder_of_baselines.iter().find(|other| *other != folder) {
-            let manifest = Manifest::read(&other.join(MANIFEST)).map_err(StudyError::from)?;
-            settings.extend(self::settings(other, &definition_of_rows(other, &manifest)?));
-        }
-        let (folder, predicted) = (folder.to_owned(), predicted.clone());
-        Ok((Self { folder, predicted, baselines, folder_of_baselines, settings }, view))
-    }
-
-    /// Holds its rows, and those that they are held against, to the hashes in the manifests beside them. Returns what
-    /// cannot be known of them, a line each.
-    ///
-    /// # Errors
-    /// Rows that are not those that were measured.
-    pub(super) fn check(&self) -> Result<Vec<String>, ReportError> {
-        let folders = std::iter::once(&self.folder).chain(&self.folder_of_baselines);
-        let unknown = folders.filter_map(|folder| check_measured(folder).transpose());
-        Ok(unknown.collect::<Result<_, _>>()?)
-    }
+/// The rows that a study's own are compared with.
+fn baseline(
+    folder: &Path,
+    study: &str,
+    work: &StudyWork,
+) -> Result<Option<MeasuredStudy>, ReportError> {
+    let baseline = work.get::<TrainStudy>().and_then(|study| study.baseline.as_ref());
+    let Some(Baseline { of, .. }) = baseline else { return Ok(None) };
+    let beside = on_the_same_text(folder, study, of);
+    let Some(other) = beside.filter(|folder| folder.join("rows.csv").is_file()) else {
+        return Ok(None);
+    };
+    let manifest = Manifest::read(&other.join(MANIFEST)).map_err(StudyError::from)?;
+    let measured = Some(definition_of_rows(&other, &manifest)?.work.configuration());
+    Ok(Some(MeasuredStudy { folder: other, measured, ..MeasuredStudy::default() }))
 }
 
 fn wrong(folder: &Path, manifest: &Manifest, why: String) -> ReportError {
@@ -85,7 +77,7 @@ fn definition_of_rows(folder: &Path, manifest: &Manifest) -> Result<StudyDefinit
 }
 
 /// The definition's file as it is now; none where it is gone, is of another study or has no such size any more.
-fn definition_now(measured: &StudyDefinition) -> Result<Option<StudyDefinition>, ReportError> {
+fn definition_now(measured: &StudyDefinition) -> Result<Option<StudyDefinition>, StudyError> {
     let Ok(text) = std::fs::read_to_string(&measured.path) else { return Ok(None) };
     if text == measured.text {
         return Ok(None);
@@ -93,18 +85,35 @@ fn definition_now(measured: &StudyDefinition) -> Result<Option<StudyDefinition>,
     match StudyDefinition::of_rows(&measured.path, text, measured.preset) {
         Ok(now) if now.study == measured.study && now.view.is_some() => Ok(Some(now)),
         Ok(_) | Err(StudyError::Size { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
-/// The keys of each run of a study of trainings, by the definition of its rows in `folder`.
-fn settings(folder: &Path, definition: &StudyDefinition) -> Vec<RunSettings> {
-    let study = folder.file_name().unwrap_or_default().to_string_lossy();
-    let runs = definition.work.get::<TrainStudy>().map_or(&[][..], |study| &study.runs);
-    let of_run = |run: &StudyRun| RunSettings {
-        study: study.clone().into_owned(),
-        run: run.name.clone(),
-        settings: Settings::from_run(run),
-    };
-    runs.iter().map(of_run).collect()
+/// Checks rows, and those that they are compared with, against the hashes in the manifests beside them. Returns what is
+/// unknown about them, one line each.
+fn check(study: &MeasuredStudy) -> Result<Vec<String>, ReportError> {
+    let folders =
+        std::iter::once(&study.folder).chain(study.baseline.iter().map(|one| &one.folder));
+    let unknown = folders.filter_map(|folder| check_measured(folder).transpose());
+    Ok(unknown.collect::<Result<_, _>>()?)
+}
+
+/// The tables, figures and verdicts of a view of studies.
+///
+/// # Errors
+/// Rows that are missing, damaged, changed by hand or of another kind.
+pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, ReportError> {
+    let Analysed { tables, figures, verdicts } = view.analyse(studies)?;
+    let mut not_known = Vec::new();
+    for study in studies {
+        not_known.extend(study.unusable.clone());
+        not_known.extend(check(study)?);
+    }
+    Ok(Analysis {
+        group: view.group,
+        tables: tables.into_iter().filter(|table| !table.rows().is_empty()).collect(),
+        figures: figures.into_iter().flat_map(Figure::in_parts).collect(),
+        verdicts,
+        not_known,
+    })
 }

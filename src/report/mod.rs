@@ -13,16 +13,14 @@ mod section;
 mod show;
 mod svg;
 mod table_markup;
-mod view;
 
 pub use analysis::Analysis;
 pub use claims::{ClaimRow, Measured};
 pub use conclusion::{fit_conclusion, is_at_cap};
 pub use diagnose::{DiagnosedHead, DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
 pub use error::ReportError;
-pub use measured::MeasuredStudy;
+pub use measured::{analyse, measured_study};
 pub use notes::findings;
 pub use page::page;
 pub use section::{Header, Picture, Section};
 pub use show::{GridHead, HeadGrid, Shown, show, shown_page};
-pub use view::analyse;

@@ -273,6 +273,14 @@ mod tests {
     }
 
     #[test]
+    fn the_file_has_the_columns_that_are_listed() {
+        let frame = frame(&[record(1, HeadKind::Global)]).unwrap();
+        let names: Vec<&str> = frame.get_column_names().iter().map(|name| name.as_str()).collect();
+        let listed = crate::record::columns_of::<crate::run::HeadLogRow>();
+        assert_eq!(names, listed.iter().map(|column| column.name).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_log_is_restored_from_the_file_that_was_written_from_it() {
         let folder = tempfile::tempdir().unwrap();
         let [log, parquet, restored] =

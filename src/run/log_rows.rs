@@ -1,7 +1,7 @@
 //! The rows of a training run's own files, and its course in short.
 
 use crate::lm::{EvalRecord, Split, StepRecord};
-use crate::record::{record, to_microseconds, value};
+use crate::record::{Column, columns_of, record, to_microseconds, value};
 
 value!(
     Text,
@@ -137,4 +137,40 @@ record! {
         #[range = Diverging]
         logit_change_per_step: Option<f64>,
     }
+}
+
+record! {
+    /// A row of `heads.parquet`: the logits of one head in one step. The file is written column by column, see
+    /// [`heads_log`](super::heads_log).
+    pub struct HeadLogRow {
+        /// the step, from 1
+        step: usize,
+        /// the layer, from 0
+        layer: usize,
+        /// the head within its layer, from 0
+        head: usize,
+        /// `global` or `local`
+        kind: String,
+        /// local head: the tokens that it attends to at most
+        window: Option<usize>,
+        /// the largest logit of the batch, after 1/√d
+        max_logit: f64,
+        /// the smallest logit
+        min_logit: f64,
+        /// max |logit|
+        max_abs_logit: f64,
+        /// mean entropy of the queries' attention
+        #[unit = "nats"]
+        entropy_nats: f64,
+    }
+}
+
+/// The files of a training run's folder that hold rows, each with its columns.
+pub fn log_columns() -> [(&'static str, Vec<Column>); 4] {
+    [
+        ("steps", columns_of::<StepRow>()),
+        ("curve", columns_of::<CurveRow>()),
+        ("eval", columns_of::<EvaluationRow>()),
+        ("heads", columns_of::<HeadLogRow>()),
+    ]
 }

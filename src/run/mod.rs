@@ -18,7 +18,7 @@ mod trained;
 mod training;
 
 pub use error::RunError;
-pub use log_rows::{Course, CurveRow, EvaluationRow, StepRow};
+pub use log_rows::{Course, CurveRow, EvaluationRow, HeadLogRow, StepRow, log_columns};
 pub use manifest::{Manifest, revision};
 pub use source::ModelSource;
 pub use train::{Begin, train};

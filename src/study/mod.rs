@@ -35,7 +35,7 @@ pub use crate::experiments::ramp::RampStudy;
 pub use crate::experiments::spectrum::SpectrumStudy;
 pub use crate::experiments::training::{Baseline, PredictedExponent, StudyRun, TrainStudy};
 pub use definition::{
-    Bound, Expected, Selection, Statistic, StudyDefinition, View, definitions_page, schema,
+    Bound, Expected, Selection, Statistic, StudyDefinition, definitions_page, schema,
 };
 pub use measured_rows::check_measured;
 pub use merge::{Merged, merge};

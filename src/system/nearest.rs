@@ -58,17 +58,31 @@ pub fn near_files(path: &Path) -> String {
 }
 
 /// What other programs and papers write, and what it is called here.
-const SYNONYMS: [(&str, &str); 10] = [
+const SYNONYMS: [(&str, &str); 24] = [
     ("rotary", "rope"),
     ("nope", "none"),
     ("mha", "mhsa"),
     ("d", "rank"),
     ("d_head", "rank"),
     ("epsilon", "tolerance"),
+    ("eps", "tolerance"),
     ("tolerance", "epsilon"),
+    ("max_logit", "caps"),
     ("width", "window"),
     ("fp32", "float32"),
     ("bf16", "bfloat16"),
+    ("lr", "learning_rate"),
+    ("wd", "weight_decay"),
+    ("n", "context"),
+    ("block_size", "context"),
+    ("seq_len", "context"),
+    ("n_embd", "d_model"),
+    ("hidden_size", "d_model"),
+    ("n_head", "heads"),
+    ("num_heads", "heads"),
+    ("n_layer", "layers"),
+    ("num_layers", "layers"),
+    ("batch_size", "batch"),
 ];
 
 /// The valid name for what `found` is called elsewhere.

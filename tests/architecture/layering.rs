@@ -24,7 +24,7 @@ const LAYERS: [(&str, &str); 16] = [
         "experiments",
         "experiment claims figure table heads run record solver lm targets numerics system",
     ),
-    ("experiment", "heads run record solver lm targets numerics system"),
+    ("experiment", "claims figure table heads run record solver lm targets numerics system"),
     ("claims", "figure table record targets numerics system"),
     ("figure", "table record targets numerics system"),
     ("table", "run record solver lm targets numerics system"),

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
-use rank_study::study::View;
+use rank_study::experiment::MeasuredStudy;
+use rank_study::report::{Header, Section, analyse, page};
 
 use crate::browser;
 use crate::common::binary::Folder;
@@ -57,17 +57,17 @@ fn report(root: &Path) -> PathBuf {
         machine: TEXT.to_owned(),
         in_short: vec![TEXT.to_owned()],
     };
-    let sections: [(View, &str, Make); 3] = [
-        (View::Training, NAMES[0], plausible::lm_quick),
-        (View::LogitGrowth, NAMES[1], plausible::logit_growth),
-        (View::Layouts, NAMES[2], plausible::layouts),
+    let sections: [(&str, &str, Make); 3] = [
+        ("training", NAMES[0], plausible::lm_quick),
+        ("logit-growth", NAMES[1], plausible::logit_growth),
+        ("layouts", NAMES[2], plausible::layouts),
     ];
     let sections = sections.map(|(view, name, write)| {
         let folder = root.join("data").join(name);
         write(&folder);
         let rows = folder.join("rows.csv");
         match view {
-            View::Training => {
+            "training" => {
                 set(&rows, "run", |at| NAMES[at % 4].to_owned());
                 set(&rows, "corpus", |_| TEXT.to_owned());
                 set(&rows, "cell", |at| format!("{}/s0", NAMES[at % 4]));
@@ -81,7 +81,7 @@ fn report(root: &Path) -> PathBuf {
             }
         }
         let study = MeasuredStudy { folder, ..MeasuredStudy::default() };
-        let analysis = analyse(&[study], view).unwrap();
+        let analysis = analyse(&[study], view.parse().unwrap()).unwrap();
         let section = Section {
             study: name.to_owned(),
             title: TEXT.to_owned(),

@@ -16,9 +16,10 @@ use super::model_cell::{ModelCell, whole};
 use super::model_key::ModelKey;
 use super::trained_model::TrainedModel;
 use super::trained_models::{self, ModelKeys, TrainedModels};
+use crate::claims::Group;
 use crate::experiment::{
-    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, StudyError,
-    TextSource,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition,
+    StudyError, TextSource, View, rows_of,
 };
 use crate::heads::held_from;
 use crate::run::ModelSource;
@@ -48,6 +49,19 @@ impl Experiment for ConcentrationStudy {
 
     const TABLES: &'static [DefinitionTable] =
         &[DefinitionTable::one::<Both<ModelKeys, Keys>>("concentration")];
+    const VIEWS: &'static [View] = &[View::new(
+        "concentration",
+        Group::TrainedHeads,
+        "Number of tokens and dimensions that heads use.",
+        |studies| {
+            let rows = tables::Concentrations::of(&rows_of(studies)?)?;
+            Ok(Analysed {
+                tables: rows.tables(),
+                figures: vec![figures::concentration(&rows)],
+                verdicts: claims::concentration(&rows),
+            })
+        },
+    )];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, Keys {}) = trained_models::read(raw, "concentration")?;

@@ -5,6 +5,7 @@ pub mod figures;
 mod ledger;
 mod row;
 pub mod tables;
+mod views;
 
 use std::path::Path;
 use std::time::Instant;
@@ -16,7 +17,7 @@ use toml::Table;
 use super::target_columns::TargetColumns;
 use crate::experiment::{
     CellContext, DefinitionTable, Experiment, Measure, RawDefinition, SearchKeys, StudyError,
-    StudyTarget, TargetKeys, TextSource, lengths, read_each, read_table, search_of_targets,
+    StudyTarget, TargetKeys, TextSource, View, lengths, read_each, read_table, search_of_targets,
     search_settings, seeds, target_defaults, target_settings, targets,
 };
 use crate::solver::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
@@ -172,6 +173,7 @@ impl Experiment for FitStudy {
         DefinitionTable::one::<SearchKeys>("search"),
         DefinitionTable::list::<TargetKeys>("target"),
     ];
+    const VIEWS: &'static [View] = views::VIEWS;
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let grid = raw.table("grid")?.ok_or("a study of fits needs a [grid]")?;

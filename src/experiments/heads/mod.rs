@@ -4,6 +4,7 @@ pub mod claims;
 pub mod figures;
 mod row;
 pub mod tables;
+mod views;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,13 +20,14 @@ use super::trained_models::{
 };
 use crate::experiment::{
     Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, SearchKeys,
-    StudyError, TextSource, search_of_heads, search_settings,
+    StudyError, TextSource, View, search_of_heads, search_settings,
 };
 use crate::heads::LayerFit;
 use crate::solver::SearchOptions;
 use crate::targets::HeadKind;
 
 pub use row::{HeadKey, HeadMeasurement, HeadOutcome};
+pub(crate) use views::PREDICTION;
 
 /// Trained heads to be held against what their attention needed.
 #[derive(Clone, Debug)]
@@ -76,6 +78,7 @@ impl Experiment for PredictStudy {
         DefinitionTable::one::<Both<ModelKeys, Predict>>("predict"),
         DefinitionTable::one::<SearchKeys>("search"),
     ];
+    const VIEWS: &'static [View] = views::VIEWS;
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Predict) = trained_models::read(raw, "predict")?;

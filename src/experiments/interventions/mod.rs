@@ -16,9 +16,10 @@ use super::model_cell::{ModelCell, dtype_of};
 use super::model_key::ModelKey;
 use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, ModelKeys, TrainedModels, check_errors};
+use crate::claims::Group;
 use crate::experiment::{
-    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, SearchKeys,
-    StudyError, TextSource, search_of_heads, search_settings,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition,
+    SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads, search_settings,
 };
 use crate::heads::{Edit, EditedHeads, Surgery};
 use crate::run::ModelSource;
@@ -224,6 +225,34 @@ impl Experiment for InterventionStudy {
     const TABLES: &'static [DefinitionTable] = &[
         DefinitionTable::one::<Both<ModelKeys, Keys>>("surgery"),
         DefinitionTable::one::<SearchKeys>("search"),
+    ];
+    const VIEWS: &'static [View] = &[
+        View::new(
+            "surgery",
+            Group::TrainedHeads,
+            "Loss after attention is replaced in all heads.",
+            |studies| {
+                let rows = tables::Surgeries::of(&rows_of(studies)?)?;
+                Ok(Analysed {
+                    tables: rows.tables(),
+                    figures: figures::loss_against_epsilon(&rows).into_iter().collect(),
+                    verdicts: claims::surgery(&rows),
+                })
+            },
+        ),
+        View::new(
+            "global-heads",
+            Group::TrainedHeads,
+            "Loss after the global heads are cut to few tokens or dimensions.",
+            |studies| {
+                let rows = tables::Surgeries::of(&rows_of(studies)?)?;
+                Ok(Analysed {
+                    tables: rows.tables(),
+                    figures: figures::loss_against_size(&rows).into_iter().collect(),
+                    verdicts: claims::global_heads(&rows),
+                })
+            },
+        ),
     ];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {

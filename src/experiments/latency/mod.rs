@@ -13,9 +13,10 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::training::{ModelColumns, RunKeys, TrainKeys, runs};
+use crate::claims::Group;
 use crate::experiment::{
-    CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError, TextSource,
-    lengths, model_settings, read_table, seeds,
+    Analysed, CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError,
+    TextSource, View, lengths, model_settings, read_table, rows_of, seeds,
 };
 use crate::lm::{TextVocabulary, TrainDefinition};
 
@@ -60,6 +61,15 @@ impl Experiment for LatencyStudy {
         DefinitionTable::one::<TrainKeys>("train"),
         DefinitionTable::list::<RunKeys>("run"),
     ];
+    const VIEWS: &'static [View] =
+        &[View::new("latency", Group::Cost, "Inference times.", |studies| {
+            let rows = tables::Latencies::of(&rows_of(studies)?)?;
+            Ok(Analysed {
+                tables: rows.tables(),
+                figures: vec![figures::latency(&rows)],
+                verdicts: vec![claims::latency(&rows)],
+            })
+        })];
     const ONE_AT_A_TIME: bool = true;
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {

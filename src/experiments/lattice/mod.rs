@@ -12,15 +12,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use self::tables::lattice::Lattices;
 use super::model_cell::{ModelCell, dtype_of, whole};
 use super::model_key::ModelKey;
 use super::trained_model::TrainedModel;
 use super::trained_models::{
     self, MOST_ROWS, ModelKeys, TrainedModels, check_ranks, check_some_errors,
 };
+use crate::claims::Group;
+use crate::claims::Verdict;
 use crate::experiment::{
-    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, SearchKeys,
-    StudyError, TextSource, search_of_heads, search_settings,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, MeasuredStudy, ModelReferences,
+    RawDefinition, SearchKeys, StudyError, TextSource, View, ViewError, rows_of, search_of_heads,
+    search_settings,
 };
 use crate::heads::{Corners, InputSet, ModelLattice};
 use crate::solver::SearchOptions;
@@ -74,6 +78,17 @@ impl Experiment for LatticeStudy {
         DefinitionTable::one::<Both<ModelKeys, Lattice>>("lattice"),
         DefinitionTable::one::<SearchKeys>("search"),
     ];
+    const VIEWS: &'static [View] = &[
+        View::new("lattice", Group::TrainedHeads, "Needed logits by inputs and rank.", |studies| {
+            analysed(studies, claims::positions)
+        }),
+        View::new(
+            "head-dimension",
+            Group::TrainedHeads,
+            "Rank penalty by head dimension.",
+            |studies| analysed(studies, claims::rank),
+        ),
+    ];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Lattice) = trained_models::read(raw, "lattice")?;
@@ -125,6 +140,15 @@ impl Experiment for LatticeStudy {
     fn models(&self) -> Option<&dyn ModelReferences> {
         Some(&self.models)
     }
+}
+
+fn analysed(
+    studies: &[MeasuredStudy],
+    claim: fn(&Lattices) -> Verdict,
+) -> Result<Analysed, ViewError> {
+    let rows = Lattices::of(&rows_of(studies)?)?;
+    let figures = figures::lattice(&rows).into_iter().collect();
+    Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![claim(&rows)] })
 }
 
 impl ModelCell for LatticeCell {

@@ -16,9 +16,10 @@ use super::each_head::{HeadOfGroup, of_each_head};
 use super::model_cell::{ModelCell, whole};
 use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels};
+use crate::claims::Group;
 use crate::experiment::{
-    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, StudyError,
-    TextSource,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition,
+    StudyError, TextSource, View, rows_of,
 };
 pub use crate::heads::RampMeasurement;
 use crate::run::ModelSource;
@@ -52,6 +53,19 @@ impl Experiment for RampStudy {
 
     const TABLES: &'static [DefinitionTable] =
         &[DefinitionTable::one::<Both<ModelKeys, Keys>>("ramp")];
+    const VIEWS: &'static [View] = &[View::new(
+        "ramp",
+        Group::TrainedHeads,
+        "Logits of trained heads against a linear ramp of the distance.",
+        |studies| {
+            let rows = tables::Ramps::of(&rows_of(studies)?)?;
+            Ok(Analysed {
+                tables: rows.tables(),
+                figures: vec![figures::ramp(&rows)],
+                verdicts: vec![claims::law(&rows)],
+            })
+        },
+    )];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Keys) = trained_models::read(raw, "ramp")?;

@@ -11,9 +11,11 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::target_columns::TargetColumns;
+use crate::claims::Group;
 use crate::experiment::{
-    CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError, StudyTarget,
-    TargetKeys, TextSource, lengths, read_table, seeds, target_defaults, target_settings, targets,
+    Analysed, CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError,
+    StudyTarget, TargetKeys, TextSource, View, lengths, read_table, rows_of, seeds,
+    target_defaults, target_settings, targets,
 };
 use crate::solver::{Floor, Problem};
 use crate::targets::{Layout, Spectrum, Statistics};
@@ -112,6 +114,16 @@ impl Experiment for SpectrumStudy {
 
     const TABLES: &'static [DefinitionTable] =
         &[DefinitionTable::one::<Grid>("grid"), DefinitionTable::list::<TargetKeys>("target")];
+    const VIEWS: &'static [View] = &[View::new(
+        "spectra",
+        Group::SyntheticTargets,
+        "Singular values and effective ranks of targets.",
+        |studies| {
+            let rows = tables::Spectra::of(&rows_of(studies)?)?;
+            let figures = figures::spectra(&rows);
+            Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
+        },
+    )];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let grid = raw.table("grid")?.ok_or("a study of spectra needs a [grid]")?;

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::study::TrainStudy;
 use crate::experiment::{check_study_name, read_table};
 use crate::system::nearest::nearest;
 
@@ -37,19 +36,13 @@ pub(super) struct Predicted {
     exponent: Table,
 }
 
-/// The table `[predicted]`: of each arm of `exponent` a list of the least, the expected and the greatest.
-pub(crate) fn predicted(
-    table: &Table,
-    study: &TrainStudy,
-) -> Result<Vec<PredictedExponent>, String> {
+/// The table `[predicted]` of a study with runs of `arms`: per arm a list of the least, the expected and the greatest.
+pub(super) fn predicted(table: &Table, arms: &[&str]) -> Result<Vec<PredictedExponent>, String> {
     let Predicted { exponent } = read_table(table, "predicted")?;
-    let arms = study.runs.iter().map(|run| Value::try_from(run.definition.arm));
-    let arms: Vec<Value> = arms.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
-    let arms: Vec<&str> = arms.iter().filter_map(Value::as_str).collect();
     let one = |(arm, value): (&String, &Value)| {
         let key = format!("predicted.exponent.{arm}");
         if !arms.contains(&arm.as_str()) {
-            let near = nearest(arm, &arms);
+            let near = nearest(arm, arms);
             return Err(format!(
                 "{key}: the study has no run of this variant; did you mean {near:?}?"
             ));
@@ -67,7 +60,7 @@ pub(crate) fn predicted(
 }
 
 /// The table `[baseline]`.
-pub(crate) fn baseline(table: &Table) -> Result<Baseline, String> {
+pub(super) fn baseline(table: &Table) -> Result<Baseline, String> {
     let baseline: Baseline = read_table(table, "baseline")?;
     check_study_name("baseline.of", &baseline.of)?;
     match baseline.runs.is_empty() {

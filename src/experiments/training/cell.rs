@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::against::{Baseline, Predicted};
-use super::references::Source;
+use super::against::{Baseline, Predicted, baseline, predicted};
+use super::references::{Source, check_reference};
 use super::row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 use super::run_files::check_run;
+use super::settings::defaults;
 use super::start::{StartEdit, StartsFrom};
 use super::study::{RunKeys, StudyRun, TaughtBy, TrainKeys, TrainStudy, runs};
 use crate::experiment::{
     CellContext, DefinitionTable, Experiment, Measure, Needs, RawDefinition, StudyError,
-    TextHashes, TextSource, identity, model_settings,
+    TextHashes, TextSource, View, identity, model_settings,
 };
 use crate::heads::Passages;
 use crate::lm::Alone;
@@ -175,9 +176,20 @@ impl Experiment for TrainStudy {
         DefinitionTable::one::<Predicted>("predicted"),
         DefinitionTable::one::<Baseline>("baseline"),
     ];
+    const VIEWS: &'static [View] = super::views::VIEWS;
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
-        Ok(Self { runs: runs(raw)?, path: raw.path.clone(), preset: raw.preset })
+        let runs = runs(raw)?;
+        let arms: Vec<&str> = runs.iter().map(|run| run.definition.arm.name()).collect();
+        let predicted = raw.table("predicted")?.map(|table| predicted(table, &arms)).transpose()?;
+        Ok(Self {
+            defaults: defaults(raw, &runs)?,
+            runs,
+            predicted: predicted.unwrap_or_default(),
+            baseline: raw.table("baseline")?.map(baseline).transpose()?,
+            path: raw.path.clone(),
+            preset: raw.preset,
+        })
     }
 
     fn cells(
@@ -210,7 +222,12 @@ impl Experiment for TrainStudy {
     }
 
     fn check_references(&self) -> Result<(), StudyError> {
-        self.check_runs()
+        self.check_runs()?;
+        let Some(Baseline { of, runs }) = &self.baseline else { return Ok(()) };
+        let check = |run: &String| {
+            check_reference(["baseline.of", "baseline.runs"], of, run, &self.path, self.preset)
+        };
+        runs.iter().try_for_each(check)
     }
 
     fn check_files(

@@ -12,14 +12,12 @@ mod settings;
 mod start;
 mod study;
 pub mod tables;
+mod views;
 
 pub use against::{Baseline, PredictedExponent};
-pub(crate) use against::{baseline, predicted};
 pub(crate) use cell::TrainCell;
 pub use model_columns::ModelColumns;
-pub(crate) use references::{
-    check_kept_step, check_known_run, check_reference, kept_steps, runs_of,
-};
+pub(crate) use references::{check_kept_step, check_known_run, kept_steps, runs_of};
 pub use row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 pub(crate) use settings::key_words;
 pub use settings::{RunSettings, Settings};

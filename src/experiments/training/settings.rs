@@ -1,10 +1,12 @@
 //! The keys of a run's definition, as comparisons, tables and legends use them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::study::StudyRun;
+use super::study::{StudyRun, TrainStudy};
+use crate::experiment::RawDefinition;
 use crate::lm::{Objective, Schedule, Stabiliser, TrainDefinition};
 use crate::table::groups::distinct;
 
@@ -30,6 +32,29 @@ const WITHOUT_EFFECT: [&str; 5] =
 /// Keys that make a variant: its heads and stabilisers.
 const OF_VARIANT: [&str; 8] =
     ["arm", "stabilisers", "softcap", "qk_clip", "z_loss", "global_heads", "window", "patch"];
+
+/// The keys of each run of the study whose rows are in `folder`.
+pub(super) fn run_settings(folder: &Path, runs: &TrainStudy) -> Vec<RunSettings> {
+    let study = folder.file_name().unwrap_or_default().to_string_lossy();
+    let of_run = |run: &StudyRun| RunSettings {
+        study: study.clone().into_owned(),
+        run: run.name.clone(),
+        settings: Settings::from_run(run),
+    };
+    runs.runs.iter().map(of_run).collect()
+}
+
+/// The keys that neither `[train]` nor any `[[run]]` sets, of those that have an effect on some run.
+pub(super) fn defaults(raw: &RawDefinition, runs: &[StudyRun]) -> Result<Vec<String>, String> {
+    let tables: Vec<Table> =
+        raw.tables("run")?.into_iter().chain([raw.table_or_empty("train")?]).collect();
+    let is_set = |key: &str| tables.iter().any(|table| table.contains_key(key));
+    let standard = TrainDefinition::default().to_table().map_err(|e| e.to_string())?;
+    let all: Vec<Settings> = runs.iter().map(Settings::from_run).collect();
+    let is_taken = |key: &str| !is_set(key) && all.iter().any(|one| one.get(key).is_some());
+    let taken = standard.iter().filter(|(key, _)| is_taken(key));
+    Ok(taken.map(|(key, value)| format!("{key} = {value}")).collect())
+}
 
 impl Settings {
     /// Every key of a definition.
@@ -122,6 +147,7 @@ pub(crate) fn key_words(key: &str) -> String {
         "context" => "n".to_owned(),
         "slopes" => "position bias".to_owned(),
         "d_model" => key.to_owned(),
+        "visibility" => "mask".to_owned(),
         "corpus.recall" => "look-ups".to_owned(),
         key => key.replace(['_', '.'], " "),
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use toml::{Table, Value};
 
+use super::against::{Baseline, PredictedExponent};
 use super::start::{self, StartsFrom};
 use crate::experiment::{
     Both, Preset, RawDefinition, check_keys, check_names_differ, check_run_name, check_study_name,
@@ -18,6 +19,12 @@ use crate::lm::TrainDefinition;
 pub struct TrainStudy {
     /// The runs.
     pub runs: Vec<StudyRun>,
+    /// The keys that no run sets, with their defaults: `learning_rate = 0.003`.
+    pub defaults: Vec<String>,
+    /// What was predicted of them.
+    pub predicted: Vec<PredictedExponent>,
+    /// The runs that they are compared with.
+    pub baseline: Option<Baseline>,
     /// The definition's file, beside which other studies are defined.
     pub(super) path: PathBuf,
     /// The size at which those are taken.

@@ -12,15 +12,16 @@ mod shown;
 use std::path::{Path, PathBuf};
 
 use super::error::ReportError;
-use super::measured::MeasuredStudy;
-use super::view::analyse;
+use super::measured::{analyse, measured_study};
+use crate::experiment::MeasuredStudy;
 use crate::experiments::heads::HeadMeasurement;
+use crate::experiments::heads::PREDICTION;
 use crate::experiments::heads::tables::heads::TrainedHeads;
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::figure::Figure;
 use crate::record::Rows;
 use crate::run::{Manifest, RunError};
-use crate::study::{Kind, PredictStudy, StudyError, View};
+use crate::study::{Kind, PredictStudy, StudyError};
 use crate::system::near_files;
 
 pub use head_grid::{GridHead, HeadGrid};
@@ -72,11 +73,12 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
     let manifest = Manifest::read(&folder.join("manifest.toml")).map_err(read)?;
     let own = folder.to_owned();
     let is_of_study = !manifest.text("view").is_empty();
-    let (measured, view) = match is_of_study {
-        true => MeasuredStudy::of(folder, &manifest)?,
+    let (measured, kind, view) = match is_of_study {
+        true => measured_study(folder, &manifest)?,
         // Rows without a definition are predictions.
         false => {
-            (MeasuredStudy { folder: own.clone(), ..MeasuredStudy::default() }, View::Prediction)
+            let rows = MeasuredStudy { folder: own.clone(), ..MeasuredStudy::default() };
+            (rows, Kind::of::<PredictStudy>(), PREDICTION)
         }
     };
     let analysis = analyse(&[measured], view)?;
@@ -95,7 +97,7 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
         notes: analysis.not_known.iter().map(|unknown| format!("{unknown}.")).collect(),
         ..Shown::default()
     };
-    if view.kind() == Kind::of::<PredictStudy>() {
+    if kind == Kind::of::<PredictStudy>() {
         heads::add(&mut shown, &TrainedHeads::of(&Rows::<HeadMeasurement>::read(&[own])?)?);
     }
     Ok(shown)

@@ -5,9 +5,7 @@ mod schema;
 mod study_definition;
 #[cfg(test)]
 mod tests;
-mod view;
 
 pub use expected::{Bound, Expected, Selection, Statistic};
 pub use schema::{definitions_page, schema};
 pub use study_definition::StudyDefinition;
-pub use view::View;

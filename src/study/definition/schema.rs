@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::expected::Raw as Expected;
 use super::study_definition::Keys;
-use super::view::View;
 use crate::experiment::{DefinitionTable, Kind, Preset};
 use crate::experiments::{KINDS, ModelKeys};
 
@@ -32,8 +31,7 @@ pub fn schema() -> Value {
 /// The schema of definitions of a kind; its tables go to `shared`, which all kinds refer to.
 fn of_kind(kind: Kind, shared: &mut Map<String, Value>) -> Value {
     let mut keys = DefinitionTable::one::<Keys>("").keys();
-    let views: Vec<&str> =
-        View::ALL.iter().filter(|view| view.kind() == kind).map(|view| view.name()).collect();
+    let views: Vec<&str> = kind.views().iter().map(|view| view.name).collect();
     let (mut whole, mut replaced) = (Map::new(), Map::new());
     for table in kind.tables().iter().chain([&EXPECTED]) {
         let mut own = table.keys();
@@ -101,8 +99,8 @@ For a guide with examples see [own-study.md](own-study.md). An editor with TOML 
     let mut printed: Vec<(String, &str, Value)> = Vec::new();
     for kind in KINDS {
         let _ = write!(page, "\n## Kind `{kind}`\n\n| view | draws |\n|---|---|\n");
-        for view in View::ALL.iter().filter(|view| view.kind() == kind) {
-            let _ = writeln!(page, "| `{view}` | {} |", view.about().replace('|', "\\|"));
+        for view in kind.views() {
+            let _ = writeln!(page, "| `{view}` | {} |", view.about.replace('|', "\\|"));
         }
         for table in kind.tables() {
             let heading = match table.is_list {

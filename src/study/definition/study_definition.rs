@@ -7,15 +7,11 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::expected::{self, Expected};
-use super::view::View;
 use crate::experiment::{
-    Kind, Preset, RawDefinition, StudyError, StudyWork, check_keys, check_study_name, fields_of,
-    read_table,
+    Kind, Preset, RawDefinition, StudyError, StudyWork, View, check_keys, check_study_name,
+    fields_of, read_table,
 };
-use crate::experiments::KINDS;
-use crate::experiments::training::{
-    Baseline, PredictedExponent, TrainStudy, baseline, check_reference, predicted,
-};
+use crate::experiments::{KINDS, view_of_kind};
 use crate::system::FileError;
 
 /// A study: what it asks, what is measured for it, and what its rows are held to.
@@ -37,10 +33,6 @@ pub struct StudyDefinition {
     pub work: StudyWork,
     /// What `verify` holds the rows to.
     pub expected: Vec<Expected>,
-    /// What was predicted of the rows.
-    pub predicted: Vec<PredictedExponent>,
-    /// The runs that its own are held against.
-    pub baseline: Option<Baseline>,
     /// The text that its models read where no other is named, as the key `text` has it, beside the definition's file.
     pub own_text: Option<PathBuf>,
     /// The file.
@@ -59,29 +51,12 @@ impl StudyDefinition {
         let text = std::fs::read_to_string(path).map_err(|e| FileError::read(path, e))?;
         for size in Preset::ALL {
             match Self::parse(path, text.clone(), size) {
-                Ok(definition) => definition.check_others()?,
+                Ok(definition) => definition.work.check_references()?,
                 Err(StudyError::Size { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
         Self::parse(path, text, preset)
-    }
-
-    /// Refuses names of studies that are not defined, and of runs that they do not have.
-    fn check_others(&self) -> Result<(), StudyError> {
-        self.work.check_references()?;
-        if let Some(Baseline { of, runs }) = &self.baseline {
-            for run in runs {
-                check_reference(
-                    ["baseline.of", "baseline.runs"],
-                    of,
-                    run,
-                    &self.path,
-                    self.preset,
-                )?;
-            }
-        }
-        Ok(())
     }
 
     /// The definition that `text` is by itself, as from the file `path`, at the size of `preset`: a smaller one lays
@@ -117,7 +92,7 @@ impl StudyDefinition {
         check_study_name("study", &keys.study).map_err(wrong)?;
         let kind: Kind = keys.kind.parse().map_err(wrong)?;
         check_tables(&table, kind).map_err(wrong)?;
-        let view = keys.view.as_deref().map(|name| View::named(name, kind));
+        let view = keys.view.as_deref().map(|name| view_of_kind(name, kind));
         let view = view.transpose().map_err(wrong)?;
         let presets: Result<Vec<Preset>, String> = keys.presets.iter().map(|p| p.parse()).collect();
         let presets = presets.map_err(|e| wrong(format!("presets: {e}")))?;
@@ -132,7 +107,7 @@ impl StudyDefinition {
                 asked = Some(read);
             }
         }
-        let Some(AtSize { work, expected, predicted, baseline }) = asked else {
+        let Some(AtSize { work, expected }) = asked else {
             return Err(StudyError::Size { path: path.to_owned(), study: keys.study, preset });
         };
         Ok(Self {
@@ -144,8 +119,6 @@ impl StudyDefinition {
             preset,
             work,
             expected,
-            predicted,
-            baseline,
             own_text: keys.text.map(|text| path.with_file_name(text)),
             path: path.to_owned(),
             text,
@@ -217,44 +190,16 @@ fn check_tables(table: &Table, kind: Kind) -> Result<(), String> {
 struct AtSize {
     work: StudyWork,
     expected: Vec<Expected>,
-    predicted: Vec<PredictedExponent>,
-    baseline: Option<Baseline>,
 }
 
 impl AtSize {
     fn read(raw: &RawDefinition, kind: Kind, view: Option<View>) -> Result<Self, String> {
         let work = kind.read(raw)?;
-        let predicted = match (raw.table("predicted")?, work.get::<TrainStudy>()) {
-            (Some(table), Some(study)) => predicted(table, study)?,
-            _ => Vec::new(),
-        };
-        let read = Self {
-            expected: expected::read(&raw.tables("expected")?, kind)?,
-            predicted,
-            baseline: raw.table("baseline")?.map(baseline).transpose()?,
-            work,
-        };
-        check_view(view, &read)?;
-        Ok(read)
-    }
-}
-
-/// What is said for one view is not passed over by another.
-fn check_view(view: Option<View>, size: &AtSize) -> Result<(), String> {
-    let is_beside = |view: &View| matches!(view, View::Interventions | View::Variants | View::Bits);
-    match (view, &size.baseline) {
-        (Some(view), None) if is_beside(&view) => Err(format!(
-            "view {:?} needs a [baseline] with of, a study, and runs of it",
-            view.name()
-        )),
-        (Some(view), Some(_)) if !is_beside(&view) => Err(format!(
-            "baseline: the view {:?} compares with no baseline; leave it out",
-            view.name()
-        )),
-        (Some(view), _) if view != View::Training && !size.predicted.is_empty() => Err(format!(
-            "predicted: the view {:?} compares with no predicted exponent; leave it out",
-            view.name()
-        )),
-        _ => Ok(()),
+        let expected = expected::read(&raw.tables("expected")?, kind)?;
+        if let Some(view) = view {
+            (view.check)(&work.configuration())
+                .map_err(|why| format!("view {:?}: {why}", view.name))?;
+        }
+        Ok(Self { work, expected })
     }
 }

@@ -381,12 +381,12 @@ fn what_would_have_no_effect_or_cannot_be_is_refused() {
             exponent("[1, 1, 1]\nsl = [1, 1, 1]"),
             "predicted.exponent.sl: the study has no run of this variant; did you mean \"mhsa\"?",
         ),
-        (exponent("[1, 1, 1]").replace("training", "arms"), "predicted: the view \"arms\""),
+        (exponent("[1, 1, 1]").replace("training", "arms"), "view \"arms\": predicted: "),
         (runs("[baseline]\nof = 'x'\nruns = []\n"), "baseline.runs is empty"),
-        (runs("[baseline]\nof = 'x'\nruns = ['y']\n"), "baseline: the view \"training\""),
+        (runs("[baseline]\nof = 'x'\nruns = ['y']\n"), "view \"training\": baseline: "),
         (
             runs("").replace("training", "interventions"),
-            "view \"interventions\" needs a [baseline]",
+            "view \"interventions\": needs a [baseline]",
         ),
         (
             bound("column = 'inflatoin'\nleast = 1"),

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use rank_study::lm::{Corpus, TrainDefinition};
-use rank_study::report::MeasuredStudy;
+use rank_study::report::measured_study;
 use rank_study::run::{Manifest, ModelSource, TrainedRun};
 use rank_study::study::{Plan, Preset, StudyDefinition};
 
@@ -92,7 +92,7 @@ pub fn manifests(place: &Path) -> Target {
         fs::write(&path, bytes).unwrap();
         let Ok(manifest) = Manifest::read(&path) else { return false };
         black_box((manifest.notes(), manifest.sweep_command(), manifest.about_machine()));
-        let _ = MeasuredStudy::of(&folder, &manifest);
+        let _ = measured_study(&folder, &manifest);
         let _ = TrainedRun::definition_in(&folder);
         let _ = ModelSource::in_folder(&folder);
         true

@@ -4,10 +4,11 @@ use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
-use rank_study::report::{Header, MeasuredStudy, Section, analyse, page};
+use rank_study::experiment::{MeasuredStudy, View};
+use rank_study::report::{Header, Section, analyse, measured_study, page};
 use rank_study::run::Manifest;
 use rank_study::study::{
-    Plan, Preset, StudyDefinition, View, check_merged, merge, stored_lines, unmerged_parts, verify,
+    Plan, Preset, StudyDefinition, check_merged, merge, stored_lines, unmerged_parts, verify,
 };
 
 use super::super::forms::Form;
@@ -41,7 +42,7 @@ impl Study {
                 false => drop(fs::copy(&path, to).unwrap()),
             }
         }
-        let (measured, view) = MeasuredStudy::of(&copy, &manifest).ok()?;
+        let (measured, _, view) = measured_study(&copy, &manifest).ok()?;
         let path = Path::new("a.toml");
         let text = manifest.text("definition").to_owned();
         let definition = StudyDefinition::of_rows(path, text, Preset::Paper).ok()?;
@@ -88,7 +89,7 @@ pub fn rows(place: &Path) -> Target {
     let found = folders.iter().filter_map(|folder| Study::copy(folder, &data));
     let (studies, files): (Vec<Study>, Vec<Vec<u8>>) = found.unzip();
     let views =
-        studies.iter().map(|study| study.view.name()).collect::<std::collections::BTreeSet<_>>();
+        studies.iter().map(|study| study.view.name).collect::<std::collections::BTreeSet<_>>();
     assert!(views.len() > 15, "{views:?}");
     let mut count = 0;
     let read = move |of: usize, bytes: &[u8]| {

@@ -251,7 +251,13 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
     SETTINGS.iter().for_each(|setting| add(&alike, setting));
     for key in Settings::differing(beside.iter().map(|other| &other.settings)) {
         if !NAMED.contains(&Settings::outer(key)) {
-            add(&beside, &|run| Some(format!("{} {}", key_words(key), run.settings.get(key)?)));
+            add(&beside, &|run| {
+                let value = run.settings.get(key)?;
+                Some(match key {
+                    "visibility" => format!("{value} mask"),
+                    key => format!("{} {value}", key_words(key)),
+                })
+            });
         }
     }
     label

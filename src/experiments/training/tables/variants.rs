@@ -18,6 +18,19 @@ pub struct Variant<'r> {
     pub losses: Vec<f64>,
 }
 
+/// Keys that the tables have columns of, whether runs differ in them or not.
+const SHOWN: [&str; 9] = [
+    "arm",
+    "context",
+    "d_model",
+    "global_heads",
+    "heads",
+    "positions",
+    "slopes",
+    "steps",
+    "window",
+];
+
 impl Variant<'_> {
     /// The first of its seeds, which share its settings.
     pub(crate) fn first(&self) -> &TrainingRun {
@@ -93,9 +106,9 @@ impl Trainings {
 
     /// What each run differs in, its peak logits and its loss beside those of the unchanged runs.
     pub fn variants_table(&self, baselines: &[String]) -> Table {
-        let shown = |interval: Option<Interval>| interval.map(|interval| interval.shown(2));
         let title = "Peak logits and loss of each run, compared with the unchanged runs";
-        Table::from_items("variants", title, &self.variants(baselines))
+        let variants = self.variants(baselines);
+        let table = Table::from_items("variants", title, &variants)
             .words("run", "run", |v| &v.first().run)
             .words("arm", "variant", |v| &v.first().arm)
             .words("positions", "positions", |v| &v.first().positions)
@@ -103,7 +116,9 @@ impl Trainings {
             .numbers("context", "n", |v| v.first().context)
             .numbers("heads", "heads", |v| v.first().heads)
             .numbers("d_head", "d_head", |v| v.first().d_head())
-            .numbers("window", "window", |v| v.first().local_window())
+            .numbers("window", "window", |v| v.first().local_window());
+        let shown = |interval: Option<Interval>| interval.map(|interval| interval.shown(2));
+        self.differing_columns(table, Variant::first, &SHOWN)
             .numbers("steps", "steps", |v| v.first().steps)
             .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", Variant::peak)
             .words("peak_ratio", "ratio to the unchanged run", |v| shown(v.peak_ratio()))
@@ -139,13 +154,15 @@ impl Trainings {
     pub fn bits_table(&self, baselines: &[String]) -> Table {
         let in_bits = |nats: f64| nats / LN_2;
         let title = "Loss in bits and peak logits of each run, compared with the baseline";
-        Table::from_items("bits", title, &self.beside(baselines))
+        let runs = self.beside(baselines);
+        let table = Table::from_items("bits", title, &runs)
             .words("run", "run", |run| &run.first().run)
             .words("arm", "variant", |run| &run.first().arm)
             .numbers("window", "window", |run| run.first().local_window())
             .words("positions", "positions", |run| &run.first().positions)
             .words("slopes", "position bias", |run| &run.first().slopes)
-            .numbers("context", "n", |run| run.first().context)
+            .numbers("context", "n", |run| run.first().context);
+        self.differing_columns(table, Variant::first, &SHOWN)
             .numbers("bits_per_token", ("validation loss", "bits"), |run| {
                 Cell::over(run.over(|seed| seed.valid_loss_nats.map(in_bits)), 4)
             })

@@ -1,0 +1,197 @@
+//! Views of training runs.
+
+use std::path::{Path, PathBuf};
+
+use super::figures::{arms, overview, training};
+use super::settings::{RunSettings, run_settings};
+use super::tables::training::Trainings;
+use super::{PredictedExponent, TrainStudy, claims};
+use crate::claims::Group;
+use crate::experiment::{Analysed, Configuration, MeasuredStudy, View, ViewError, rows_of};
+use crate::record::Rows;
+
+pub(super) const VIEWS: &[View] = &[
+    View::new("training", Group::Training, "Loss and largest logit by step.", |studies| {
+        let rows = with_logs(studies)?;
+        // Curves of several lengths in one panel would cover each other.
+        let figures = match rows.contexts().len() {
+            0 | 1 => {
+                let kinds = training::head_kinds(&rows);
+                [training::training(&rows)].into_iter().chain(kinds).collect()
+            }
+            _ => training::by_context(&rows),
+        };
+        let mut verdicts = claims::training::training(&rows);
+        verdicts.extend(claims::variants::exponent(&rows.ended(), &predicted(studies)));
+        Ok(Analysed { tables: rows.tables(), figures, verdicts })
+    })
+    .checked(without_baseline),
+    View::new("arms", Group::Training, "Loss and logits of several variants.", |studies| {
+        let rows = with_logs(studies)?;
+        let verdicts = claims::arms::arms(&rows.ended());
+        Ok(Analysed { tables: rows.tables(), figures: arms::arms(&rows), verdicts })
+    })
+    .checked(alone),
+    View::new(
+        "ablation",
+        Group::Training,
+        "Perplexity by window and number of global heads.",
+        |studies| {
+            let rows = without_logs(studies)?;
+            let figures = vec![arms::ablation(&rows)];
+            Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
+        },
+    )
+    .checked(alone),
+    View::new("dial", Group::Training, "Loss by the share of long-range look-ups.", |studies| {
+        let rows = without_logs(studies)?;
+        let verdicts = vec![claims::arms::dial(&rows.ended())];
+        Ok(Analysed { tables: rows.tables(), figures: vec![arms::dial(&rows)], verdicts })
+    })
+    .checked(alone),
+    View::new(
+        "learning-rate",
+        Group::Training,
+        "Loss and peak logit by learning rate.",
+        |studies| {
+            let rows = without_logs(studies)?;
+            // A rate compares variants only where each has its best one inside the rates tried, over several seeds.
+            let figures = vec![arms::learning_rate(&rows)];
+            Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
+        },
+    )
+    .checked(alone),
+    View::new(
+        "interventions",
+        Group::Training,
+        "Runs that change one thing, compared with a baseline. Needs `[baseline]`.",
+        |studies| {
+            let (rows, baselines) = with_baselines(studies)?;
+            Ok(Analysed {
+                tables: rows.tables(),
+                figures: vec![training::interventions(&rows, &baselines)],
+                verdicts: vec![claims::variants::interventions(&rows.ended(), &baselines)],
+            })
+        },
+    )
+    .checked(beside_baseline),
+    View::new(
+        "variants",
+        Group::Training,
+        "Loss and peak logits of runs, compared with a baseline. Needs `[baseline]`.",
+        |studies| {
+            let (rows, baselines) = with_baselines(studies)?;
+            let mut tables = vec![rows.variants_table(&baselines)];
+            tables.extend(rows.tables());
+            let figures = overview::overview(&rows)
+                .into_iter()
+                .chain([training::variants(&rows)])
+                .chain(training::by_context(&rows))
+                .collect();
+            let ended = rows.ended();
+            let mut verdicts = Vec::new();
+            if ["ls", "mhsa"].iter().all(|arm| ended.arm(arm).next().is_some()) {
+                verdicts.extend(claims::training::training(&rows));
+            }
+            verdicts.extend(claims::variants::slopes(&ended, &baselines));
+            verdicts.extend(claims::variants::head_dimension(&ended, &baselines));
+            Ok(Analysed { tables, figures, verdicts })
+        },
+    )
+    .checked(beside_baseline),
+    View::new(
+        "bits",
+        Group::Training,
+        "Loss in bits per byte and peak logits, compared with a baseline. Needs `[baseline]`.",
+        |studies| {
+            let (rows, baselines) = with_baselines(studies)?;
+            let mut tables = vec![rows.bits_table(&baselines)];
+            tables.extend(rows.tables());
+            let figures = vec![training::variants(&rows)];
+            let verdicts = claims::arms::other_data(&rows.ended()).into_iter().collect();
+            Ok(Analysed { tables, figures, verdicts })
+        },
+    )
+    .checked(beside_baseline),
+];
+
+fn trainings(work: &Option<Configuration>) -> Option<&TrainStudy> {
+    work.as_ref()?.get()
+}
+
+fn without_baseline(work: &Configuration) -> Result<(), String> {
+    match work.get::<TrainStudy>().and_then(|study| study.baseline.as_ref()) {
+        None => Ok(()),
+        Some(_) => Err("baseline: the view compares with no baseline; leave it out".to_owned()),
+    }
+}
+
+fn without_prediction(work: &Configuration) -> Result<(), String> {
+    match work.get::<TrainStudy>().is_none_or(|study| study.predicted.is_empty()) {
+        true => Ok(()),
+        false => {
+            Err("predicted: the view compares with no predicted exponent; leave it out".to_owned())
+        }
+    }
+}
+
+fn alone(work: &Configuration) -> Result<(), String> {
+    without_baseline(work).and(without_prediction(work))
+}
+
+fn beside_baseline(work: &Configuration) -> Result<(), String> {
+    match work.get::<TrainStudy>().and_then(|study| study.baseline.as_ref()) {
+        None => Err("needs a [baseline] with of, a study, and runs of it".to_owned()),
+        Some(_) => without_prediction(work),
+    }
+}
+
+/// The exponents that the definitions predict.
+fn predicted(studies: &[MeasuredStudy]) -> Vec<PredictedExponent> {
+    let all = studies.iter().filter_map(|study| trainings(&study.now));
+    all.flat_map(|study| study.predicted.clone()).collect()
+}
+
+/// The keys of the runs of these studies and of their baselines.
+fn settings(studies: &[MeasuredStudy]) -> Vec<RunSettings> {
+    let all =
+        studies.iter().flat_map(|study| std::iter::once(study).chain(study.baseline.as_deref()));
+    let of_study = |study: &MeasuredStudy| {
+        trainings(&study.measured).map(|runs| run_settings(&study.folder, runs))
+    };
+    all.filter_map(of_study).flatten().collect()
+}
+
+fn without_logs(studies: &[MeasuredStudy]) -> Result<Trainings, ViewError> {
+    Ok(Trainings::of_rows(&rows_of(studies)?)?.with_settings(settings(studies).iter()))
+}
+
+fn with_logs(studies: &[MeasuredStudy]) -> Result<Trainings, ViewError> {
+    let folders: Vec<PathBuf> = studies.iter().map(|study| study.folder.clone()).collect();
+    logged(studies, &folders)
+}
+
+fn logged(studies: &[MeasuredStudy], folders: &[PathBuf]) -> Result<Trainings, ViewError> {
+    let data = folders.first().and_then(|study| study.parent()).unwrap_or(Path::new(""));
+    let all = Trainings::of(data, &Rows::read(folders)?)?;
+    Ok(all.with_settings(settings(studies).iter()))
+}
+
+/// The runs with their logs, those that they are compared with among them, and the names of these.
+fn with_baselines(studies: &[MeasuredStudy]) -> Result<(Trainings, Vec<String>), ViewError> {
+    let own: Vec<PathBuf> = studies.iter().map(|study| study.folder.clone()).collect();
+    let mut all = own.clone();
+    let mut names: Vec<String> = Vec::new();
+    for study in studies {
+        // A study's baselines may be runs of its own.
+        if let Some(other) = study.baseline.as_ref().filter(|other| !all.contains(&other.folder)) {
+            all.push(other.folder.clone());
+        }
+        let baseline = trainings(&study.now).and_then(|now| now.baseline.as_ref());
+        let runs = baseline.iter().flat_map(|baseline| &baseline.runs);
+        names.extend(runs.filter(|run| !names.contains(run)).cloned().collect::<Vec<_>>());
+    }
+    let mut runs = logged(studies, &all)?;
+    runs.keep(&own, &names);
+    Ok((runs, names))
+}
