@@ -98,10 +98,10 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
 
 /// What comes of holding one study's rows to their definition.
 fn held(study: &str, preset: Preset) -> Result<Verification> {
-    let folder = folder_of(study, preset)?;
+    let mut folder = folder_of(study, preset)?;
     check_merged(&folder)?;
     if ["rows.csv", "manifest.toml"].iter().all(|file| !folder.join(file).is_file()) {
-        measured(study, preset)?;
+        folder = measured(study, preset)?.0;
     }
     let definition = match Manifest::read(&folder.join("manifest.toml")) {
         Ok(manifest) => definition(&manifest, preset)?,

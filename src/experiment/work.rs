@@ -146,7 +146,7 @@ impl StudyWork {
         Configuration(configuration)
     }
 
-    /// See [`Experiment::can_read_text`].
+    /// Whether what it measures can read a text.
     pub fn can_read_text(&self) -> bool {
         self.0.any_can_read_text()
     }

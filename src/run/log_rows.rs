@@ -140,8 +140,7 @@ record! {
 }
 
 record! {
-    /// A row of `heads.parquet`: the logits of one head in one step. The file is written column by column, see
-    /// [`heads_log`](super::heads_log).
+    /// A row of `heads.parquet`: the logits of one head in one step. The file is written column by column.
     pub struct HeadLogRow {
         /// the step, from 1
         step: usize,
