@@ -91,10 +91,11 @@ impl JsonSchema for TrainKeys {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = TrainDefinition::json_schema(generator);
-        let start = Option::<start::Keys>::json_schema(generator);
+        let mut start = Option::<start::Keys>::json_schema(generator).to_value();
+        start["description"] = "Weights of a run of another study to start from.".into();
         if let Some(keys) = schema.get_mut("properties").and_then(|keys| keys.as_object_mut()) {
             keys["seed"] = or_list(&keys["seed"]);
-            keys.insert("start".to_owned(), start.to_value());
+            keys.insert("start".to_owned(), start);
         }
         schema
     }

@@ -69,7 +69,7 @@ pub(super) struct Raw {
     #[serde(default)]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     rows: Table,
-    /// Rows whose median divides that of `rows`.
+    /// Rows to compare with: the bound then holds for median(`rows`) / median(`over`).
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     over: Option<Table>,
     /// The column that is bounded.

@@ -81,6 +81,8 @@ Every key of a study's TOML file. Generated from `rank-study list --schema`; to 
 For a guide with examples see [own-study.md](own-study.md). An editor with TOML support completes and checks keys with the schema: \
 `rank-study list --schema > study.schema.json`, and `#:schema study.schema.json` as the first line of the definition.
 
+The tables `[quick]` and `[smoke]` hold what a smaller preset replaces, such as `[smoke.grid]`. An empty default means that the key is off or chosen by the program.
+
 ## All kinds
 
 "
@@ -175,7 +177,8 @@ fn rows(page: &mut String, prefix: &str, table: &Value) {
         let is_required =
             required.is_some_and(|keys| keys.iter().any(|one| one.as_str() == Some(key)));
         let default = match (schema.get("default"), is_required) {
-            (_, true) => "required".to_owned(),
+            (_, true) if prefix.is_empty() => "required".to_owned(),
+            (_, true) => format!("required in `{}`", prefix.trim_end_matches('.')),
             (Some(default), false) if inner.is_none() => format!("`{default}`"),
             _ => String::new(),
         };

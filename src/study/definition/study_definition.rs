@@ -131,7 +131,7 @@ impl StudyDefinition {
 pub(super) struct Keys {
     /// Name; rows go to `data/NAME`.
     study: String,
-    /// What is measured.
+    /// What is measured: `fit`, `train` and so on, see below.
     kind: String,
     /// Title in the report.
     #[serde(default)]
