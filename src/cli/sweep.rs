@@ -75,8 +75,9 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     if let Some(study) = definition.work.get::<TrainStudy>()
         && !args.quiet.is_set()
     {
-        if !study.defaults.is_empty() {
-            tell(&format!("defaults: {}", study.defaults.join(", ")));
+        let defaults = study.defaults(&definition.text).map_err(anyhow::Error::msg)?;
+        if !defaults.is_empty() {
+            tell(&format!("defaults: {}", defaults.join(", ")));
         }
         for run in &study.runs {
             if let Some(warning) = wide_window(&run.definition) {

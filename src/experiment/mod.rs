@@ -36,7 +36,7 @@ pub(crate) use targets::{TargetKeys, lengths, seeds, targets};
 pub(crate) use text_source::{
     TEXT, TEXT_HASH, TextHashes, TextSource, VALID_TEXT, VALID_TEXT_HASH, on_the_same_text,
 };
-pub(crate) use view::rows_of;
 pub use view::{Analysed, Configuration, MeasuredStudy, View, ViewError};
+pub(crate) use view::{folders, rows_of};
 pub(crate) use work::{Experiment, ModelReferences};
 pub use work::{Kind, StudyWork};

@@ -1,6 +1,7 @@
 //! The tables `[[target]]`, and the grid's lengths and seeds.
 
 use schemars::JsonSchema;
+use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::keys;
@@ -23,8 +24,8 @@ pub struct StudyTarget {
 pub(crate) type TargetKeys = Both<OwnKeys, Parameters>;
 
 /// The keys of a target beside its family's parameters.
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "read one by one; here for their schema")]
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "read one by one; here for their names and schema")]
 pub(crate) struct OwnKeys {
     /// Name of the target in rows; default the family.
     name: Option<String>,
@@ -34,9 +35,6 @@ pub(crate) struct OwnKeys {
     /// Mask: `causal` or `bidirectional`; default that of the grid.
     visibility: Option<Visibility>,
 }
-
-/// The keys of a target beside its family's parameters.
-const OWN_KEYS: [&str; 3] = ["name", "family", "visibility"];
 
 /// The targets of a study, whose pairs are those of the grid's `visibility` unless they say which.
 pub(crate) fn targets(
@@ -61,7 +59,7 @@ pub(crate) fn targets(
 }
 
 fn target(table: &Table, of_grid: Visibility) -> Result<StudyTarget, String> {
-    let valid = [&OWN_KEYS, keys::fields_of::<Parameters>()].concat();
+    let valid = [keys::fields_of::<OwnKeys>(), keys::fields_of::<Parameters>()].concat();
     keys::check_keys(table, &valid, "target")?;
     let mut table = table.clone();
     let mut take = |key| keys::take_text(&mut table, key).map_err(|why| format!("target.{why}"));

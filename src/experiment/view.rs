@@ -125,8 +125,12 @@ impl fmt::Display for View {
     }
 }
 
+/// The folders of these studies.
+pub(crate) fn folders(studies: &[MeasuredStudy]) -> Vec<PathBuf> {
+    studies.iter().map(|study| study.folder.clone()).collect()
+}
+
 /// The rows of all of these studies.
 pub(crate) fn rows_of<M: Measurement>(studies: &[MeasuredStudy]) -> Result<Rows<M>, ViewError> {
-    let folders: Vec<PathBuf> = studies.iter().map(|study| study.folder.clone()).collect();
-    Ok(Rows::read(&folders)?)
+    Ok(Rows::read(&folders(studies))?)
 }

@@ -27,7 +27,7 @@ record! {
         heads: usize,
         /// heads that see everything, in the layer that has most of them
         global_heads: Option<usize>,
-        /// how many tokens at and before its own a local head sees
+        /// how many tokens at and before its own a local head sees; empty where all heads are global, but in `concentration`, which needs one
         #[range = Counted]
         window: Option<usize>,
         /// the most tokens that the model reads
@@ -91,7 +91,7 @@ impl ModelKey {
             d_model: Some(model.d_model),
             heads: model.heads,
             global_heads: Some(model.global_heads),
-            window: Some(model.window),
+            window: model.window,
             context: run.context,
             batch: Some(run.batch),
             steps: Some(run.steps),

@@ -1,7 +1,7 @@
 //! The sentences that a fit ends with, made of its rows.
 
 use crate::experiments::fits::FrontierRow;
-use crate::solver::{BoundKind, LARGEST_CAP, Outcome};
+use crate::solver::{BoundKind, LARGEST_CAP};
 use crate::table::significant;
 
 /// A larger logit bound that lowers the KL by less than this share is reported as no gain.
@@ -46,11 +46,11 @@ fn for_tolerance(row: &FrontierRow) -> Option<String> {
     let (tolerance, found) = (row.terms.tolerance?, &row.found);
     let (rank, kl) = (heads_first(row), format!("KL {} nats", shown(tolerance)));
     let floor = found.floor_max_abs_logit;
-    let Some(at) = found.max_abs_logit().filter(|_| found.outcome != Outcome::Infeasible) else {
+    let Some(at) = found.max_abs_logit() else {
         let any = floor.map_or_else(String::new, |floor| {
             format!(" The floor, the least at any rank, is {}.", shown(floor))
         });
-        return Some(match found.cap.zip(found.kl_nats()) {
+        return Some(match found.unreached_max_abs_logit.zip(found.kl_nats) {
             Some((cap, least)) => format!(
                 "{rank} did not reach {kl} with max |logit| up to {LARGEST_CAP}. The smallest KL found is {} nats, at max \
                  |logit| {}.{any}",
@@ -92,7 +92,7 @@ fn for_tolerance(row: &FrontierRow) -> Option<String> {
 fn for_bounds(rows: &[FrontierRow]) -> Vec<String> {
     let mut reached: Vec<(f64, f64, Option<f64>)> = rows
         .iter()
-        .filter_map(|row| Some((row.found.cap?, row.found.kl_nats()?, row.found.floor_kl_nats)))
+        .filter_map(|row| Some((row.found.cap?, row.found.kl_nats?, row.found.floor_kl_nats)))
         .collect();
     reached.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (Some(&(least, at_least, _)), Some(&(most, at_most, floor)), Some(row)) =

@@ -73,8 +73,8 @@ fn fit_of(
 fn fit_found(max_abs_logit: f64, kl_nats: f64) -> FitMeasurement {
     FitMeasurement {
         cap: Some(max_abs_logit),
+        kl_nats: Some(kl_nats),
         reached: Some(Reached {
-            kl_nats,
             max_abs_logit,
             logit_spread: max_abs_logit,
             norm_product: max_abs_logit,
@@ -89,6 +89,7 @@ fn fit_found(max_abs_logit: f64, kl_nats: f64) -> FitMeasurement {
         factors: None,
         gradient_norm: Some(1e-6),
         proven: None,
+        unreached_max_abs_logit: None,
     }
 }
 
@@ -114,7 +115,11 @@ pub fn logit_growth(study: &Path) {
                     let infeasible = family == "dirichlet-band" && ratio + 4.0 * wobble > 31.9;
                     let needed = if infeasible { 64.0 } else { floor * inflation };
                     let kl_nats = if infeasible { 0.11 } else { 0.0499 };
+                    let fitted = fit_found(needed, kl_nats);
                     let found = FitMeasurement {
+                        cap: fitted.cap.filter(|_| !infeasible),
+                        reached: fitted.reached.filter(|_| !infeasible),
+                        unreached_max_abs_logit: infeasible.then_some(needed),
                         floor_max_abs_logit: Some(floor),
                         proven: Some(Proven {
                             lower_bound_max_abs_logit: floor,
@@ -122,7 +127,7 @@ pub fn logit_growth(study: &Path) {
                         }),
                         outcome: if infeasible { Outcome::Infeasible } else { Outcome::Converged },
                         inflation: (!infeasible).then_some(inflation),
-                        ..fit_found(needed, kl_nats)
+                        ..fitted
                     };
                     let of = fit_of(of_family(family), n, rank, "global", seed, Some(0.05));
                     let cell = format!("{family}/n{n}-d{rank}-s{seed}");
@@ -185,7 +190,7 @@ pub fn lm_quick(study: &Path) {
                 d_model: 64,
                 heads: 4,
                 global_heads: 1,
-                window: 16,
+                window: Some(16),
                 positions: "learned".to_owned(),
                 slopes: "none".to_owned(),
             },

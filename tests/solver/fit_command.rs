@@ -379,6 +379,11 @@ fn a_tolerance_ends_with_what_it_needs() {
         .done(&[&tight[..], &["--starts", "1", "--tolerance", "0.001", "--out", "g"]].concat());
     let (_, rows) = folder.csv("g/frontier.csv");
     assert_eq!(rows[0]["outcome"], "infeasible");
+    // Its logits are those of the search's end, not logits that reach the error.
+    for column in ["cap", "max_abs_logit", "logit_spread", "norm_product", "inflation"] {
+        assert_eq!(rows[0][column], "", "{column}");
+    }
+    assert!(number(&rows[0], "unreached_max_abs_logit") > 0.0);
     let found = format!("The smallest KL found is {} nats", said(&rows[0], "kl_nats"));
     assert!(
         printed.contains("did not reach KL 0.00100 nats") && printed.contains(&found),

@@ -115,7 +115,7 @@ impl ModelCell for ConcentrationCell {
     }
 
     fn key(&self) -> ModelKey {
-        self.model.key()
+        ModelKey { window: Some(self.window), ..self.model.key() }
     }
 
     fn run(

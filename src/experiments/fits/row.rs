@@ -61,11 +61,8 @@ impl FitKey {
 }
 
 record! {
-    /// What the factors found reach.
+    /// The logits of the factors found.
     pub struct Reached {
-        /// the error: mean over rows of KL(A‖P)
-        #[unit = "nats"]
-        kl_nats: f64,
         /// max |z| over pairs that the mask allows
         #[unit = "nats"]
         max_abs_logit: f64,
@@ -80,7 +77,6 @@ record! {
 impl From<&Solution> for Reached {
     fn from(solution: &Solution) -> Self {
         Self {
-            kl_nats: solution.kl_nats,
             max_abs_logit: solution.max_abs_logit,
             logit_spread: solution.logit_spread,
             norm_product: norm_product(&solution.factors),
@@ -111,7 +107,10 @@ record! {
         /// L, the bound on max |logit|; with a tolerance, the least that reached it
         #[unit = "nats"]
         cap: Option<f64>,
-        /// what was reached
+        /// the error: mean over rows of KL(A‖P); the least found where the tolerance was not reached
+        #[unit = "nats"]
+        kl_nats: Option<f64>,
+        /// with which logits, where the tolerance, if any, was reached
         reached: Option<Reached>,
         /// E⁰(cap), the least error without a rank limit
         #[unit = "nats"]
@@ -136,6 +135,9 @@ record! {
         gradient_norm: Option<f64>,
         /// what cannot be gone under
         proven: Option<Proven>,
+        /// where the tolerance was not reached: max |logit| at the least error found
+        #[unit = "nats"]
+        unreached_max_abs_logit: Option<f64>,
     }
 }
 
@@ -161,8 +163,9 @@ impl FitMeasurement {
         }
     }
 
-    /// L*(ε). `floor_max_abs_logit` is L⁰(ε), and `inflation` L*(ε)/L⁰(ε); where ε was not reached there is no
-    /// inflation, and `kl_nats` is the least error found. The lower bound is on L*(ε), reached or not.
+    /// L*(ε). `floor_max_abs_logit` is L⁰(ε), and `inflation` L*(ε)/L⁰(ε). Where ε was not reached there is neither cap, logit
+    /// nor inflation; `kl_nats` is then the least error found, `unreached_max_abs_logit` its max |logit|, and `floor_kl_nats`
+    /// E⁰ of that. The lower bound is on L*(ε), reached or not.
     pub fn needed(problem: &Problem, tolerance: f64, found: &Needed, wall_time_s: f64) -> Self {
         let mut bounds = LowerBounds::new(problem);
         let bound = bounds.at(tolerance);
@@ -174,11 +177,15 @@ impl FitMeasurement {
             ..Self::nothing(found.outcome, wall_time_s)
         };
         if let Some(Candidate { solution, .. }) = &found.best {
+            let logit = solution.max_abs_logit;
             row = row.with(solution);
-            row.cap = Some(solution.max_abs_logit);
-            row.floor_kl_nats = Some(bounds.floor_kl_nats(solution.max_abs_logit));
-            if found.outcome != Outcome::Infeasible {
-                row.inflation = inflation(solution.max_abs_logit, bound);
+            row.floor_kl_nats = Some(bounds.floor_kl_nats(logit));
+            if found.outcome == Outcome::Infeasible {
+                row.reached = None;
+                row.unreached_max_abs_logit = Some(logit);
+            } else {
+                row.cap = Some(logit);
+                row.inflation = inflation(logit, bound);
             }
         }
         row
@@ -187,6 +194,7 @@ impl FitMeasurement {
     fn nothing(outcome: Outcome, wall_time_s: f64) -> Self {
         Self {
             cap: None,
+            kl_nats: None,
             reached: None,
             floor_kl_nats: None,
             floor_max_abs_logit: None,
@@ -198,21 +206,18 @@ impl FitMeasurement {
             factors: None,
             gradient_norm: None,
             proven: None,
+            unreached_max_abs_logit: None,
         }
     }
 
     fn with(self, solution: &Solution) -> Self {
         let norm = solution.gradient_norm;
         Self {
+            kl_nats: Some(solution.kl_nats),
             reached: Some(solution.into()),
             gradient_norm: norm.is_finite().then_some(norm),
             ..self
         }
-    }
-
-    /// kl_nats of what was found.
-    pub fn kl_nats(&self) -> Option<f64> {
-        self.reached.as_ref().map(|reached| reached.kl_nats)
     }
 
     /// max_abs_logit of what was found.
@@ -223,7 +228,7 @@ impl FitMeasurement {
     /// Whether the fit ended by itself within `tolerance`.
     pub fn has_reached(&self, tolerance: f64) -> bool {
         matches!(self.outcome, Outcome::Converged | Outcome::StepLimit)
-            && self.kl_nats().is_some_and(|kl| kl <= tolerance * (1.0 + SLACK))
+            && self.kl_nats.is_some_and(|kl| kl <= tolerance * (1.0 + SLACK))
     }
 }
 
@@ -271,21 +276,29 @@ impl Measurement for FitMeasurement {
         if let Some(norm) = found.gradient_norm {
             check.at_least("gradient_norm", norm, 0.0);
         }
+        if let Some(kl_nats) = found.kl_nats {
+            // A target that is met exactly leaves what rounding does.
+            check.at_least("kl_nats", kl_nats, -1e-9);
+            let floor = found.floor_kl_nats;
+            check.at_most("kl_nats is under its floor", floor, kl_nats, ROUNDING);
+        }
+        let unreached = found.unreached_max_abs_logit;
+        let has_nearest = !feasible && searched && found.kl_nats.is_some();
+        check.there("unreached_max_abs_logit", unreached.as_ref(), has_nearest);
+        check.there("kl_nats", found.kl_nats.as_ref(), feasible || has_nearest);
+        check.holds(feasible == found.reached.is_some(), || {
+            "a fit has max_abs_logit if it is infeasible, or none if it is not".into()
+        });
         let Some(reached) = &found.reached else {
-            check.holds(!feasible, || "nothing was reached by a fit that is not infeasible".into());
             check.there("cap", found.cap.as_ref(), !searched);
             check.there("inflation", found.inflation.as_ref(), false);
             return;
         };
-        check.holds(feasible || searched, || "an infeasible cap has reached something".into());
         let logit = reached.max_abs_logit;
-        // A target that is met exactly leaves what rounding does.
-        check.at_least("kl_nats", reached.kl_nats, -1e-9);
         check.at_most("max_abs_logit exceeds its cap", logit, found.cap, 1e-12);
         if searched {
             check.equal("cap is not the least that reached", logit, found.cap, 0.0);
         }
-        check.at_most("kl_nats is under its floor", found.floor_kl_nats, reached.kl_nats, ROUNDING);
         let product = reached.norm_product;
         check.at_most("max_abs_logit exceeds the norms' product", logit, product, ROUNDING);
         let spread = reached.logit_spread;
@@ -297,21 +310,16 @@ impl Measurement for FitMeasurement {
         if found.proven.as_ref().is_some_and(|proven| proven.lower_bound_by == BoundKind::Floor) {
             check.equal("the bound by the floor is not the floor", proven, floor, 0.0);
         }
-        check.there(
-            "inflation",
-            found.inflation.as_ref(),
-            feasible && floor.is_some_and(|floor| floor > 0.0),
-        );
-        if feasible {
-            if let Some(tolerance) = terms.tolerance {
-                check.at_most("kl_nats exceeds the tolerance", reached.kl_nats, tolerance, SLACK);
-            }
-            check.at_most("max_abs_logit is under its proven bound", proven, logit, SLACK);
-            check.at_most("max_abs_logit is under its floor", floor, logit, SLACK);
-            if let Some(inflation) = found.inflation {
-                let ratio = floor.map(|floor| logit / floor);
-                check.equal("inflation is not the ratio", inflation, ratio, ROUNDING);
-            }
+        let has_floor = floor.is_some_and(|floor| floor > 0.0);
+        check.there("inflation", found.inflation.as_ref(), has_floor);
+        if let Some(tolerance) = terms.tolerance {
+            check.at_most("kl_nats exceeds the tolerance", found.kl_nats, tolerance, SLACK);
+        }
+        check.at_most("max_abs_logit is under its proven bound", proven, logit, SLACK);
+        check.at_most("max_abs_logit is under its floor", floor, logit, SLACK);
+        if let Some(inflation) = found.inflation {
+            let ratio = floor.map(|floor| logit / floor);
+            check.equal("inflation is not the ratio", inflation, ratio, ROUNDING);
         }
     }
 }

@@ -12,15 +12,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use self::tables::Surgeries;
 use super::model_cell::{ModelCell, dtype_of};
 use super::model_key::ModelKey;
 use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, ModelKeys, TrainedModels, check_errors};
-use crate::claims::Group;
+use crate::claims::{Group, Verdict};
 use crate::experiment::{
-    Analysed, Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition,
-    SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads, search_settings,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, MeasuredStudy, ModelReferences,
+    RawDefinition, SearchKeys, StudyError, TextSource, View, ViewError, rows_of, search_of_heads,
+    search_settings,
 };
+use crate::figure::Figure;
 use crate::heads::{Edit, EditedHeads, Surgery};
 use crate::run::ModelSource;
 use crate::solver::SearchOptions;
@@ -231,27 +234,13 @@ impl Experiment for InterventionStudy {
             "surgery",
             Group::TrainedHeads,
             "Loss after attention is replaced in all heads.",
-            |studies| {
-                let rows = tables::Surgeries::of(&rows_of(studies)?)?;
-                Ok(Analysed {
-                    tables: rows.tables(),
-                    figures: figures::loss_against_epsilon(&rows).into_iter().collect(),
-                    verdicts: claims::surgery(&rows),
-                })
-            },
+            |studies| analysed(studies, figures::loss_against_epsilon, claims::surgery),
         ),
         View::new(
             "global-heads",
             Group::TrainedHeads,
             "Loss after the global heads are cut to few tokens or dimensions.",
-            |studies| {
-                let rows = tables::Surgeries::of(&rows_of(studies)?)?;
-                Ok(Analysed {
-                    tables: rows.tables(),
-                    figures: figures::loss_against_size(&rows).into_iter().collect(),
-                    verdicts: claims::global_heads(&rows),
-                })
-            },
+            |studies| analysed(studies, figures::loss_against_size, claims::global_heads),
         ),
     ];
 
@@ -351,6 +340,16 @@ impl Experiment for InterventionStudy {
     fn models(&self) -> Option<&dyn ModelReferences> {
         Some(&self.models)
     }
+}
+
+fn analysed(
+    studies: &[MeasuredStudy],
+    figure: fn(&Surgeries) -> Option<Figure>,
+    verdicts: fn(&Surgeries) -> Vec<Verdict>,
+) -> Result<Analysed, ViewError> {
+    let rows = Surgeries::of(&rows_of(studies)?)?;
+    let figures = figure(&rows).into_iter().collect();
+    Ok(Analysed { tables: rows.tables(), figures, verdicts: verdicts(&rows) })
 }
 
 impl ModelCell for InterventionCell {

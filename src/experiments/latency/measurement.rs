@@ -100,8 +100,9 @@ impl Measurement for LatencyMeasurement {
         check.at_least("parameters", found.parameters as f64, blocks);
         // Keys and values in float32, of all tokens read where a head is global, of the last `window` where local.
         let layer = |global: usize| {
-            let tokens =
-                global * of.n + model.heads.saturating_sub(global) * of.n.min(model.window);
+            let tokens = global * of.n
+                + model.heads.saturating_sub(global)
+                    * model.window.map_or(of.n, |window| of.n.min(window));
             2 * (model.d_model / model.heads) * tokens * size_of::<f32>()
         };
         let most = model.layers * layer(model.global_heads);

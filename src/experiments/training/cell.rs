@@ -8,7 +8,6 @@ use super::against::{Baseline, Predicted, baseline, predicted};
 use super::references::{Source, check_reference};
 use super::row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 use super::run_files::check_run;
-use super::settings::defaults;
 use super::start::{StartEdit, StartsFrom};
 use super::study::{RunKeys, StudyRun, TaughtBy, TrainKeys, TrainStudy, runs};
 use crate::experiment::{
@@ -183,7 +182,6 @@ impl Experiment for TrainStudy {
         let arms: Vec<&str> = runs.iter().map(|run| run.definition.arm.name()).collect();
         let predicted = raw.table("predicted")?.map(|table| predicted(table, &arms)).transpose()?;
         Ok(Self {
-            defaults: defaults(raw, &runs)?,
             runs,
             predicted: predicted.unwrap_or_default(),
             baseline: raw.table("baseline")?.map(baseline).transpose()?,

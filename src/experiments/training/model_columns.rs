@@ -21,9 +21,9 @@ record! {
         heads: usize,
         /// global heads in the layer with most of them
         global_heads: usize,
-        /// the tokens that a local head sees, its own among them
+        /// the tokens that a local head sees, its own among them; empty where all heads are global
         #[range = Counted]
-        window: usize,
+        window: Option<usize>,
         /// positional encoding: `learned`, `rope`, `sinusoidal` or `none`
         positions: String,
         /// linear position bias: `none`, `alibi` (fixed) or `learned`

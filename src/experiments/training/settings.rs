@@ -29,9 +29,11 @@ pub struct RunSettings {
 const WITHOUT_EFFECT: [&str; 5] =
     ["seed", "eval_every", "checkpoint_every", "keep_checkpoints", "recompute"];
 
-/// Keys that make a variant: its heads and stabilisers.
-const OF_VARIANT: [&str; 8] =
-    ["arm", "stabilisers", "softcap", "qk_clip", "z_loss", "global_heads", "window", "patch"];
+/// Keys that make a variant: its heads and stabilisers. A variant also has some of [`IMPLIED`].
+const OF_VARIANT: [&str; 3] = ["arm", "stabilisers", "patch"];
+
+/// Keys that only some variants have, such as the threshold of a stabiliser.
+const IMPLIED: [&str; 5] = ["softcap", "qk_clip", "z_loss", "global_heads", "window"];
 
 /// The keys of each run of the study whose rows are in `folder`.
 pub(super) fn run_settings(folder: &Path, runs: &TrainStudy) -> Vec<RunSettings> {
@@ -44,16 +46,23 @@ pub(super) fn run_settings(folder: &Path, runs: &TrainStudy) -> Vec<RunSettings>
     runs.runs.iter().map(of_run).collect()
 }
 
-/// The keys that neither `[train]` nor any `[[run]]` sets, of those that have an effect on some run.
-pub(super) fn defaults(raw: &RawDefinition, runs: &[StudyRun]) -> Result<Vec<String>, String> {
-    let tables: Vec<Table> =
-        raw.tables("run")?.into_iter().chain([raw.table_or_empty("train")?]).collect();
-    let is_set = |key: &str| tables.iter().any(|table| table.contains_key(key));
-    let standard = TrainDefinition::default().to_table().map_err(|e| e.to_string())?;
-    let all: Vec<Settings> = runs.iter().map(Settings::from_run).collect();
-    let is_taken = |key: &str| !is_set(key) && all.iter().any(|one| one.get(key).is_some());
-    let taken = standard.iter().filter(|(key, _)| is_taken(key));
-    Ok(taken.map(|(key, value)| format!("{key} = {value}")).collect())
+impl TrainStudy {
+    /// The keys that neither `[train]` nor any `[[run]]` of its definition `text` sets, with their defaults, of those that
+    /// have an effect on some run: `learning_rate = 0.003`.
+    ///
+    /// # Errors
+    /// A text that is not the study's definition.
+    pub fn defaults(&self, text: &str) -> Result<Vec<String>, String> {
+        let raw = RawDefinition::parse(&self.path, text, self.preset)?;
+        let tables: Vec<Table> =
+            raw.tables("run")?.into_iter().chain([raw.table_or_empty("train")?]).collect();
+        let is_set = |key: &str| tables.iter().any(|table| table.contains_key(key));
+        let standard = TrainDefinition::default().to_table().map_err(|e| e.to_string())?;
+        let all: Vec<Settings> = self.runs.iter().map(Settings::from_run).collect();
+        let is_taken = |key: &str| !is_set(key) && all.iter().any(|one| one.get(key).is_some());
+        let taken = standard.iter().filter(|(key, _)| is_taken(key));
+        Ok(taken.map(|(key, value)| format!("{key} = {value}")).collect())
+    }
 }
 
 impl Settings {
@@ -118,7 +127,7 @@ impl Settings {
 
     /// Whether they differ at most in what makes a variant.
     pub(crate) fn agree_but_for_variant(&self, other: &Self) -> bool {
-        self.agree_but_for(other, &OF_VARIANT)
+        self.agree_but_for(other, &[&OF_VARIANT[..], &IMPLIED].concat())
     }
 
     /// The key of a definition that an inner key belongs to.
@@ -128,7 +137,7 @@ impl Settings {
 
     /// Whether a variant has the key and others do not, as its threshold: it is named with the variant.
     pub(crate) fn is_implied_by_variant(key: &str) -> bool {
-        OF_VARIANT[2..].contains(&key)
+        IMPLIED.contains(&key)
     }
 
     /// The keys in which some of `all` differ, in alphabetical order.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::against::{Baseline, PredictedExponent};
@@ -19,8 +20,6 @@ use crate::lm::TrainDefinition;
 pub struct TrainStudy {
     /// The runs.
     pub runs: Vec<StudyRun>,
-    /// The keys that no run sets, with their defaults: `learning_rate = 0.003`.
-    pub defaults: Vec<String>,
     /// What was predicted of them.
     pub predicted: Vec<PredictedExponent>,
     /// The runs that they are compared with.
@@ -71,8 +70,8 @@ pub(crate) struct TrainKeys;
 pub(crate) struct RunKeys;
 
 /// The keys of a run beside those of its training definition.
-#[derive(JsonSchema)]
-#[allow(dead_code, reason = "read one by one; here for their schema")]
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "read one by one; here for their names and schema")]
 struct OwnKeys {
     /// Name of the run.
     name: String,
@@ -112,16 +111,13 @@ impl JsonSchema for RunKeys {
         for (key, value) in keys.into_iter().flatten() {
             // What a run leaves out it has from `[train]`.
             value.as_object_mut().and_then(|value| value.remove("default"));
-            if key == "seed" || !OWN_KEYS.contains(&key.as_str()) {
+            if !fields_of::<OwnKeys>().contains(&key.as_str()) {
                 *value = or_list(value);
             }
         }
         schema
     }
 }
-
-/// The keys of a run beside those of its training definition.
-const OWN_KEYS: [&str; 5] = ["name", "seed", "teacher", "teacher_weight", "start"];
 
 /// The runs that the tables `[[run]]` make of what `[train]` says of all.
 ///
@@ -143,7 +139,7 @@ pub(crate) fn runs(raw: &RawDefinition) -> Result<Vec<StudyRun>, String> {
     let shared = TrainDefinition::from_table(&train).map_err(|e| format!("train: {e}"))?;
     let shared_seeds = shared_seeds.unwrap_or_else(|| vec![shared.seed]);
     let mut valid = fields_of::<TrainDefinition>().to_vec();
-    valid.extend(OWN_KEYS);
+    valid.extend(fields_of::<OwnKeys>());
     let mut there: Vec<String> = Vec::new();
     let runs = read_each(&run, "run", |table| {
         check_keys(table, &valid, "")?;
@@ -167,10 +163,11 @@ pub(crate) fn runs(raw: &RawDefinition) -> Result<Vec<StudyRun>, String> {
 /// The runs of a `[[run]]` in which keys that take one value have a list: one run per combination, the last key varying
 /// fastest. Each is called `NAME-VALUE`, with a value per such key.
 fn grid(name: &str, table: Table, shared: &TrainDefinition) -> Vec<(String, Table)> {
+    let is_own = |key: &str| key == "seed" || fields_of::<OwnKeys>().contains(&key);
     let is_grid = |key: &str, value: &Value| {
         let alone = Table::from_iter([(key.to_owned(), value.clone())]);
         let is_flat = value.as_array().is_some_and(|all| !all.iter().any(Value::is_array));
-        is_flat && !OWN_KEYS.contains(&key) && shared.clone().merge(&alone).is_err()
+        is_flat && !is_own(key) && shared.clone().merge(&alone).is_err()
     };
     let lists: Vec<(String, Vec<Value>)> = table
         .iter()

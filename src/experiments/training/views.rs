@@ -7,7 +7,9 @@ use super::settings::{RunSettings, run_settings};
 use super::tables::training::Trainings;
 use super::{PredictedExponent, TrainStudy, claims};
 use crate::claims::Group;
-use crate::experiment::{Analysed, Configuration, MeasuredStudy, View, ViewError, rows_of};
+use crate::experiment::{
+    Analysed, Configuration, MeasuredStudy, View, ViewError, folders, rows_of,
+};
 use crate::record::Rows;
 
 pub(super) const VIEWS: &[View] = &[
@@ -163,23 +165,22 @@ fn settings(studies: &[MeasuredStudy]) -> Vec<RunSettings> {
 }
 
 fn without_logs(studies: &[MeasuredStudy]) -> Result<Trainings, ViewError> {
-    Ok(Trainings::of_rows(&rows_of(studies)?)?.with_settings(settings(studies).iter()))
+    Ok(Trainings::of_rows(&rows_of(studies)?)?.with_settings(&settings(studies)))
 }
 
 fn with_logs(studies: &[MeasuredStudy]) -> Result<Trainings, ViewError> {
-    let folders: Vec<PathBuf> = studies.iter().map(|study| study.folder.clone()).collect();
-    logged(studies, &folders)
+    logged(studies, &folders(studies))
 }
 
 fn logged(studies: &[MeasuredStudy], folders: &[PathBuf]) -> Result<Trainings, ViewError> {
     let data = folders.first().and_then(|study| study.parent()).unwrap_or(Path::new(""));
     let all = Trainings::of(data, &Rows::read(folders)?)?;
-    Ok(all.with_settings(settings(studies).iter()))
+    Ok(all.with_settings(&settings(studies)))
 }
 
 /// The runs with their logs, those that they are compared with among them, and the names of these.
 fn with_baselines(studies: &[MeasuredStudy]) -> Result<(Trainings, Vec<String>), ViewError> {
-    let own: Vec<PathBuf> = studies.iter().map(|study| study.folder.clone()).collect();
+    let own = folders(studies);
     let mut all = own.clone();
     let mut names: Vec<String> = Vec::new();
     for study in studies {

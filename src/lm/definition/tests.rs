@@ -32,7 +32,9 @@ fn a_definition_reads_back_as_written() {
     assert_eq!(definition.patch, Some(patch));
     assert_eq!(definition.head_kinds()[0][1..], [HeadKind::Patch(patch); 3]);
     // Three rows above of 7 tokens, 3 before, and itself.
-    assert_eq!(definition.local_tokens(), 25);
+    assert_eq!(definition.local_tokens(), Some(25));
+    let global = TrainDefinition { arm: Arm::Mhsa, ..definition.clone() };
+    assert_eq!(global.local_tokens(), None);
     assert_eq!(definition.visibility, Visibility::Bidirectional);
     let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
     assert_eq!(again, definition);

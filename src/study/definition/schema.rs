@@ -97,7 +97,8 @@ The tables `[quick]` and `[smoke]` hold what a smaller preset replaces, such as 
         page,
         "\n## Trained models\n\nKeys of `[predict]`, `[ramp]`, `[concentration]`, `[lattice]` and `[surgery]`, which select the models to read.\n\n"
     );
-    keys(&mut page, &MODELS.keys());
+    let shared = MODELS.keys();
+    keys(&mut page, &shared);
     let mut printed: Vec<(String, &str, Value)> = Vec::new();
     for kind in KINDS {
         let _ = write!(page, "\n## Kind `{kind}`\n\n| view | draws |\n|---|---|\n");
@@ -116,19 +117,19 @@ The tables `[quick]` and `[smoke]` hold what a smaller preset replaces, such as 
                 let _ = writeln!(page, "As of kind `{of}`.");
                 continue;
             }
-            let shared = MODELS.keys();
+            let reads_models = has_all(&own, &shared);
             let rest = match table.name {
                 "run" => {
                     page.push_str("The keys of `[train]` for this run alone. A list of values makes one run per value. Also:\n\n");
                     without(&own, &kind.tables()[0].keys())
                 }
-                _ if has_all(&own, &shared) => {
+                _ if reads_models => {
                     page.push_str("The keys of [trained models](#trained-models).");
                     without(&own, &shared)
                 }
                 _ => own.clone(),
             };
-            if has_all(&own, &shared) {
+            if reads_models {
                 page.push_str(if has_keys(&rest) { " Also:\n\n" } else { "\n" });
             }
             if has_keys(&rest) {

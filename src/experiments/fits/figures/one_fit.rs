@@ -19,7 +19,7 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         points
     };
-    let found = by_cap(|found| found.kl_nats());
+    let found = by_cap(|found| found.kl_nats);
     if found.len() < 2 {
         return None;
     }
@@ -32,7 +32,7 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     floor.retain(|point| point.1 >= FAR_UNDER * least);
     let proven = fit.rows.iter().filter_map(|row| {
         let bound = row.found.proven.as_ref()?.lower_bound_max_abs_logit;
-        Some((bound, row.found.kl_nats()?))
+        Some((bound, row.found.kl_nats?))
     });
     let mut proven: Vec<(f64, f64)> = proven.filter(|(at, kl)| *at > 0.0 && *kl > 0.0).collect();
     proven.sort_by(|a, b| a.0.total_cmp(&b.0));

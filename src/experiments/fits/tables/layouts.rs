@@ -147,7 +147,7 @@ fn cell_of(rows: &[&Row<FitMeasurement>]) -> Option<LayoutCell> {
     let asked = &first.of.asked;
     let seed = |row: &&Row<FitMeasurement>| {
         let seed = row.of.asked.seed.unwrap_or(0) as usize;
-        Some(LayoutSeed { seed, kl_nats: row.found.kl_nats()? })
+        Some(LayoutSeed { seed, kl_nats: row.found.kl_nats? })
     };
     Some(LayoutCell {
         target: first.of.label(),

@@ -111,7 +111,7 @@ impl OneFit {
             true => table.numbers("tolerance", ("tolerance", "nats"), asked),
             false => table.numbers("cap", "logit bound", asked),
         }
-        .numbers("kl_nats", ("KL", "nats"), |row| row.found.kl_nats())
+        .numbers("kl_nats", ("KL", "nats"), |row| row.found.kl_nats)
         .numbers("floor_kl_nats", ("KL at full rank", "nats"), |row| row.found.floor_kl_nats)
         .numbers("max_abs_logit", "max |logit|", |row| row.found.max_abs_logit())
         .numbers("lower_bound_max_abs_logit", "proven minimum", proven)
@@ -130,8 +130,8 @@ impl OneFit {
 
 fn name(row: &FrontierRow) -> String {
     let shown = |value: f64| significant(value, 3);
-    let kl = row.found.kl_nats().map_or_else(String::new, |kl| format!("KL {}", shown(kl)));
-    match (row.terms.tolerance, row.found.cap) {
+    let kl = row.found.kl_nats.map_or_else(String::new, |kl| format!("KL {}", shown(kl)));
+    match (row.terms.tolerance, row.found.cap.or(row.found.unreached_max_abs_logit)) {
         (None, Some(cap)) => format!("max |logit| ≤ {cap}: {kl}"),
         (Some(_), Some(cap)) => format!("{kl}, max |logit| {}", shown(cap)),
         (_, None) => kl,

@@ -104,10 +104,8 @@ fn dots(
         Panel::new(title, x, y, series)
     };
     let values = |of: Value| shown.iter().flat_map(move |seeds| seeds.iter().filter_map(of));
-    let mut windows: Vec<usize> = (shown.iter().map(|seeds| &seeds[0]))
-        .filter(|run| run.global_heads < run.heads)
-        .filter_map(|run| run.window)
-        .collect();
+    let mut windows: Vec<usize> =
+        (shown.iter().map(|seeds| &seeds[0])).filter_map(|run| run.window).collect();
     windows.dedup();
     let windows = match windows[..] {
         [window] => format!(" Local heads have a window of {window} tokens."),

@@ -213,7 +213,7 @@ type Setting = fn(&TrainingRun) -> Option<String>;
 const SETTINGS: [Setting; 5] = [
     |run| Some(format!("d_head = {}", run.d_head()?)),
     |run| Some(format!("d_model = {}", run.d_model?)),
-    |run| (run.global_heads < run.heads).then(|| window(run))?,
+    window,
     |run| {
         let heads = run.global_heads.filter(|count| *count > 0 && Some(*count) < run.heads)?;
         Some(plural(heads, "global head"))
@@ -223,10 +223,11 @@ const SETTINGS: [Setting; 5] = [
 
 /// Rows record how far a patch of an image reaches back, not that it is one.
 fn window(run: &TrainingRun) -> Option<String> {
-    match run.run.contains("patch") {
-        true => Some("image patch".to_owned()),
-        false => Some(format!("window {}", run.window?)),
-    }
+    let tokens = run.window?;
+    Some(match run.run.contains("patch") {
+        true => "image patch".to_owned(),
+        false => format!("window {tokens}"),
+    })
 }
 
 fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
@@ -250,7 +251,7 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
     };
     SETTINGS.iter().for_each(|setting| add(&alike, setting));
     for key in Settings::differing(beside.iter().map(|other| &other.settings)) {
-        if !NAMED.contains(&Settings::outer(key)) {
+        if !NAMED.contains(&Settings::outer(key)) && !Settings::is_implied_by_variant(key) {
             add(&beside, &|run| {
                 let value = run.settings.get(key)?;
                 Some(match key {
@@ -263,27 +264,22 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
     label
 }
 
-/// Keys that variants, [`SETTINGS`], titles, axes or the names of runs say.
-const NAMED: [&str; 19] = [
+/// Keys that variants, [`SETTINGS`], titles, axes or the names of runs say, beside those that a variant implies.
+const NAMED: [&str; 14] = [
     "arm",
     "context",
     "corpus",
     "d_model",
-    "global_heads",
     "heads",
     "learning_rate",
     "patch",
     "positions",
-    "qk_clip",
     "slopes",
-    "softcap",
     "start",
     "steps",
     "teacher",
     "teacher_weight",
     "text",
-    "window",
-    "z_loss",
 ];
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub struct TrainingRun {
     pub wall_time_s: Option<f64>,
     /// Heads of a layer that see everything.
     pub global_heads: Option<usize>,
-    /// The window of the other heads.
+    /// The window of its local heads, where it has some.
     pub window: Option<usize>,
     /// How the model knows where a token stands.
     pub positions: String,
@@ -108,11 +108,6 @@ impl TrainingRun {
         Some(self.d_model? / self.heads?)
     }
 
-    /// The window of its local heads, where it has some.
-    pub fn local_window(&self) -> Option<usize> {
-        self.window.filter(|_| self.global_heads < self.heads)
-    }
-
     /// e to the validation loss.
     pub fn perplexity(&self) -> Option<f64> {
         self.valid_loss_nats.map(f64::exp)
@@ -146,7 +141,7 @@ impl From<&Row<TrainingMeasurement>> for TrainingRun {
             outcome: found.outcome.clone(),
             wall_time_s: Some(found.wall_time_s),
             global_heads: Some(of.model.global_heads),
-            window: Some(of.model.window),
+            window: of.model.window,
             positions: of.model.positions.clone(),
             slopes: of.model.slopes.clone(),
             d_model: Some(of.model.d_model),
@@ -220,10 +215,10 @@ impl Trainings {
     }
 
     /// Gives each run the keys of its definition.
-    pub fn with_settings<'s>(mut self, all: impl Iterator<Item = &'s RunSettings> + Clone) -> Self {
+    pub fn with_settings(mut self, all: &[RunSettings]) -> Self {
         for run in &mut self.runs {
             let name = run.run.strip_suffix(SO_FAR).unwrap_or(&run.run);
-            let own = all.clone().find(|one| one.study == run.study && one.run == name);
+            let own = all.iter().find(|one| one.study == run.study && one.run == name);
             let Some(own) = own else { continue };
             run.settings = own.settings.clone();
             if run.corpus != SYNTHETIC {

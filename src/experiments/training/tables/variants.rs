@@ -116,7 +116,7 @@ impl Trainings {
             .numbers("context", "n", |v| v.first().context)
             .numbers("heads", "heads", |v| v.first().heads)
             .numbers("d_head", "d_head", |v| v.first().d_head())
-            .numbers("window", "window", |v| v.first().local_window());
+            .numbers("window", "window", |v| v.first().window);
         let shown = |interval: Option<Interval>| interval.map(|interval| interval.shown(2));
         self.differing_columns(table, Variant::first, &SHOWN)
             .numbers("steps", "steps", |v| v.first().steps)
@@ -158,7 +158,7 @@ impl Trainings {
         let table = Table::from_items("bits", title, &runs)
             .words("run", "run", |run| &run.first().run)
             .words("arm", "variant", |run| &run.first().arm)
-            .numbers("window", "window", |run| run.first().local_window())
+            .numbers("window", "window", |run| run.first().window)
             .words("positions", "positions", |run| &run.first().positions)
             .words("slopes", "position bias", |run| &run.first().slopes)
             .numbers("context", "n", |run| run.first().context);
