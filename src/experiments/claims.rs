@@ -7,11 +7,11 @@ use crate::experiments::heads::claims::{heads, published};
 use crate::experiments::interventions::claims as surgery;
 use crate::experiments::latency::claims as latency;
 use crate::experiments::lattice::claims as lattice;
-use crate::experiments::ramp::claims as ramp;
+use crate::experiments::ramp;
 use crate::experiments::training::claims::{arms, stabilisers, training, variants};
 
 /// Every claim, in the order of the report.
-pub const CLAIMS: [Claim; 33] = [
+pub const CLAIMS: [Claim; 34] = [
     growth::DENSE_LOCAL_GROWS,
     growth::SPARSE_IS_EASY,
     controls::LOCALITY_IS_HARD,
@@ -31,7 +31,8 @@ pub const CLAIMS: [Claim; 33] = [
     heads::NEEDED_TELLS_ACTUAL,
     variants::MORE_RANK_HELPS,
     variants::SLOPES_FREE_LOGITS,
-    ramp::RAMP_COSTS_LENGTH,
+    ramp::claims::RAMP_COSTS_LENGTH,
+    ramp::keys::LARGE_IS_KEY_SCORES,
     lattice::POSITIONS_MAKE_LOGITS,
     lattice::RANK_MAKES_LOGITS,
     surgery::SMALL_ERROR_IS_HARMLESS,

@@ -89,6 +89,8 @@ record! {
         share_lines: Option<f64>,
         /// R² of any function of j
         share_position: Option<f64>,
+        /// R² of one score per key and passage, added alike to every query: at least share_position
+        share_key: Option<f64>,
         /// R² of any function of i − j
         share_lag: Option<f64>,
         /// R² of a function of j and one of i − j
@@ -171,6 +173,9 @@ impl RampMeasurement {
 
         let forms = [Form::Ramp, Form::Position, Form::Lag, Form::PositionAndLag];
         let shares = forms.map(|form| seen.share_of(form));
+        let passages: Vec<SeenRows> =
+            probes.iter().map(|&probe| SeenRows::of(&[probe], &held)).collect();
+        let (share_key, key_scores_converged) = SeenRows::share_of_key_scores(&passages);
         let formula = ramp_half_spread(reach(kind, tokens), mean_lag);
         // In long rows the nearest ramp is the one of the head's mean lag.
         let rise = ramp_half_spread(tokens, mean_lag).map_or(0.0, |half| 2.0 * half);
@@ -182,7 +187,8 @@ impl RampMeasurement {
         let position = seen.nearest(Form::Position, by_position);
         let lag = seen.nearest(Form::Lag, by_lag);
         let converged = shares.iter().all(|share| share.converged)
-            && [&ramp, &position, &lag].iter().all(|nearest| nearest.converged);
+            && [&ramp, &position, &lag].iter().all(|nearest| nearest.converged)
+            && key_scores_converged;
         let [line, of_position, of_lag, of_both] = &shares;
         let told = |share: &Share| share.of_variance;
         let nats = |nearest: &Nearest| nearest.kl_nats.max(0.0);
@@ -215,6 +221,7 @@ impl RampMeasurement {
             share_ramp: told(line),
             share_lines: seen.share_of_lines(),
             share_position: told(of_position),
+            share_key,
             share_lag: told(of_lag),
             share_position_and_lag: told(of_both),
             slope: Form::slope(&line.theta, tokens),

@@ -2,6 +2,7 @@
 
 pub mod claims;
 pub mod figures;
+pub(crate) mod keys;
 mod row;
 pub mod tables;
 
@@ -53,19 +54,34 @@ impl Experiment for RampStudy {
 
     const TABLES: &'static [DefinitionTable] =
         &[DefinitionTable::one::<Both<ModelKeys, Keys>>("ramp")];
-    const VIEWS: &'static [View] = &[View::new(
-        "ramp",
-        Group::TrainedHeads,
-        "Logits of trained heads against a linear ramp of the distance.",
-        |studies| {
-            let rows = tables::Ramps::of(&rows_of(studies)?)?;
-            Ok(Analysed {
-                tables: rows.tables(),
-                figures: vec![figures::ramp(&rows)],
-                verdicts: vec![claims::law(&rows)],
-            })
-        },
-    )];
+    const VIEWS: &'static [View] = &[
+        View::new(
+            "ramp",
+            Group::TrainedHeads,
+            "Logits of trained heads against a linear ramp of the distance.",
+            |studies| {
+                let rows = tables::Ramps::of(&rows_of(studies)?)?;
+                Ok(Analysed {
+                    tables: rows.tables(),
+                    figures: vec![figures::ramp(&rows)],
+                    verdicts: vec![claims::law(&rows)],
+                })
+            },
+        ),
+        View::new(
+            "keys",
+            Group::TrainedHeads,
+            "How much of a head's logits one score per key explains.",
+            |studies| {
+                let rows = tables::Ramps::of(&rows_of(studies)?)?;
+                Ok(Analysed {
+                    tables: vec![keys::table(&rows)],
+                    figures: keys::figure(&rows).into_iter().collect(),
+                    verdicts: vec![keys::verdict(&rows)],
+                })
+            },
+        ),
+    ];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Keys) = trained_models::read(raw, "ramp")?;

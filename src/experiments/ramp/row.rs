@@ -153,6 +153,9 @@ impl RampMeasurement {
                 check.within(column, share, 0.0, 1.0);
             }
         }
+        if let Some(share) = self.share_key {
+            check.within("share_key", share, 0.0, 1.0);
+        }
         check.holds(self.slope.is_finite(), || format!("slope is {}", self.slope));
         if !is_there || self.outcome != Outcome::Converged {
             return;
@@ -165,6 +168,10 @@ impl RampMeasurement {
             ("share_lag exceeds that with the position", self.share_lag, both),
         ] {
             check.at_most(what, narrow, wide, OF_TOLERANCE);
+        }
+        if let Some(share) = self.share_key {
+            let position = self.share_position;
+            check.at_most("share_position exceeds share_key", position, share, OF_TOLERANCE);
         }
         // The variance of a row is at most (½ spread)², and the line's is its share of that.
         let (mut of_line, mut most) = (0.0, 0.0);

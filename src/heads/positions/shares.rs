@@ -54,6 +54,21 @@ impl SeenRows {
         Share { of_variance, theta: solved.x, converged: solved.converged }
     }
 
+    /// R² of z_ij = a_i + b_j, with b_j free in each passage: one score per key, added alike to every query. `passages` holds
+    /// the rows of one passage each. Also returns whether all normal equations were solved. `None` if z is constant in every
+    /// row.
+    pub fn share_of_key_scores(passages: &[Self]) -> (Option<f64>, bool) {
+        let (mut left, mut all, mut converged) = (0.0, 0.0, true);
+        for passage in passages {
+            let share = passage.share_of(Form::Position);
+            let variation = squares(&passage.centred_logits());
+            left += share.of_variance.map_or(0.0, |share| (1.0 - share) * variation);
+            all += variation;
+            converged &= share.converged;
+        }
+        (share(left, all), converged)
+    }
+
     /// R² of z_ij = a_i + c_i j: a line with a slope of its own for each row.
     pub fn share_of_lines(&self) -> Option<f64> {
         let centred = self.centred_logits();

@@ -21,6 +21,7 @@ fn a_head_that_is_a_ramp_is_told_as_one() {
         ("ramp", found.share_ramp),
         ("lines", found.share_lines),
         ("position", found.share_position),
+        ("key", found.share_key),
         ("lag", found.share_lag),
         ("both", found.share_position_and_lag),
     ] {
@@ -96,6 +97,29 @@ fn wider_forms_explain_more_and_come_nearer() {
             assert!(found.half_spread <= found.actual);
         }
     }
+}
+
+/// Scores that differ between passages are of the keys, not of the positions; scores whose size hangs on the query are
+/// neither in full.
+#[test]
+fn key_scores_are_free_in_each_passage_and_alike_for_every_query() {
+    let n = 40;
+    let score = |j: usize, passage: usize| (((17 + 12 * passage) * j) as f64).sin();
+    let probe = |passage: usize, weight: &dyn Fn(usize) -> f64| {
+        let queries = Array2::from_shape_fn((n, 1), |(i, _)| weight(i));
+        let keys = Array2::from_shape_fn((n, 1), |(j, _)| 9.0 * score(j, passage));
+        head(queries, keys, HeadKind::Global)
+    };
+    let measure = |weight: &dyn Fn(usize) -> f64| {
+        let probes = [0, 1].map(|passage| probe(passage, weight));
+        RampMeasurement::measure(&probes.each_ref(), 0, None).unwrap()
+    };
+    let alike = measure(&|_| 1.0);
+    assert!(alike.share_key.unwrap() > 1.0 - 1e-9, "{:?}", alike.share_key);
+    assert!(alike.share_position.unwrap() < 0.8, "{:?}", alike.share_position);
+    let by_turns = measure(&|i| if i % 2 == 0 { 1.0 } else { -1.0 });
+    assert!(by_turns.share_key.unwrap() < 0.2, "{:?}", by_turns.share_key);
+    assert!((by_turns.stable_rank_centred - 1.0).abs() < 1e-6, "rank one all the same");
 }
 
 /// A slope beside the logits moves the attention alone.

@@ -46,6 +46,7 @@ pub(crate) fn head(n: usize, seed: u64, mean_lag: f64, times: f64, share: f64) -
             share_ramp: Some(share),
             share_lines: Some(share),
             share_position: Some(share),
+            share_key: None,
             share_lag: Some(share),
             share_position_and_lag: Some(share),
             slope: 0.1,

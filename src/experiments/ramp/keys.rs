@@ -1,0 +1,265 @@
+//! View `keys`: how much of a head's logits one score per key explains, by the size of the logits.
+
+use crate::claims::estimate::Estimate;
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::joined;
+use crate::claims::{Claim, Group, Origin, Verdict};
+use crate::experiments::ramp::tables::{RampHead, Ramps};
+use crate::experiments::training::figures::variant::Variant;
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape};
+use crate::table::groups::sorted;
+use crate::table::{RankCorrelation, Spread, Table, distinct, groups, plural, significant};
+use crate::targets::HeadKind;
+
+/// The half-range of QKᵀ/√d from which on a head is large.
+const LARGE: f64 = 20.0;
+/// The share of the logits from which on they are mostly one score per key.
+const MOSTLY: f64 = 0.5;
+/// The models of a variant that confirming takes.
+const MODELS: usize = 3;
+
+pub(crate) const LARGE_IS_KEY_SCORES: Claim = Claim {
+    id: "LargeIsKeyScores",
+    text: "Predicted here: large logits are mostly one score per key, added alike to every query",
+    group: Group::TrainedHeads,
+    origin: Origin::Here,
+    place: "predicted here, one score per key",
+    rule: [
+        "Heads with a half-range of {0} or more: the R² of one score per key, the median of each model, has a mean over models \
+            of at least {1}, interval included, in every variant; {2} models of each.",
+        "The interval lies below {1} in a variant.",
+    ],
+    bounds: &[LARGE, MOSTLY, MODELS as f64],
+    lacking: [
+        "no head with large logits",
+        "Needs heads with a half-range of {0} or more, and share_key.",
+    ],
+    ..Claim::PLAIN
+};
+
+/// Heads of one variant, such as multi-head attention with RoPE.
+struct OfVariant<'a> {
+    name: String,
+    ink: Ink,
+    heads: Vec<&'a RampHead>,
+}
+
+impl OfVariant<'_> {
+    fn all(study: &Ramps) -> Vec<OfVariant<'_>> {
+        let variant = |head: &RampHead| {
+            let variant =
+                Variant::new(&head.arm, head.positions.as_deref(), head.slopes.as_deref());
+            let is_local = matches!(head.found.kind, HeadKind::Local { .. });
+            let (name, ink) = (variant.name(), variant.ink());
+            match is_local && head.arm == "ls" {
+                true => (format!("{name}, local heads"), ink.of_local_heads()),
+                false => (name, ink),
+            }
+        };
+        let ordered = sorted(&study.heads, |head| variant(head).0);
+        groups(ordered, |head| variant(head).0)
+            .into_iter()
+            .map(|heads| {
+                let (name, ink) = variant(heads[0]);
+                OfVariant { name, ink, heads }
+            })
+            .collect()
+    }
+
+    /// `share_key` of the large heads: the median of each model that has some.
+    fn of_large_heads(&self) -> Vec<f64> {
+        let large = self.heads.iter().copied().filter(|head| is_large(head));
+        let models = groups(sorted(large, |head| head.model()), |head| head.model());
+        let median = |heads: &Vec<&RampHead>| {
+            Some(Spread::of(heads.iter().filter_map(|head| head.found.share_key))?.median)
+        };
+        models.iter().filter_map(median).collect()
+    }
+}
+
+fn is_large(head: &RampHead) -> bool {
+    head.found.half_spread >= LARGE
+}
+
+/// One row per run and kind of heads, at the last step.
+pub(super) fn table(study: &Ramps) -> Table {
+    let key = |head: &RampHead| {
+        (head.of.clone(), head.run.clone(), head.found.kind, head.found.n, head.step)
+    };
+    let large = |heads: &[&RampHead]| heads.iter().filter(|head| is_large(head)).count();
+    let models = |heads: &[&RampHead]| distinct(heads.iter().map(|head| head.seed)).len();
+    let of_large = |head: &RampHead, value: Option<f64>| value.filter(|_| is_large(head));
+    Table::from_groups("keys", "R² of one score per key, at the last step", groups(&study.heads, key))
+        .words("run", "run", |head| &head.run)
+        .words("kind", "kind of heads", |head| head.found.kind.to_string())
+        .numbers("n", "n", |head| head.found.n)
+        .numbers("d", "d_head", |head| head.found.rank)
+        .numbers("step", "step", |head| head.step)
+        .per_group("models", "models", models)
+        .sizes("heads", "heads")
+        .per_group("large", "large heads", large)
+        .medians("half_spread", "half-range", |head| Some(head.found.half_spread))
+        .medians("share_key", "R² of a score per key", |head| head.found.share_key)
+        .medians("share_key_large", "the same, large heads", |head| {
+            of_large(head, head.found.share_key)
+        })
+        .medians("share_position_large", "R² of f(j), large heads", |head| {
+            of_large(head, head.found.share_position)
+        })
+        .medians("share_lag_large", "R² of g(i − j), large heads", |head| {
+            of_large(head, head.found.share_lag)
+        })
+        .medians("stable_rank_large", "stable rank, centred, large heads", |head| {
+            of_large(head, Some(head.found.stable_rank_centred))
+        })
+        .note(format!(
+            "R² of logits QKᵀ/√d less the mean of each row. A score per key is free in each passage; f(j) is a score per \
+             position, the same in all passages. Large: a half-range of {LARGE} or more. Medians over heads with \
+             (least–greatest)."
+        ))
+        .note_failed(study.failed)
+        .build()
+}
+
+/// `share_key` of each head against its half-range, a colour per variant.
+pub(super) fn figure(study: &Ramps) -> Option<Figure> {
+    let point = |head: &RampHead| {
+        let half_range = head.found.half_spread;
+        Some((half_range, head.found.share_key?)).filter(|_| half_range > 0.0)
+    };
+    let variants = OfVariant::all(study);
+    let all: Vec<(f64, f64)> = study.heads.iter().filter_map(point).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let x = Axis::log("half-range of QKᵀ/√d", all.iter().map(|point| point.0));
+    let y = Axis::linear("R² of one score per key", [1.0].into_iter(), Some(0.0));
+    let (mut series, mut keys, mut alt) = (Vec::new(), Vec::new(), Vec::new());
+    for variant in &variants {
+        let points: Vec<(f64, f64)> = variant.heads.iter().copied().filter_map(point).collect();
+        if points.is_empty() {
+            continue;
+        }
+        keys.push(Key::new(&variant.name, variant.ink, Shape::Points));
+        let large = Spread::of(points.iter().filter(|point| point.0 >= LARGE).map(|point| point.1));
+        alt.push(match large {
+            Some(share) => format!(
+                "{}: in heads with a half-range of {LARGE} or more, a median R² of {}.",
+                variant.name,
+                significant(share.median, 2)
+            ),
+            None => format!("{}: no head has a half-range of {LARGE}.", variant.name),
+        });
+        series.push(Series::new(&variant.name, variant.ink, Shape::Points, points));
+    }
+    Some(Figure {
+        name: "keys".to_owned(),
+        caption: "R² of one score per key, added alike to every query, in the row-centred logits of each head, against their \
+                  half-range. Each point is one head. High on the right: large logits that prefer the same keys whatever the \
+                  query."
+            .to_owned(),
+        alt: alt.join(" "),
+        keys,
+        panels: vec![Panel::new("", x, y, series)],
+    })
+}
+
+/// The share of large logits that one score per key explains, by variant, over models.
+pub(super) fn verdict(study: &Ramps) -> Verdict {
+    let variants = OfVariant::all(study);
+    let measured: Vec<(&str, Estimate, usize)> = variants
+        .iter()
+        .filter_map(|variant| {
+            let medians = variant.of_large_heads();
+            let models = medians.len();
+            Some((variant.name.as_str(), Estimate::mean(medians)?, models))
+        })
+        .collect();
+    if measured.is_empty() {
+        return Verdict::lacking(LARGE_IS_KEY_SCORES);
+    }
+    let fewest = measured.iter().map(|one| one.2).min().unwrap_or(0);
+    let ruling = Ruling::both(measured.iter().map(|(_, share, _)| share.at_least(MOSTLY)))
+        .undecided_if_holds(fewest < MODELS);
+    let shares = measured.iter().map(|(name, share, models)| {
+        format!("{name} {} ({})", share.shown(2), plural(*models, "model"))
+    });
+    let by_model = groups(sorted(&study.heads, |head| head.model()), |head| head.model());
+    let points: Vec<Vec<(f64, f64)>> = by_model
+        .iter()
+        .map(|heads| {
+            heads.iter().filter_map(|h| Some((h.found.half_spread, h.found.share_key?))).collect()
+        })
+        .collect();
+    let rises = RankCorrelation::from_groups(&points).map_or_else(String::new, |rises| {
+        format!(
+            "Spearman's ρ of share_key with the half-range, median over models: {}",
+            rises.shown()
+        )
+    });
+    let least = measured.iter().map(|one| one.1.value).fold(f64::INFINITY, f64::min);
+    let most = measured.iter().map(|one| one.1.value).fold(0.0, f64::max);
+    let headline = format!(
+        "a score per key explains {} to {} of large logits",
+        significant(least, 2),
+        significant(most, 2)
+    );
+    let sentences =
+        [format!("R² of one score per key in large heads: {}", joined(shares, "; ")), rises];
+    let seeds = Seeds::of_settings(measured.iter().map(|one| one.2)).called("model");
+    Verdict::new(LARGE_IS_KEY_SCORES, ruling, seeds, headline, sentences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::VerdictStatus;
+    use crate::experiments::ramp::tables::ramps_tests::heads;
+
+    /// Heads of multi-head attention of five seeds, and with RoPE of as many.
+    fn study(learned: f64, rope: f64) -> Ramps {
+        let mut study = heads(&[512], 5, 1.0, 0.9);
+        let mut others = study.clone();
+        for (study, share) in [(&mut study, learned), (&mut others, rope)] {
+            for (at, head) in study.heads.iter_mut().enumerate() {
+                head.found.half_spread = 30.0;
+                head.found.share_key = Some(share + 0.002 * at as f64);
+            }
+        }
+        others.heads.iter_mut().for_each(|head| {
+            head.positions = Some("rope".to_owned());
+            head.run = "mhsa-rope".to_owned();
+        });
+        study.heads.append(&mut others.heads);
+        study
+    }
+
+    #[test]
+    fn claim_holds_only_if_it_does_in_every_variant() {
+        assert_eq!(verdict(&study(0.9, 0.7)).status, VerdictStatus::Confirmed);
+        assert_eq!(verdict(&study(0.9, 0.3)).status, VerdictStatus::Refuted);
+        let mut few = study(0.9, 0.7);
+        few.heads.retain(|head| head.seed < 3);
+        assert_eq!(verdict(&few).status, VerdictStatus::Qualified, "two models");
+    }
+
+    #[test]
+    fn small_logits_decide_nothing() {
+        let mut small = study(0.9, 0.3);
+        small.heads.iter_mut().for_each(|head| head.found.half_spread = 5.0);
+        assert_eq!(verdict(&small).status, VerdictStatus::NotMeasured);
+        let mut unmeasured = study(0.9, 0.3);
+        unmeasured.heads.iter_mut().for_each(|head| head.found.share_key = None);
+        assert_eq!(verdict(&unmeasured).status, VerdictStatus::NotMeasured);
+        assert!(figure(&unmeasured).is_none());
+    }
+
+    #[test]
+    fn figure_has_a_series_per_variant() {
+        let figure = figure(&study(0.9, 0.3)).unwrap();
+        let names: Vec<&str> = figure.panels[0].series.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["multi-head", "multi-head, RoPE"]);
+        assert!(figure.svg().unwrap().contains("<svg"));
+    }
+}
