@@ -11,6 +11,7 @@ use ndarray::{Array2, Axis};
 use super::PredictError;
 use super::head::{check_contiguous, check_finite, held_rows};
 use super::positions::{Form, Nearest, SeenRows, Share};
+use super::precision::PrecisionRisk;
 use super::screen::{LAGS, spectrum_of_product};
 use crate::lm::HeadProbe;
 use crate::record::{record, to_milliseconds};
@@ -118,6 +119,8 @@ record! {
         /// 1/(e^c − 1) for that c: its mean distance in a long row; empty if c ≤ 0
         #[unit = "tokens"]
         ramp_lag: Option<f64>,
+        /// how much rounding of the logits changes the attention
+        precision: Option<PrecisionRisk>,
         /// `converged`, or `step-limit` if a share may be too low or a KL too high
         outcome: Outcome,
         /// the time of the head
@@ -232,6 +235,7 @@ impl RampMeasurement {
             ramp_kl_share: (kl_uniform > 0.0).then(|| 1.0 - kl_ramp / kl_uniform),
             slope_kl,
             ramp_lag: ramp_lag(slope_kl),
+            precision: Some(PrecisionRisk::of_rows(&seen, first.softcap.map(f64::from))),
             outcome: if converged { Outcome::Converged } else { Outcome::StepLimit },
             wall_time_s: to_milliseconds(began.elapsed().as_secs_f64()),
         })

@@ -6,6 +6,7 @@ use ndarray_linalg::QR;
 use super::PredictError;
 use super::head::{attention_of, check_fittable, held_rows, problem_of};
 use super::positions::{Form, SeenRows};
+use super::precision::PrecisionRisk;
 use crate::lm::HeadProbe;
 use crate::numerics::blas::on_one_thread;
 use crate::solver::Floor;
@@ -58,6 +59,8 @@ pub struct Screened {
     /// The share of c·j in the logits less their rows' means, as [`share_ramp`](super::RampMeasurement::share_ramp); none where they are
     /// constant in each row, or where rows see what comes after them.
     pub share_ramp: Option<f64>,
+    /// How much rounding of the logits changes the attention.
+    pub precision: PrecisionRisk,
 }
 
 impl Screened {
@@ -118,6 +121,7 @@ impl Screened {
             sink_mass: sinks / rows,
             mass_within: mass_within.map(|mass| mass / rows),
             share_ramp,
+            precision: PrecisionRisk::of_rows(&seen, first.softcap.map(f64::from)),
         })
     }
 

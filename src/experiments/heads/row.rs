@@ -1,7 +1,7 @@
 //! The rows of trained heads held against what their attention needed.
 
 use crate::experiments::model_key::ModelKey;
-use crate::heads::{Found, FoundHead, Levels, PARTS};
+use crate::heads::{Found, FoundHead, Levels, PARTS, PrecisionRisk};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_milliseconds, value};
 use crate::solver::{AnyRank, Outcome};
 use crate::targets::HeadKind;
@@ -149,6 +149,8 @@ record! {
         sink_mass: Option<f64>,
         /// share (R²) of the centred logits that c·j explains; empty if they are constant, or not causal
         share_ramp: Option<f64>,
+        /// how much rounding of the logits changes the attention
+        precision: Option<PrecisionRisk>,
         /// the error of the fit with free queries and keys
         #[unit = "nats"]
         kl_nats: Option<f64>,
@@ -227,6 +229,7 @@ impl HeadMeasurement {
             first_mass: Some(screened.first_mass),
             sink_mass: Some(screened.sink_mass),
             share_ramp: screened.share_ramp,
+            precision: Some(screened.precision.clone()),
             kl_nats: free.and_then(|found| found.kl_nats),
             kl_nats_tied: tied.and_then(|found| found.kl_nats),
             outcome: outcome(free),
@@ -311,6 +314,7 @@ impl Measurement for HeadMeasurement {
         check.within("iterations", f.iterations as f64, 0.0, f.evaluations as f64);
         check.at_least("wall_time_s", f.wall_time_s, 0.0);
         f.check_what_is_screened(check);
+        f.precision.iter().for_each(|risk| risk.check(check));
         f.check_what_is_needed(check);
     }
 }

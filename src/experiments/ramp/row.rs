@@ -62,6 +62,7 @@ impl Measurement for RampMeasurement {
         f.check_looks(check);
         f.check_shares(check);
         f.check_divergences(check);
+        f.precision.iter().for_each(|risk| risk.check(check));
         check.holds(matches!(f.outcome, Outcome::Converged | Outcome::StepLimit), || {
             format!("outcome is {}, which such a row has not", f.outcome.name())
         });

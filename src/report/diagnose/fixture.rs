@@ -48,6 +48,7 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         first_mass: Some(0.1),
         sink_mass: Some(0.0),
         share_ramp: Some(0.1),
+        precision: None,
         kl_nats: Some(0.01),
         kl_nats_tied: Some(0.01),
         outcome: HeadOutcome::Fitted(Outcome::Converged),

@@ -32,7 +32,7 @@ pub(super) struct Quantity {
 }
 
 /// The quantities, max |logit| first.
-pub(super) const QUANTITIES: [Quantity; 17] = [
+pub(super) const QUANTITIES: [Quantity; 18] = [
     Quantity {
         column: "actual",
         name: "max |logit|",
@@ -130,6 +130,14 @@ pub(super) const QUANTITIES: [Quantity; 17] = [
         means: "R² of a straight line over key positions in the logits, after subtracting the mean of each row.",
         scale: Scale::Share,
         of: |head| head.share_ramp,
+    },
+    Quantity {
+        column: "kl_bf16",
+        name: "bf16 risk",
+        unit: "nats",
+        means: "How much rounding of the logits to bfloat16 changes the attention: mean over rows of KL(P ‖ P̂).",
+        scale: Scale::ToLargest,
+        of: |head| head.precision.as_ref().map(|risk| risk.kl_bf16),
     },
     Quantity {
         column: "entropy_nats",

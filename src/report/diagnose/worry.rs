@@ -16,6 +16,8 @@ const PEAKED_NATS: f64 = 0.5;
 const LITTLE_RANK: f64 = 0.1;
 /// A ramp share (R²) from this size on is mentioned.
 const RAMP: f64 = 0.5;
+/// A change of the attention by rounding of logits to bfloat16 is mentioned from this size on, in nats.
+const IMPRECISE_NATS: f64 = 1e-3;
 /// A token or sink with this share of the attention is mentioned.
 const SUNK: f64 = 0.5;
 /// The list has at most this many heads.
@@ -145,6 +147,12 @@ fn factors(head: &HeadMeasurement) -> Vec<String> {
         && largest >= LARGE_FACTOR * capped
     {
         parts.push(format!("max logit {} after the softcap", number(capped)));
+    }
+    if let Some(risk) = head.precision.as_ref().filter(|risk| risk.kl_bf16 >= IMPRECISE_NATS) {
+        parts.push(format!(
+            "rounding its logits to bfloat16 changes its attention by KL {} nats",
+            number(risk.kl_bf16)
+        ));
     }
     if head.effective_rank_logits < LITTLE_RANK * head.rank as f64 {
         parts.push(format!(

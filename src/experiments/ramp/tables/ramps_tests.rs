@@ -57,6 +57,7 @@ pub(crate) fn head(n: usize, seed: u64, mean_lag: f64, times: f64, share: f64) -
             ramp_kl_share: Some(2.0 / 3.0),
             slope_kl: 0.1,
             ramp_lag: Some(9.0),
+            precision: None,
             outcome: Outcome::Converged,
             wall_time_s: 0.1,
         },
