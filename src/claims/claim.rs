@@ -1,5 +1,5 @@
-//! What a claim is: those of the paper (Hajra 2025, *Short-Range Dependency Effects on Transformer Instability and a
-//! Decomposed Attention Solution*, arXiv 2505.15548), and predictions made by this project before its rows. Each stands
+//! The type of a claim. Claims are the paper's (Hajra 2025, *Short-Range Dependency Effects on Transformer Instability and
+//! a Decomposed Attention Solution*, arXiv 2505.15548) or predictions that this project made before its rows. Each constant is
 //! in the file that decides it.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What the terminal shows of an error.
+//! One-line form of an error for the terminal.
 
 use std::error::Error;
 use std::io;

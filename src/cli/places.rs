@@ -1,4 +1,4 @@
-//! Where things are, relative to the folder that the command runs in.
+//! Folders and files, relative to the working folder.
 
 use std::path::{Path, PathBuf};
 

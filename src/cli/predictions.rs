@@ -1,4 +1,4 @@
-//! What commands that measure trained heads share: a study made of flags, and its rows.
+//! Common parts of the commands that measure trained heads: a study made from flags, and its rows.
 
 use std::path::{Path, PathBuf};
 

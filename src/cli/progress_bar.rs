@@ -1,4 +1,4 @@
-//! Where progress is shown: a bar on a terminal, plain lines otherwise.
+//! Progress: a bar on a terminal, plain lines otherwise.
 
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};

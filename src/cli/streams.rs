@@ -1,4 +1,4 @@
-//! What commands print: results on standard output, all else on standard error.
+//! Printing: results on standard output, all else on standard error.
 //!
 //! A stream whose reader is gone sends no signal here, since that would end a sweep whose progress nobody reads any
 //! more. What cannot be said on standard error is left unsaid. Standard output that cannot be written ends the process:

@@ -1,4 +1,4 @@
-//! What can be wrong with a study.
+//! Errors of studies.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What tells a measurement from others: a hash of its settings, key by key.
+//! Identity of a measurement: a hash of its settings, key by key.
 //!
 //! Only keys that differ from their defaults count, in the order of their names, and the kind of rows with the
 //! version of its measurement. So a key that is added, with a default that leaves everything as it was, makes no

@@ -1,4 +1,4 @@
-//! Which trained models a study looks at, and the passages that they read.
+//! Selection of trained models and passages by a study.
 
 use std::path::PathBuf;
 

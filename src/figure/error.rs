@@ -1,4 +1,4 @@
-//! What can go wrong between a figure and its bytes.
+//! Errors of drawing and writing a figure.
 
 /// Why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Where everything of a figure goes, in pixels.
+//! Layout of a figure in pixels.
 
 use super::pen::width;
 use super::style::size;

@@ -1,4 +1,4 @@
-//! What a figure is before it is drawn: panels of named series. This is what tests check.
+//! Figures before they are drawn: panels of named series. Tests check these.
 
 use crate::figure::Raster;
 use crate::figure::Tick;

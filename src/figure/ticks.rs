@@ -1,4 +1,4 @@
-//! Where an axis has its ticks, and how they are written.
+//! Tick positions and tick labels of axes.
 
 /// One tick of an axis.
 #[derive(Clone, Debug, PartialEq)]

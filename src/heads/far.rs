@@ -1,4 +1,4 @@
-//! What of a causal row is far.
+//! Distant columns of a causal row.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What a head's queries and keys may be made of, and how many channels they may have: the corners of a lattice.
+//! Points of the constraint grid: the inputs that queries and keys may use, and the limit on their rank.
 
 use std::f64::consts::PI;
 use std::fmt;

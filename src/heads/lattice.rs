@@ -1,10 +1,10 @@
-//! What a head's attention needs of its logits as two constraints are let go, one step at a time: the inputs that its
-//! queries and keys are made of, and their rank.
+//! The constraint grid: the logits that a head's attention needs as two constraints are relaxed step by step, the inputs of
+//! its queries and keys, and their rank.
 //!
-//! A corner of the lattice is a set of inputs and a rank; one corner is above another where it allows all that the other
-//! does. needed(ε; inputs, rank) is the least max |logit| with which the head's attention is reached within ε there. What is
-//! found at a corner, factors and all, is a solution at every corner above it and at every larger ε, so it is a start there, and
-//! stands where no better is found: needed falls, or stays, along every way up the lattice and as ε grows.
+//! A grid point is a set of inputs and a rank. It lies above another if it allows everything that the other does.
+//! needed(ε; inputs, rank) is the smallest max |logit| that reaches the head's attention within ε there. A solution at one
+//! point is also one at every point above it and for every larger ε. It is used as a start there, and kept if the search finds
+//! nothing better. So needed never rises along a path up the grid, or as ε grows.
 
 use std::time::Instant;
 

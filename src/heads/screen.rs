@@ -1,4 +1,4 @@
-//! What probes alone say of a head, without any fit: what its logits and its attention are, and the floor.
+//! Screening: properties of a head's logits and attention, and its floor, without a fit.
 
 use ndarray::{Array2, Axis};
 use ndarray_linalg::QR;

@@ -1,4 +1,4 @@
-//! How the types of targets, fits and heads are written in a column.
+//! Text forms of the types of targets, fits and heads in columns.
 
 use super::{EditedHeads, InputSet, RankLimit};
 use crate::record::value;

@@ -1,4 +1,4 @@
-//! Where a model lives.
+//! Devices: the CPU or a GPU.
 
 use super::LmError;
 

@@ -1,4 +1,4 @@
-//! Whether what a definition asks for has room in the machine's memory. What is told is the least that it takes.
+//! Memory check before training: a lower bound on what a definition needs, against what the machine has.
 
 use super::definition::{Dtype, Positions, TrainDefinition};
 use super::error::LmError;

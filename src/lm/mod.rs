@@ -1,9 +1,8 @@
-//! What training does: a GPT-2-style language model whose attention heads are global or local,
-//! trained on a text or on a seeded synthetic corpus, with the logits of every head logged.
+//! A GPT-2-style language model with global and local attention heads, and its trainer, which logs the logits of every
+//! head. It reads a text or a seeded synthetic corpus.
 //!
-//! A [`TrainDefinition`] says all of a run but its text, a [`Corpus`] is the text as tokens, and a [`Trainer`] takes the
-//! steps. [`Model::probe`] shows the queries and keys of every head; a [`PretrainedModel`], published by others, can be
-//! looked at as well.
+//! A [`TrainDefinition`] holds all settings of a run except its text. A [`Corpus`] is the text as tokens. A [`Trainer`] takes
+//! the steps. [`Model::probe`] returns the queries and keys of every head, and so does a published [`PretrainedModel`].
 
 mod attention;
 mod corpus;

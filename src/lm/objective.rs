@@ -1,4 +1,4 @@
-//! What is predicted of a batch of sequences.
+//! Training objectives: inputs, targets and weights of a batch.
 
 use candle_core::{Result, Tensor};
 use rand::SeedableRng;

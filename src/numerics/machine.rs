@@ -1,4 +1,4 @@
-//! What this process computes with: the processor, its instructions, the BLAS library.
+//! Processor, instruction set and BLAS library that this process uses.
 
 use serde::{Deserialize, Serialize};
 

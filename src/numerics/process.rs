@@ -1,4 +1,4 @@
-//! What a program sets up once, before anything else.
+//! Settings of the process that are made once, at its start.
 
 use super::blas::single_threaded_blas;
 

@@ -1,4 +1,4 @@
-//! What a vector extension offers, and a loop that is compiled for each of them.
+//! Operations of a vector extension, and loops that are compiled for each extension.
 
 use super::number::Number;
 

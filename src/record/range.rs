@@ -1,4 +1,4 @@
-//! What single values of rows can be, whatever stands beside them: a file may have been altered by hand or by a disk.
+//! Valid ranges of single values in rows, checked on reading: a file may have been edited or damaged.
 
 /// The range of a column's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What can be wrong with a training run.
+//! Errors of training runs.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the files that outlast a run's long logs hash to, in its manifest: a digit that is changed in one shows.
+//! Hashes of the files that a run keeps, in its manifest, so that an edit is detected.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What made some rows: the command, the code, the machine, the times.
+//! Manifests: the command, code, machine and times that made some rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a training run's manifest says beside what every manifest does.
+//! The manifest of a training run: entries beside those of every manifest.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What is to be trained, and what came of it.
+//! Training requests and their results.
 
 use crate::lm::Workers;
 use crate::lm::{

@@ -1,4 +1,4 @@
-//! What given inputs need at *any* rank: logits X·C·Xᵀ with C any matrix, from above and from below.
+//! Logits needed from given inputs at *any* rank: X·C·Xᵀ with C any matrix, bounded from above and below.
 
 use super::dual;
 use super::evaluator::Measured;

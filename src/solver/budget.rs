@@ -1,4 +1,4 @@
-//! How hard a fit tries.
+//! Limits of a fit's search.
 
 /// How hard a fit tries.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,14 +1,13 @@
-//! How strongly the augmented Lagrangian curves in each query and each key alone: the d × d blocks on
-//! the diagonal of its (positive semidefinite) Gauss–Newton matrix, as a preconditioner.
+//! Block-diagonal preconditioner: the d × d blocks of each query and each key in the (positive semidefinite)
+//! Gauss–Newton matrix of the augmented Lagrangian.
 //!
 //! With sₕᵢ the target's mass of row i that falls to head h, p its probabilities, and hᵢⱼ = ρ where the
 //! cap acts on zᵢⱼ, and 0 elsewhere:
 //!
 //! > query i: (Σⱼ (s p + h)ᵢⱼ kⱼkⱼᵀ − sᵢ k̄ᵢk̄ᵢᵀ)/(n·d), k̄ᵢ = Σⱼ pᵢⱼkⱼ;  key j: Σᵢ (s p + h)ᵢⱼ qᵢqᵢᵀ/(n·d).
 //!
-//! Rows of attention differ in curvature by orders of magnitude (a row that is nearly certain has
-//! none), which is what a quasi-Newton method that starts from a multiple of the identity spends most
-//! of its iterations learning.
+//! The curvature of rows differs by orders of magnitude; a row that attends to one column has almost none. A quasi-Newton
+//! method that starts from a multiple of the identity spends most of its iterations on learning this.
 
 use std::ops::Range;
 

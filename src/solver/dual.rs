@@ -1,4 +1,4 @@
-//! What no logits X·C·Xᵀ of given inputs do, whatever the matrix C: a proof, from multipliers.
+//! Proof from multipliers that no logits X·C·Xᵀ of given inputs reach a bound.
 //!
 //! With C free the problem is convex: kl_nats is convex in the logits, which are linear in C, and the cap is a
 //! pair of linear bounds. So what descent finds is the minimum, and its multipliers prove it. For logits z₀ of

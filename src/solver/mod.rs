@@ -1,6 +1,6 @@
-//! What low rank can do: the best low-rank logits for a target, capped, and the floor beneath them.
+//! Fits of low-rank logits to a target within a logit bound, and the exact minimum at any rank.
 //!
-//! All begins with a [`Problem`]: a target, heads, a rank.
+//! A [`Problem`] holds the target, the heads and the rank.
 //!
 //! | asked | of rank d, found | no rank of d goes below | at any rank, exact for one head |
 //! |---|---|---|---|
@@ -8,9 +8,9 @@
 //! | the least logit for an error ε | [`needed_logit`] | [`lower_bound`] | [`Floor::max_abs_logit`] |
 //! | the same, of given inputs | [`needed_logit_tied`] | [`needed_logit_at_any_rank`] | |
 //!
-//! What is found comes with its [`Factors`], which [`Measured::of`] and anyone else can check; how hard is looked, of
-//! [`SearchOptions`]. A [`FitObserver`] sees a search go on, may end it, and lets it be taken up again. [`constructions`]
-//! are factors known in closed form, [`Evaluator`] the objective itself.
+//! Solutions carry their [`Factors`], so that [`Measured::of`] can check them. [`SearchOptions`] set the effort of a search. A
+//! [`FitObserver`] follows a search, and can stop it so that it can be resumed. [`constructions`] are factors known in closed
+//! form. [`Evaluator`] is the objective.
 
 mod any_rank;
 mod attention;

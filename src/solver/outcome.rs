@@ -1,4 +1,4 @@
-//! How a fit ended.
+//! Outcomes of fits.
 
 /// How a fit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

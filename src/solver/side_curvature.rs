@@ -1,9 +1,9 @@
-//! How strongly the augmented Lagrangian curves in the weights of queries and of keys that are made of inputs, as a
-//! preconditioner.
+//! Preconditioner for the weights of queries and keys that are projected from inputs: the curvature of the augmented
+//! Lagrangian in these weights.
 //!
-//! A query's block B_i ([`curvature`](super::curvature)) makes that of its weights Σᵢ xᵢxᵢᵀ ⊗ Bᵢ, over rows. It is taken for one
-//! product of two, as in Martens and Grosse (2015, arXiv 1503.05671) but with rows weighed by their curvature:
-//! A ⊗ B, A = Σ tr(Bᵢ)·xᵢxᵢᵀ and B = Σ Bᵢ, both scaled. Keys likewise.
+//! With a query's block Bᵢ ([`curvature`](super::curvature)), the block of the weights is Σᵢ xᵢxᵢᵀ ⊗ Bᵢ over rows. It is
+//! approximated by one Kronecker product A ⊗ B, as in Martens and Grosse (2015, arXiv 1503.05671), with rows weighted by their
+//! curvature: A = Σ tr(Bᵢ)·xᵢxᵢᵀ and B = Σ Bᵢ, both scaled. Keys likewise.
 
 use ndarray::{Array2, ArrayViewMut2, Axis, Zip};
 use ndarray_linalg::InverseC;

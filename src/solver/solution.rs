@@ -1,4 +1,4 @@
-//! What a fit found, and which of two solutions is the better.
+//! Solutions of fits, and their order of preference.
 
 use super::factors::Factors;
 use super::outcome::Outcome;

@@ -1,4 +1,4 @@
-//! Where a fit begins.
+//! Starting points of fits.
 
 use ndarray::{Array1, Array2, Array3, s};
 use rand::SeedableRng;

@@ -1,4 +1,4 @@
-//! Whether rows are those that were measured, before anything is drawn from them.
+//! Check that rows are as they were measured, before anything is drawn from them.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How far the parts of a study are, from their files alone.
+//! Progress of a study's shards, read from their files.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a study comes to: its cells, those that have rows, and what the others need.
+//! Plan of a study: its cells, those with rows, and the needs of the others.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

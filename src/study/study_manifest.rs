@@ -1,4 +1,4 @@
-//! What a study's manifest says beside what every manifest does, and how it keeps up with the rows.
+//! The manifest of a study, and the order in which it is written with the rows.
 //!
 //! A sweep may end at any moment: killed, out of disk, out of power. Each file is whole or as it was, since each is
 //! written aside and renamed, and the files are written in this order:

@@ -1,4 +1,4 @@
-//! What control groups, as of containers and of schedulers, leave the process of memory.
+//! Memory limits of control groups, as containers and schedulers set them.
 
 use std::path::{Path, PathBuf};
 

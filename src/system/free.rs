@@ -1,4 +1,4 @@
-//! How much room a disk has.
+//! Free space of a disk.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the process holds of the machine's memory, and what it can still have.
+//! Memory of the process: used, and available.
 
 use super::cgroup;
 

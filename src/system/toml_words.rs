@@ -1,4 +1,4 @@
-//! What a TOML reader says of a value, in the words of a definition.
+//! TOML errors in the words of a definition.
 
 use super::nearest::instead;
 

@@ -1,4 +1,4 @@
-//! What can be wrong with the rows that a table is made from.
+//! Errors of rows that a table is made from.
 
 use std::path::{Path, PathBuf};
 

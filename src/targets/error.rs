@@ -1,4 +1,4 @@
-//! What can be wrong with a target attention matrix or its description.
+//! Errors of target matrices and their descriptions.
 
 use std::path::PathBuf;
 

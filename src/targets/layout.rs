@@ -1,4 +1,4 @@
-//! Which heads share one attention matrix, and what each of them sees.
+//! Layouts: the heads that share one attention matrix, and the columns each may attend to.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What attention should look like: target matrices, their visibility, and the layouts of heads.
+//! Target attention matrices, their masks, and layouts of heads.
 //!
 //! A [`Target`] comes of a [`Family`] at a size and a seed ([`Family::build`]), of a file ([`Target::read`]) or of rows
 //! in memory ([`Target::from_rows`]). [`Statistics`] and [`Spectrum`] say what it is like; a [`Layout`] says which

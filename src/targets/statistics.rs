@@ -1,4 +1,4 @@
-//! What a target looks like in numbers.
+//! Statistics of a target matrix.
 
 use serde::Serialize;
 

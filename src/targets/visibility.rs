@@ -1,4 +1,4 @@
-//! Which pairs (i, j) a query row may attend to.
+//! Masks: the pairs (i, j) that a query may attend to.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What the kinds of work that are timed share: the flags of a language model, medians, and how much memory was held.
+//! Common parts of the benchmarks: flags of a language model, medians, peak memory.
 
 use std::time::Instant;
 

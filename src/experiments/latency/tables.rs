@@ -1,4 +1,4 @@
-//! What inference takes: by model and length.
+//! Tables of inference latency, by model and length.
 
 use crate::experiments::latency::LatencyMeasurement;
 use crate::record::{Row, Rows};

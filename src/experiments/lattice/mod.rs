@@ -1,4 +1,4 @@
-//! What the attention of trained heads needs by the inputs and the rank that are allowed.
+//! Constraint grid: logits that trained heads need, by the inputs and the rank that are allowed.
 
 pub mod claims;
 pub mod figures;

@@ -3,7 +3,7 @@
 use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::words::joined;
+use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::ramp::tables::{RampHead, Ramps};
 use crate::experiments::training::figures::variant::Variant;
@@ -198,13 +198,8 @@ pub(super) fn verdict(study: &Ramps) -> Verdict {
             rises.shown()
         )
     });
-    let least = measured.iter().map(|one| one.1.value).fold(f64::INFINITY, f64::min);
-    let most = measured.iter().map(|one| one.1.value).fold(0.0, f64::max);
-    let headline = format!(
-        "a score per key explains {} to {} of large logits",
-        significant(least, 2),
-        significant(most, 2)
-    );
+    let shown = from_to(measured.iter().map(|one| one.1.value), 2);
+    let headline = format!("one score per key explains {shown} of large logits");
     let sentences =
         [format!("R² of one score per key in large heads: {}", joined(shares, "; ")), rises];
     let seeds = Seeds::of_settings(measured.iter().map(|one| one.2)).called("model");

@@ -1,4 +1,4 @@
-//! What a study's runs are held against: exponents predicted of them, and runs of another study.
+//! Predictions and baselines of a training study.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! How near attention of a form comes to a head's.
+//! Least KL divergence of a form's attention from a head's.
 
 use ndarray::{Array2, ArrayView1, s};
 

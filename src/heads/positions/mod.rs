@@ -1,5 +1,5 @@
-//! What logits are as functions of where tokens stand: how much of them a form explains, and how near to a head's
-//! attention its best member comes.
+//! Logits as functions of positions: the share (R²) of a head's logits that each form explains, and the form's attention
+//! nearest to the head's.
 
 mod conjugate_gradients;
 mod covariance;

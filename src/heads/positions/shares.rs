@@ -1,4 +1,4 @@
-//! How much of a head's logits a form explains.
+//! R² of forms: the share of a head's logits that functions of positions explain.
 
 use super::covariance::Covariance;
 use super::form::Form;

@@ -1,4 +1,4 @@
-//! How far other attention is from a head's own.
+//! Divergence of replaced attention from a head's own.
 
 use ndarray::Array2;
 

@@ -1,4 +1,4 @@
-//! What is put in the place of heads' attention.
+//! Edits that replace the attention of heads.
 
 use crate::targets::HeadKind;
 

@@ -1,4 +1,4 @@
-//! What a trained model loses when its heads attend otherwise.
+//! Attention replacement: the loss of a trained model after the attention of its heads is replaced.
 //!
 //! Every head's attention P, or that of the heads of one kind, is replaced by some P̃, in all layers at once: a head's output is P̃·V with the values that the
 //! residual stream as it has become gives. What that costs, in nats per token of held-out passages, says which of P the model

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::heads::{Dimensions, Heads};
 use super::lags::Lags;
+use super::mask::{Segments, Sight};
 use super::packed::{BlockRows, PACKED, Packed, packed};
-use super::sight::{Segments, Sight};
 use super::statistics::HeadStatistics;
 use super::tasks::{HeadRows, Task, blocks, parts};
 use crate::lm::simd::softmax_terms;

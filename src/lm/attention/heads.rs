@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use candle_core::{Result, Shape, Tensor, bail};
 
-use super::sight::Sight;
+use super::mask::Sight;
 use crate::targets::{HeadKind, Visibility};
 
 /// The heads of one layer.

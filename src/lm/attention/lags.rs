@@ -1,6 +1,6 @@
-//! What a slope over the lag adds to a head's logits.
+//! The linear position bias of a head's logits.
 
-use super::sight::{Segments, Sight};
+use super::mask::{Segments, Sight};
 use crate::lm::simd::Slope;
 
 /// The lags −|j − i| ≤ 0 of any row, and each head's slope over them.

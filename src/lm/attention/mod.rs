@@ -15,11 +15,11 @@ mod evaluator;
 mod forward;
 mod heads;
 mod lags;
+mod mask;
 mod operator;
 mod packed;
 #[cfg(test)]
 mod reference;
-mod sight;
 mod statistics;
 mod tasks;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How large a head's logits are.
+//! Size of a head's logits.
 
 use candle_core::{Device, Result, Tensor};
 

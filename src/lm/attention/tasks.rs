@@ -6,7 +6,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::heads::{Dimensions, Heads};
-use super::sight::Sight;
+use super::mask::Sight;
 use crate::numerics::equal_shares;
 
 /// Visible pairs of a task at least, where a head has as many, and tasks of a head at most.

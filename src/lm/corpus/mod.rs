@@ -1,4 +1,4 @@
-//! What a model is trained on: a text, or a seeded synthetic corpus of known entropy.
+//! Training data: a text, or a seeded synthetic corpus of known entropy.
 
 mod bpe;
 mod document;

@@ -1,4 +1,4 @@
-//! Which values the keys may take.
+//! Valid values of the keys of a training definition.
 
 use super::choices::TextVocabulary;
 use super::choices::{Arm, Objective, Positions, Stabiliser};

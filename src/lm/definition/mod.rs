@@ -1,4 +1,4 @@
-//! What defines a training run: every key, its default, and which values it may take.
+//! Training definitions: every key, its default, and its valid values.
 
 mod checks;
 mod choices;

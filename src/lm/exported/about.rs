@@ -1,4 +1,4 @@
-//! What a file of exported heads says of itself: the metadata of python/FORMAT.md.
+//! Metadata of a file of exported heads (python/FORMAT.md).
 
 use serde::Deserialize;
 use serde_json::Value;

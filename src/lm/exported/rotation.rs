@@ -1,4 +1,4 @@
-//! How the positions of exported heads turn their queries and keys.
+//! Rotations that positions apply to queries and keys of exported heads.
 
 use ndarray::{Array2, Zip};
 

@@ -1,4 +1,4 @@
-//! What a model is made of.
+//! Dimensions of a model.
 
 use candle_core::{Device, Tensor};
 

@@ -1,4 +1,4 @@
-//! What a published transformer computes with, in float32.
+//! Layers of published transformers, in float32.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, Ix1, Ix2, Ix3, s};
 use statrs::function::erf::erf;

@@ -1,4 +1,4 @@
-//! What all published models have in common, and the pass that probes their heads.
+//! Common parts of all published models, and the forward pass that probes their heads.
 
 use std::ops::{ControlFlow, Range};
 

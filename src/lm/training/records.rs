@@ -1,4 +1,4 @@
-//! What a training run tells while it runs and when it ends.
+//! Records that a training run emits during and after training.
 
 use crate::lm::{Evaluation, Split};
 use crate::targets::HeadKind;

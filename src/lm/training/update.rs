@@ -1,4 +1,4 @@
-//! What one step of AdamW does to a number of a weight.
+//! The AdamW update of one weight.
 
 /// Added to the root of the second moment.
 const EPSILON: f32 = 1e-8;

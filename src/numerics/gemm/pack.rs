@@ -1,4 +1,4 @@
-//! What a product's loops read, copied to where they read it in order.
+//! Packing: operands of a product, copied to the order in which its loops read them.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What the page's script needs of the heads: their numbers as JSON, their pictures and keys as bytes.
+//! Data for the page's script: numbers of the heads as JSON, pictures and keys as bytes.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! How finely a page shows each head, so that it stays small enough to send.
+//! Resolution of the pictures on a page, limited so that the page stays small.
 
 /// Bytes of a page that pictures and keys may take, in base64: with all else the page stays under 10 MB.
 const BUDGET: usize = 9_200_000;

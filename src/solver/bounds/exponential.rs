@@ -1,4 +1,4 @@
-//! How well a polynomial of low degree can stand for the exponential inside a softmax row.
+//! Error of low-degree polynomials as approximations of the exponential in a softmax row.
 //!
 //! A row of √p with largest logit h is √pⱼ ∝ e^{xⱼ} with xⱼ = (zⱼ − h)/2 ∈ [−ℓ, 0], one of them 0.
 //! With a polynomial q in place of e^x the row is missed by Σ(q(xⱼ) − e^{xⱼ})², against Σe^{2xⱼ} of

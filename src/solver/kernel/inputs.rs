@@ -1,4 +1,4 @@
-//! What every slot of an evaluation reads: keys packed for the products, and the sizes of packing.
+//! Inputs shared by all slots of an evaluation: packed keys, and sizes of packing.
 
 use crate::numerics::products::panel_width;
 use crate::numerics::{Buffer, Kernel, Real, Simd};

@@ -1,4 +1,4 @@
-//! What rows add up to.
+//! Sums over the rows of an evaluation.
 
 /// What the rows of a slot add up to.
 #[derive(Clone, Debug, Default)]

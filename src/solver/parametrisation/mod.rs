@@ -1,4 +1,4 @@
-//! What a fit varies: a point of its own, and the factors that the point stands for.
+//! Parametrisations: the variables of a fit, and the factors they stand for.
 
 mod any_matrix;
 mod free;

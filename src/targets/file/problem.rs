@@ -1,4 +1,4 @@
-//! What can be wrong with the bytes of a file that is to hold a matrix.
+//! Errors in the bytes of a matrix file.
 
 use crate::targets::TargetError;
 

@@ -1,4 +1,4 @@
-//! What the leading singular values and ‖A‖_F say of the whole spectrum, with certainty.
+//! Proven bounds on a whole spectrum from its leading singular values and ‖A‖_F.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! How few tokens, and how small a rank, hold the attention of trained heads.
+//! Tables of concentration: tokens and rank that hold the attention of trained heads.
 
 #[cfg(test)]
 pub mod concentration_tests;

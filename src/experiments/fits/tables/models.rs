@@ -1,4 +1,4 @@
-//! Which law the logits needed follow: six models of L*(ε) against each other.
+//! Comparison of six models of needed logits L*(ε).
 
 use crate::experiments::fits::tables::censored::{Line, Point, Value};
 use crate::experiments::fits::tables::growth_cell::GrowthCell;

@@ -1,4 +1,4 @@
-//! Which window a local head needs beside a global one.
+//! Error by the window of a local head beside a global one.
 
 use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
 use crate::table::Table;

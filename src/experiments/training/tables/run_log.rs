@@ -1,4 +1,4 @@
-//! What one training logged, in short: its losses, its evaluations, its heads' logits.
+//! Summary of one training log: losses, evaluations, logits of heads.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the rows of a head see.
+//! Columns that each row of a head may attend to.
 
 use std::ops::Range;
 
