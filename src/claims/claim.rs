@@ -4,34 +4,34 @@
 
 use std::fmt;
 
-/// The learning rates at which a variant must have been trained to count as tuned; the best is neither the least nor the
-/// greatest of them.
+/// The least number of learning rates for a variant to count as tuned. Its best rate must be neither the lowest nor the
+/// highest of them.
 pub(crate) const RATES: usize = 3;
 
-/// A claim that can be measured, with the rule that decides it.
+/// A measurable claim with the rule that decides it.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// A word that no other claim has.
+    /// A unique identifier.
     pub id: &'static str,
     /// The claim in one sentence.
     pub text: &'static str,
-    /// The part of the work that it belongs to.
+    /// The part of the work to which it belongs.
     pub group: Group,
-    /// Who says it.
+    /// The source of the claim.
     pub origin: Origin,
-    /// Where the paper says it, or what it follows from.
+    /// The place in the paper, or what the claim follows from.
     pub place: &'static str,
-    /// The paper's number, where the paper gives one.
+    /// The paper's number, if it gives one.
     pub paper_says: Option<&'static str>,
-    /// What confirms it and what refutes it, with `{0}`, `{1}`, … for its bounds.
+    /// The conditions that confirm and refute the claim, with `{0}`, `{1}`, … for the bounds.
     pub(crate) rule: [&'static str; 2],
-    /// The numbers of its rule.
+    /// The numbers that replace `{0}`, `{1}`, … in the rule.
     pub(crate) bounds: &'static [f64],
-    /// Whether it compares variants, each of which has to be tuned.
+    /// Whether the claim compares variants, each of which must be tuned.
     pub(crate) needs_tuning: bool,
-    /// A headline and a sentence for where a study lacks the rows that the rule needs; bounds as in the rule.
+    /// A headline and a sentence for studies that lack the rows that the rule needs; bounds as in the rule.
     pub(crate) lacking: [&'static str; 2],
-    /// A headline and a sentence for where no study measures it: what exists instead, and why it is not enough.
+    /// A headline and a sentence for when no study measures the claim: what exists instead, and why it is not enough.
     pub(crate) not_measured: [&'static str; 2],
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Claim {
 }
 
 impl Claim {
-    /// What most claims share.
+    /// Default values for claims.
     pub(crate) const PLAIN: Self = Self {
         id: "",
         text: "",
@@ -65,7 +65,7 @@ impl Claim {
         not_measured: ["no study measures it", "No study here measures it."],
     };
 
-    /// What confirms it, and what refutes it.
+    /// The rule as text, with its bounds and the condition on tuning filled in.
     pub fn rule(&self) -> Rule {
         let tuned = match self.needs_tuning {
             true => format!(
@@ -77,7 +77,7 @@ impl Claim {
         Rule { confirmed, refuted }
     }
 
-    /// A text of the claim with its bounds in place.
+    /// Replaces `{0}`, `{1}`, … in `text` by the claim's bounds.
     pub(crate) fn with_bounds(&self, text: &str) -> String {
         let bounds = self.bounds.iter().enumerate();
         bounds.fold(text.to_owned(), |text, (at, bound)| {
@@ -86,10 +86,10 @@ impl Claim {
     }
 }
 
-/// The part of the work that a claim belongs to.
+/// The part of the work to which a claim belongs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Fits of low-rank logits to made attention matrices.
+    /// Fits of low-rank logits to synthetic attention matrices.
     #[default]
     SyntheticTargets,
     /// Training runs: logits, losses, divergence.
@@ -124,27 +124,27 @@ impl Group {
     }
 }
 
-/// Who says a claim.
+/// The source of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The paper, in words or numbers.
     Paper,
-    /// Nobody yet: it follows from the paper's argument that rank is the cause.
+    /// No source states it: it follows from the paper's argument that rank is the cause.
     Derived,
     /// This project.
     Here,
 }
 
-/// The rule of a claim. Intervals are 95 % intervals over seeds unless stated.
+/// The rule of a claim. Intervals are 95 % intervals over seeds unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Confirmed where this holds.
+    /// The condition that confirms the claim.
     pub confirmed: String,
-    /// Refuted where this holds.
+    /// The condition that refutes the claim.
     pub refuted: String,
 }
 
-/// What all rules share, in sentences.
+/// The conditions that apply to all rules, in sentences.
 pub const OF_ALL_RULES: &str = "A verdict holds at the scale of its rows. Confirmed and refuted need three seeds or more in \
      every setting. Results in between, or of two seeds, are qualified. One seed in every setting is always \"single seed\". \"Not measured\" \
      means no rows, or rows in which the claim could not have shown itself. Variants that were compared at one shared \

@@ -1,9 +1,9 @@
-//! An estimate: a number of a claim with where it may lie, its ruling against bounds, and its words.
+//! An estimate: a number with its interval or range, how it rules against bounds, and how it is written.
 
 use super::ruling::Ruling;
 use crate::table::{Coefficient, Interval, Slope, Spread, significant};
 
-/// A number and where it may lie.
+/// A number with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     /// The mean, the slope or the median.
@@ -11,19 +11,19 @@ pub(crate) struct Estimate {
     ends: Ends,
 }
 
-/// Where a number may lie.
+/// The uncertainty of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ends {
     /// A 95 % interval.
     Interval([f64; 2]),
-    /// The least and the greatest of what was measured.
+    /// The smallest and the largest measured value.
     Range([f64; 2]),
     /// Unknown: there is one seed.
     Unknown,
 }
 
 impl Estimate {
-    /// The mean with Student's interval over seeds; of one seed its value; none of no seed.
+    /// The mean with Student's interval over seeds. One seed gives its value without an interval, no seed gives `None`.
     pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -31,23 +31,23 @@ impl Estimate {
         (!values.is_empty()).then(|| Interval::of(values).map_or(alone, Self::from))
     }
 
-    /// The median with the least and the greatest value; none of no value.
+    /// The median with the smallest and the largest value; `None` without values.
     pub fn median(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let Spread { median, low, high } = Spread::of(values)?;
         Some(Self { value: median, ends: Ends::Range([low, high]) })
     }
 
-    /// A value from its least to its greatest.
+    /// A value with the ends of its range.
     pub fn range(value: f64, ends: [f64; 2]) -> Self {
         Self { value, ends: Ends::Range(ends) }
     }
 
-    /// A value that was measured once.
+    /// A single measured value: its range is that value.
     pub fn once(value: f64) -> Self {
         Self::range(value, [value; 2])
     }
 
-    /// The ends; none where they are unknown.
+    /// The ends of the interval or range; `None` if unknown.
     pub fn ends(&self) -> Option<[f64; 2]> {
         match self.ends {
             Ends::Interval(ends) | Ends::Range(ends) => Some(ends),
@@ -55,7 +55,7 @@ impl Estimate {
         }
     }
 
-    /// The same under a function that rises.
+    /// Applies an increasing function to the value and its ends.
     pub fn map(self, rises: impl Fn(f64) -> f64) -> Self {
         let ends = match self.ends {
             Ends::Interval(ends) => Ends::Interval(ends.map(&rises)),
@@ -65,28 +65,28 @@ impl Estimate {
         Self { value: rises(self.value), ends }
     }
 
-    /// The value alone.
+    /// The value without its ends.
     pub fn without_ends(self) -> Self {
         Self { ends: Ends::Unknown, ..self }
     }
 
-    /// e to it: of a mean of logarithms the geometric mean.
+    /// Applies the exponential; this turns a mean of logarithms into the geometric mean.
     pub fn exp(self) -> Self {
         self.map(f64::exp)
     }
 
-    /// Whether all of it lies under `bound`, or above it.
+    /// Holds if the whole interval lies below `bound`, fails if it lies above.
     pub fn at_most(&self, bound: f64) -> Ruling {
         self.beyond(bound, bound)
     }
 
-    /// Whether all of it lies above `bound`, or under it.
+    /// Holds if the whole interval lies above `bound`, fails if it lies below.
     pub fn at_least(&self, bound: f64) -> Ruling {
         self.at_most(bound).not()
     }
 
-    /// A claim that holds where all of it lies beyond `holds`, and fails where all of it lies beyond `fails` on the other
-    /// side. An end on a bound decides nothing.
+    /// Holds if the whole interval lies beyond `holds`, and fails if it lies beyond `fails` on the other side. An end
+    /// that equals a bound decides nothing.
     pub fn beyond(&self, holds: f64, fails: f64) -> Ruling {
         let Some([low, high]) = self.ends() else { return Ruling::of_rule(false, false) };
         match holds <= fails {
@@ -100,18 +100,19 @@ impl Estimate {
         self.with_unit("", digits)
     }
 
-    /// As [`shown`](Self::shown), with `(1 seed)` where nothing but the value is known.
+    /// As [`shown`](Self::shown), followed by `(1 seed)` if the ends are unknown.
     pub fn shown_of_seeds(&self, digits: usize) -> String {
         let note = if self.ends == Ends::Unknown { " (1 seed)" } else { "" };
         self.shown(digits) + note
     }
 
-    /// `0.28× [0.20, 0.38]`.
+    /// Written as a factor: `0.28× [0.20, 0.38]`.
     pub fn times(&self, digits: usize) -> String {
         self.with_unit("×", digits)
     }
 
-    /// `0.25 nats lower [0.19, 0.31]` or `0.0064 nats higher [-0.0093, 0.022]`; the unit begins with a space, or is empty.
+    /// Written as a difference: `0.25 nats lower [0.19, 0.31]` or `0.0064 nats higher [-0.0093, 0.022]`. `unit` is
+    /// empty or begins with a space.
     pub fn apart(&self, digits: usize, unit: &str) -> String {
         if self.value >= 0.0 {
             return self.with_unit(&format!("{unit} higher"), digits);
@@ -158,7 +159,7 @@ impl From<Coefficient> for Estimate {
     }
 }
 
-/// The estimate in words, a dash where there is none.
+/// The estimate as text; a dash for `None`.
 pub(crate) fn shown(estimate: Option<Estimate>, digits: usize) -> String {
     estimate.map_or_else(|| "–".to_owned(), |estimate| estimate.shown(digits))
 }

@@ -1,7 +1,7 @@
-//! Verdicts: what the rows say of each claim.
+//! Claims and verdicts: how the rows decide each claim.
 //!
-//! A claim is a constant with its rule and the numbers of the rule. Its function takes numbers out of tables as estimates,
-//! which give a ruling and words; [`Verdict`] makes status, headline and sentence of them.
+//! A claim is a constant with its rule and the bounds of the rule. Its function computes estimates from tables, which
+//! give a ruling and text. [`Verdict`] combines them into a status, a headline and a sentence.
 
 pub(crate) mod claim;
 pub(crate) mod estimate;

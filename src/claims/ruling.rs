@@ -1,6 +1,6 @@
 //! A ruling: whether what was measured supports a claim, contradicts it, or does neither, and why.
 
-/// What a measurement says of a claim or of a part of it, before seeds are counted.
+/// The result of a measurement for a claim or a part of it, before seeds are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
     /// It supports the claim.
@@ -9,7 +9,7 @@ pub(crate) enum Ruling {
     Fails,
     /// It does neither.
     Between(Reason),
-    /// The claim could not have shown itself.
+    /// The setting could not have shown the effect.
     Hidden,
 }
 
@@ -18,14 +18,14 @@ pub(crate) enum Ruling {
 pub enum Reason {
     /// A part of it holds: in some settings, for some of its parts, or within limits that the claim does not name.
     PartHolds,
-    /// The rows are too few, too scattered or of too narrow a kind to decide.
+    /// The rows are too few, too scattered or too narrow in scope to decide.
     Undecided,
 }
 
 impl Ruling {
     const UNDECIDED: Self = Self::Between(Reason::Undecided);
 
-    /// The ruling of a rule whose two conditions exclude each other.
+    /// The ruling of a rule with two conditions that exclude each other; undecided if neither is met.
     pub fn of_rule(is_confirmed: bool, is_refuted: bool) -> Self {
         match (is_confirmed, is_refuted) {
             (true, _) => Self::Holds,
@@ -34,12 +34,12 @@ impl Ruling {
         }
     }
 
-    /// Over settings: a claim fails where it fails in every one.
+    /// Combines settings: the claim fails only if it fails in every one.
     pub fn every(settings: impl IntoIterator<Item = Self>) -> Self {
         Self::over(settings, |settings| settings.iter().all(|one| *one == Self::Fails))
     }
 
-    /// Over the parts of one claim: it fails where one of them fails.
+    /// Combines the parts of one claim: it fails if any of them fails.
     pub fn both(parts: impl IntoIterator<Item = Self>) -> Self {
         Self::over(parts, |parts| parts.contains(&Self::Fails))
     }
@@ -59,7 +59,7 @@ impl Ruling {
         }
     }
 
-    /// The ruling on the opposite claim.
+    /// The ruling on the negated claim.
     pub fn not(self) -> Self {
         match self {
             Self::Holds => Self::Fails,
@@ -68,7 +68,7 @@ impl Ruling {
         }
     }
 
-    /// Undecided where the measurement can support a claim or speak against it, but not decide it.
+    /// Undecided if `is_undecided`, that is if the measurement can support or contradict the claim but not decide it.
     pub fn undecided_if(self, is_undecided: bool) -> Self {
         match self {
             Self::Holds | Self::Fails if is_undecided => Self::UNDECIDED,
@@ -76,17 +76,17 @@ impl Ruling {
         }
     }
 
-    /// Undecided where the measurement is too narrow to support a claim, though it can speak against it.
+    /// Undecided if the measurement is too narrow to confirm the claim, though it can refute it.
     pub fn undecided_if_holds(self, is_narrow: bool) -> Self {
         self.undecided_if(is_narrow && self == Self::Holds)
     }
 
-    /// Undecided where the measurement is too narrow to speak against a claim, though it can support it.
+    /// Undecided if the measurement is too narrow to refute the claim, though it can confirm it.
     pub fn undecided_if_fails(self, is_narrow: bool) -> Self {
         self.undecided_if(is_narrow && self == Self::Fails)
     }
 
-    /// Holds in part where a limit that the claim does not name keeps it from holding.
+    /// Holds only in part if a limit applies that the claim does not name.
     pub fn in_part_if(self, is_limited: bool) -> Self {
         match self {
             Self::Holds if is_limited => Self::Between(Reason::PartHolds),
@@ -94,7 +94,7 @@ impl Ruling {
         }
     }
 
-    /// Hidden where the claim could not have shown itself.
+    /// `Hidden` if the setting could not have shown the effect.
     pub fn hidden_if(self, is_hidden: bool) -> Self {
         if is_hidden { Self::Hidden } else { self }
     }

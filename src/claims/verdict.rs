@@ -1,4 +1,4 @@
-//! A verdict: what the rows say of one claim, as a status, a headline and a sentence.
+//! A verdict: the outcome of one claim as a status, a headline and a sentence.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ use crate::table::{plural, plural_range, significant};
 /// The status of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerdictStatus {
-    /// The rows support the claim as it stands.
+    /// The rows support the claim as stated.
     Confirmed,
     /// The rows support a part of it, or are too few or too scattered to decide.
     Qualified,
     /// The rows contradict it at their scale: the whole interval of the effect is too small to matter, or has the other
     /// sign.
     Refuted,
-    /// The rows have one seed, whatever they show.
+    /// Every setting has one seed; the values of the rows do not matter.
     SingleSeed,
-    /// There are no rows, or the claim could not have shown itself in them.
+    /// There are no rows, or their setting could not have shown the effect.
     NotMeasured,
 }
 
@@ -36,21 +36,21 @@ impl fmt::Display for VerdictStatus {
     }
 }
 
-/// A headline has at most so many words.
+/// The maximum number of words of a headline.
 pub const HEADLINE_WORDS: usize = 15;
-/// A sentence that says what was measured has at most so many.
+/// The maximum number of words of a sentence about the measurement.
 #[cfg(test)]
 const MEASURED_WORDS: usize = 45;
 
-/// Fewer seeds than this neither confirm nor refute a claim.
+/// The number of seeds that every setting needs before a claim is confirmed or refuted.
 pub const SEEDS_TO_DECIDE: usize = 3;
 
 impl VerdictStatus {
-    /// Every status, those that decide first.
+    /// Every status, the decisive ones first.
     pub const ALL: [Self; 5] =
         [Self::Confirmed, Self::Refuted, Self::Qualified, Self::SingleSeed, Self::NotMeasured];
 
-    /// Its place among words from the most to the least certain; confirmed and refuted share the first place.
+    /// The rank from the most to the least certain status; confirmed and refuted share rank 0.
     pub fn certainty(self) -> usize {
         match self {
             Self::Confirmed | Self::Refuted => 0,
@@ -61,7 +61,7 @@ impl VerdictStatus {
     }
 }
 
-/// The seeds of the settings behind a verdict.
+/// The range of the numbers of seeds over the settings behind a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seeds {
     fewest: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// The seeds of each setting.
+    /// The range over settings, from the number of seeds of each.
     pub fn of_settings(seeds: impl IntoIterator<Item = usize>) -> Self {
         let range = seeds.into_iter().fold(None, |range: Option<(usize, usize)>, seeds| {
             let (fewest, most) = range.unwrap_or((seeds, seeds));
@@ -80,12 +80,12 @@ impl Seeds {
         Self { fewest, most, noun: "seed" }
     }
 
-    /// One number of seeds.
+    /// The same number of seeds in every setting.
     pub fn all(seeds: usize) -> Self {
         Self::of_settings([seeds])
     }
 
-    /// What stands for a seed: models, rounds, pairs.
+    /// Replaces the noun "seed", for example by "model", "round" or "pair".
     pub fn called(self, noun: &'static str) -> Self {
         Self { noun, ..self }
     }
@@ -97,28 +97,28 @@ impl fmt::Display for Seeds {
     }
 }
 
-/// A claim, what was measured, and the status for it.
+/// A claim with its measurement and status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The claim.
     pub claim: Claim,
-    /// The result in at most [`HEADLINE_WORDS`] words, with no trailing dot.
+    /// The result in at most [`HEADLINE_WORDS`] words, without a full stop.
     pub headline: String,
-    /// What the rows show: numbers, seeds, scale, and what they cannot show.
+    /// The result in sentences: numbers, seeds, scale, and its limits.
     pub measured: String,
     /// The status.
     pub status: VerdictStatus,
-    /// Why it is qualified, where it is.
+    /// Why the status is qualified; `None` for any other status.
     pub reason: Option<Reason>,
-    /// The fewest seeds of any setting behind it; 0 where nothing was measured.
+    /// The fewest seeds of any setting; 0 if nothing was measured.
     pub seeds: usize,
     /// The most seeds of any setting.
     pub most_seeds: usize,
 }
 
 impl Verdict {
-    /// The verdict by a ruling over seeds, with a headline that ends in the seeds, and sentences of what was measured.
-    /// Too few seeds decide nothing; an empty sentence is left out.
+    /// Makes the verdict from a ruling and its seeds. The headline ends in the seeds. Too few seeds decide nothing.
+    /// `sentences` describe the measurement; empty ones are left out.
     pub(crate) fn new(
         claim: Claim,
         ruling: Ruling,
@@ -139,19 +139,19 @@ impl Verdict {
         }
     }
 
-    /// The verdict where rows are missing that the claim's rule needs.
+    /// The verdict for a study that lacks the rows that the rule needs.
     pub(crate) fn lacking(claim: Claim) -> Self {
         let [headline, needs] = claim.lacking;
         Self::unmeasured(claim, headline, claim.with_bounds(needs))
     }
 
-    /// The verdict on a claim that no study here measures.
+    /// The verdict for a claim that no study here measures.
     pub fn not_measured(claim: Claim) -> Self {
         let [headline, why] = claim.not_measured;
         Self::unmeasured(claim, headline, why.to_owned())
     }
 
-    /// The verdict without rows: a headline, and a sentence that says what would be needed.
+    /// A verdict without rows: a headline, and a sentence that says what would be needed.
     pub(crate) fn unmeasured(claim: Claim, headline: &str, needs: String) -> Self {
         Self {
             claim,
@@ -165,8 +165,8 @@ impl Verdict {
     }
 }
 
-/// The status of a ruling, and why it is qualified: fewer seeds than [`SEEDS_TO_DECIDE`] in a setting qualify at most, and
-/// one seed in every setting is always [`SingleSeed`](VerdictStatus::SingleSeed).
+/// The status of a ruling, and the reason if it is qualified. Fewer seeds than [`SEEDS_TO_DECIDE`] in a setting qualify
+/// at most; one seed in every setting is always [`SingleSeed`](VerdictStatus::SingleSeed).
 fn status(ruling: Ruling, seeds: Seeds) -> (VerdictStatus, Option<Reason>) {
     let ruling = ruling.undecided_if(seeds.fewest < SEEDS_TO_DECIDE);
     match ruling {
@@ -178,7 +178,7 @@ fn status(ruling: Ruling, seeds: Seeds) -> (VerdictStatus, Option<Reason>) {
     }
 }
 
-/// The text with a minus sign (U+2212) for each hyphen that begins a number; `max-16` and `1e-5` keep theirs.
+/// Replaces each hyphen that begins a number by a minus sign (U+2212); `max-16` and `1e-5` keep theirs.
 fn with_minus_signs(said: &str) -> String {
     let mut before = ' ';
     let mut out = String::with_capacity(said.len());
@@ -195,8 +195,7 @@ fn with_minus_signs(said: &str) -> String {
 /// The share of 95 % intervals that miss their true value.
 const MISSED: f64 = 0.05;
 
-/// How many claims are decided, and how many of those chance alone would decide. `words` has one status for each
-/// claim.
+/// Says how many claims are decided, and how many chance alone would decide. `words` has one status per claim.
 pub fn multiplicity(words: &[VerdictStatus]) -> String {
     let measured = words.iter().filter(|status| **status != VerdictStatus::NotMeasured).count();
     let decided = words

@@ -1,10 +1,10 @@
-//! Words that several claims share: ranges and lists.
+//! Text that several claims share: ranges and lists.
 
 use std::collections::BTreeSet;
 
 use crate::table::Spread;
 
-/// `0.45–0.46`, or one number where both are the same.
+/// A range such as `0.45–0.46`, or one number if both ends are equal.
 pub(crate) fn from_to(values: impl IntoIterator<Item = f64>, digits: usize) -> String {
     let (low, high) = values
         .into_iter()
@@ -15,13 +15,13 @@ pub(crate) fn from_to(values: impl IntoIterator<Item = f64>, digits: usize) -> S
     }
 }
 
-/// The different values in order, none where there is none.
+/// The distinct values in order, separated by commas; `None` if there are none.
 pub(crate) fn listed<T: Ord + ToString>(values: impl Iterator<Item = T>) -> Option<String> {
     let values: BTreeSet<T> = values.collect();
     (!values.is_empty()).then(|| joined(values.iter().map(ToString::to_string), ", "))
 }
 
-/// Texts with `between` between them.
+/// Joins texts with `between` between them.
 pub(crate) fn joined(texts: impl IntoIterator<Item = String>, between: &str) -> String {
     texts.into_iter().collect::<Vec<_>>().join(between)
 }

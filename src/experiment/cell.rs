@@ -1,4 +1,4 @@
-//! One configuration of a study: what it depends on, what it needs, and how it is measured.
+//! One configuration of a study: its settings, the cell that it needs, and how it is measured.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,61 +10,61 @@ use super::identity::identity;
 use crate::lm::{Device, Texts};
 use crate::record::{Line, Measurement, Record as _, line};
 
-/// The folders, texts, device and callbacks that a cell is measured with.
+/// The context of a measurement: folders, texts, device and callbacks.
 pub(crate) struct CellContext<'a> {
-    /// The cell's own folder, made by those that need one.
+    /// The cell's own folder; cells that need one create it.
     pub folder: &'a Path,
-    /// The folder that the tokens of texts are kept in.
+    /// The folder of tokenised texts.
     pub tokens: &'a Path,
-    /// The texts that models read, where they read some.
+    /// The texts that models read, if any.
     pub texts: Option<&'a Texts>,
-    /// Where models are trained.
+    /// The device on which models are trained.
     pub device: Device,
-    /// Set from outside to stop.
+    /// Set by the caller to request a stop.
     pub stop: &'a AtomicBool,
-    /// Told each share of the cell, of 1 in all, as it passes.
+    /// Called with each completed share of the cell; the shares add up to 1.
     pub advanced: &'a (dyn Fn(f64) + Sync),
-    /// Told what whoever runs the sweep should know of.
+    /// Called with warnings for the user.
     pub warned: &'a (dyn Fn(&str) + Sync),
 }
 
-/// A cell of another study, or of the same.
+/// A reference to a cell of the same or another study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// The study, without a text's name.
     pub study: String,
-    /// The cell's key there.
+    /// The key of the cell within that study.
     pub cell: String,
 }
 
 /// One cell of a study.
 pub(crate) trait Measure: Send + Sync + 'static {
-    /// A row of it.
+    /// The type of its rows.
     type Row: Measurement;
 
-    /// All that the cell's numbers depend on, key by key.
+    /// All settings that the cell's numbers depend on, by key.
     fn settings(&self) -> Table;
 
-    /// The defaults of those keys.
+    /// The default values of those keys.
     fn defaults() -> Table;
 
-    /// The estimated seconds of one core.
+    /// The estimated time, in seconds of one core.
     fn cost_s(&self) -> f64;
 
-    /// Identifies the cell in its rows.
+    /// The columns that identify the cell in its rows.
     fn key(&self) -> <Self::Row as Measurement>::Key;
 
-    /// The cell, of another study or this one, whose files this one's measurement needs, whether or not they are there.
+    /// The cell whose files this measurement needs, whether or not they exist; it may belong to another study.
     fn needs(&self) -> Option<Needs> {
         None
     }
 
-    /// Whether those files are not there or are of another run. `folder` is this cell's own.
+    /// Whether those files are missing or belong to another run. `folder` is this cell's own.
     fn lacks(&self, _folder: &Path) -> bool {
         false
     }
 
-    /// Measures the cell; none if it was stopped, unless its rows say so and how far it came.
+    /// Measures the cell. Returns `None` if it was stopped, unless its rows record the stop and how far it came.
     ///
     /// # Errors
     /// A sentence that says why it failed; it becomes the row's `err`.
@@ -74,28 +74,28 @@ pub(crate) trait Measure: Send + Sync + 'static {
 /// A cell of a plan, of any kind.
 #[derive(Clone)]
 pub(crate) struct Cell {
-    /// Its name among the study's.
+    /// Its key within the study.
     pub key: String,
-    /// The hash of all that its numbers depend on.
+    /// The hash of all settings that its numbers depend on.
     pub settings: String,
-    /// The estimated seconds of one core.
+    /// The estimated time, in seconds of one core.
     pub cost_s: f64,
     work: Arc<dyn Work>,
 }
 
 impl Cell {
-    /// The cell called `key`.
+    /// Makes the cell with the key `key`.
     pub fn new<M: Measure>(key: String, cell: M) -> Self {
         let settings = identity::<M::Row>(&cell.settings(), &M::defaults());
         Self { key, settings, cost_s: cell.cost_s(), work: Arc::new(cell) }
     }
 
-    /// The columns after study and cell, which identify the cell.
+    /// The text of the columns after study and cell, which identify the cell.
     pub fn key_fields(&self) -> Vec<String> {
         self.work.key_fields()
     }
 
-    /// The name and version of its measurement, what it depends on, and the defaults of that.
+    /// The name and version of the measurement, its settings, and their defaults.
     #[cfg(test)]
     pub fn settings_and_defaults(&self) -> ((&'static str, u32), Table, Table) {
         self.work.settings_and_defaults()
@@ -111,8 +111,7 @@ impl Cell {
         self.work.lacks(folder)
     }
 
-    /// The cell's lines, under the study's name; none where it was stopped. A panic inside a cell is that cell's
-    /// error.
+    /// The cell's lines, under the study's name; `None` if it was stopped. A panic inside the cell becomes its error.
     pub fn measure(
         &self,
         study: &str,
@@ -123,19 +122,19 @@ impl Cell {
             .unwrap_or_else(|panic| Err(format!("internal error: {}", panic_text(&*panic))))
     }
 
-    /// The line of the cell where it failed.
+    /// The line of the cell if it failed.
     pub fn failed(&self, study: &str, why: &str) -> Line {
         self.work.failed(study, self, why)
     }
 }
 
-/// The lines that a cell gave, and how it ended, in a word.
+/// The lines that a cell returned, and its outcome in one word.
 pub(crate) struct Measured {
     pub lines: Vec<Line>,
     pub outcome: String,
 }
 
-/// [`Measure`] with rows as they are written.
+/// [`Measure`] with its types erased; rows are lines of text.
 trait Work: Send + Sync {
     #[cfg(test)]
     fn settings_and_defaults(&self) -> ((&'static str, u32), Table, Table);

@@ -15,18 +15,18 @@ pub enum StudyError {
     /// A file that cannot be read or written, or a folder that another process is writing to.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A training run that cannot be made or read, or a manifest that cannot.
+    /// A training run that cannot be set up or read, or a manifest that cannot be read.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Rows that are not what the study writes.
+    /// Rows that do not have the format of the study.
     #[error("{}: {why}; move the file away to measure again", path.display())]
     Rows {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// Rows that are not those that were measured.
+    /// Rows that changed after they were measured.
     #[error(
         "{}: the rows have changed since they were measured (SHA-256 {found}, manifest {told}); restore \
          the file, or accept it with `{take_in}`, which the manifest then notes",
@@ -35,14 +35,14 @@ pub enum StudyError {
     Altered {
         /// The file.
         path: PathBuf,
-        /// The first digits of what it hashes to.
+        /// The first digits of the file's hash.
         found: String,
-        /// Those of what the manifest tells.
+        /// The first digits of the hash in the manifest.
         told: String,
-        /// The command that takes them as they stand.
+        /// The command that accepts the changed rows.
         take_in: String,
     },
-    /// A study's folder that has come to hold rows of another text since it was chosen.
+    /// A study's folder that received rows of another text after it was chosen.
     #[error("{}: another text of this name has written rows here meanwhile; run the same command again", .0.display())]
     Taken(PathBuf),
     /// A definition that cannot be understood.
@@ -50,18 +50,18 @@ pub enum StudyError {
     Definition {
         /// The file.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The reason, and what to do.
         why: String,
     },
-    /// A model that is not where the definition says, and the command that fetches it there.
+    /// A model that does not exist at the path of the definition.
     #[error("{}: no such folder or file; {fetch} downloads it", path.display())]
     NotFetched {
-        /// Where it would be.
+        /// The expected path.
         path: PathBuf,
-        /// The command.
+        /// The command that downloads it.
         fetch: String,
     },
-    /// A model that reads a text, where none is given.
+    /// A model that needs a text, when none is given.
     #[error("{model} needs a text, and none is given; add --text FILE")]
     NoText {
         /// The model.
@@ -79,7 +79,7 @@ pub enum StudyError {
         path: PathBuf,
         /// The study.
         study: String,
-        /// The size asked for.
+        /// The requested size.
         preset: Preset,
     },
     /// A target that cannot be built.
@@ -88,7 +88,7 @@ pub enum StudyError {
     /// A fit that cannot be set up.
     #[error(transparent)]
     Fit(#[from] FitError),
-    /// Factors that cannot be read or kept.
+    /// Factors that cannot be read or written.
     #[error(transparent)]
     Factors(#[from] FactorsFileError),
     /// A text that cannot be read.
@@ -97,19 +97,19 @@ pub enum StudyError {
     /// Weights that cannot be edited.
     #[error(transparent)]
     Edit(#[from] PredictError),
-    /// Rows of parts of a study that are not joined yet.
+    /// Rows in shards of a study that are not merged yet.
     #[error(
         "{} has rows of {parts} shards that are not merged; merge them with `{command}`", study.display()
     )]
     Unmerged {
         /// The study's folder.
         study: PathBuf,
-        /// How many parts.
+        /// The number of shards.
         parts: usize,
         /// The command that merges them.
         command: String,
     },
-    /// Cells that two parts measured, with other numbers.
+    /// Cells that two shards measured with different numbers.
     #[error(
         "{}: {count} configurations have other numbers in {} than in {} ({cells}); remove the folder that \
          is wrong, and merge again",
@@ -118,19 +118,19 @@ pub enum StudyError {
     Conflict {
         /// The study's folder.
         study: PathBuf,
-        /// The first of the cells, by name, and how many more there are.
+        /// The first few cells by name, and how many more there are.
         cells: String,
-        /// How many cells.
+        /// The number of cells.
         count: usize,
-        /// The first cell's files.
+        /// The two files that disagree on the first cell.
         files: [PathBuf; 2],
     },
-    /// A filter that is no regular expression.
+    /// A filter that is not a valid regular expression.
     #[error("cannot read the filter {pattern:?}: {why}")]
     Filter {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// Why it is not valid.
         why: String,
     },
 }

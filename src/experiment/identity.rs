@@ -1,8 +1,8 @@
 //! Identity of a measurement: a hash of its settings, key by key.
 //!
-//! Only keys that differ from their defaults count, in the order of their names, and the kind of rows with the
-//! version of its measurement. So a key that is added, with a default that leaves everything as it was, makes no
-//! row stale; a default that changes does, and so does a raised version.
+//! The hash covers the kind of rows, the version of its measurement, and the keys that differ from their defaults,
+//! sorted by name. A new key whose default keeps the behaviour does not invalidate rows. A changed default does, and so
+//! does a raised version.
 
 use toml::{Table, Value};
 
@@ -12,12 +12,12 @@ use crate::solver::{SearchOptions, SolverBudget};
 use crate::system::sha256;
 use crate::targets::{Family, Visibility};
 
-/// The first 12 hexadecimal digits of the SHA-256 of what `settings` has beside `defaults`.
+/// The first 12 hexadecimal digits of the SHA-256 of the settings that differ from `defaults`.
 pub(crate) fn identity<M: Measurement>(settings: &Table, defaults: &Table) -> String {
     identity_of((M::NAME, M::VERSION), settings, defaults)
 }
 
-/// The same for the measurement of a name and version.
+/// As [`identity`], for a measurement given by name and version.
 pub(crate) fn identity_of(
     (name, version): (&str, u32),
     settings: &Table,
@@ -30,7 +30,7 @@ pub(crate) fn identity_of(
     digest
 }
 
-/// A line for each key that differs from its default: `search.starts = 4`.
+/// Writes one line for each key that differs from its default: `search.starts = 4`.
 fn write(text: &mut String, within: &str, settings: &Table, defaults: &Table) {
     let mut keys: Vec<&String> = settings.keys().collect();
     keys.sort();
@@ -47,7 +47,7 @@ fn write(text: &mut String, within: &str, settings: &Table, defaults: &Table) {
     }
 }
 
-/// A value in a form of its own, which no library's taste changes.
+/// Writes a value in a fixed form, which does not depend on how a library formats it.
 fn written(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text:?}"),
@@ -67,7 +67,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// A target's family with its parameters, and what is visible.
+/// A target's family with its parameters, and its mask.
 pub(crate) fn target_settings(family: &Family, visibility: Visibility) -> Table {
     let mut table = target_defaults();
     table.insert("visibility".to_owned(), visibility.to_string().into());
@@ -75,18 +75,18 @@ pub(crate) fn target_settings(family: &Family, visibility: Visibility) -> Table 
     table
 }
 
-/// The mask where a definition names none.
+/// The mask if a definition names none.
 pub(crate) fn target_defaults() -> Table {
     let visible = ("visibility".to_owned(), Visibility::Causal.to_string().into());
     Table::from_iter([visible])
 }
 
-/// A model's definition, and how it is trained.
+/// A model's definition and its training settings.
 pub(crate) fn model_settings(definition: &TrainDefinition) -> Table {
     definition.to_table().expect("a definition that was read from TOML can be written as such")
 }
 
-/// The options of a search but for its seed, which is the cell's.
+/// The options of a search without its seed, which belongs to the cell.
 pub(crate) fn search_settings(options: &SearchOptions) -> Table {
     let SearchOptions {
         starts,

@@ -1,4 +1,4 @@
-//! A definition's tables into structs, and what is wrong with their keys, in one line.
+//! Reads tables of a definition into structs, and describes a wrong key or value in one line.
 
 use serde::de::value::Error as NoFields;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
@@ -6,13 +6,13 @@ use toml::{Table, Value};
 
 use crate::system::nearest::nearest;
 
-/// The table at the dotted path `place` as a `T`, whose fields are all the keys that it may have.
+/// Reads the table at the dotted path `place` as a `T`; its fields are the valid keys.
 pub(crate) fn read_table<T: DeserializeOwned>(table: &Table, place: &str) -> Result<T, String> {
     check_keys(table, fields_of::<T>(), place)?;
     Value::Table(table.clone()).try_into().map_err(|error| wrong_value(&error, place))
 }
 
-/// The same as two structs, between which the table's keys are divided.
+/// Reads one table as two structs, each of which takes a part of the keys.
 pub(crate) fn read_both<A: DeserializeOwned, B: DeserializeOwned>(
     table: &Table,
     place: &str,
@@ -34,7 +34,7 @@ pub(crate) fn read_each<T>(
     tables.iter().enumerate().map(one).collect()
 }
 
-/// Refuses a key that is not one of `valid`.
+/// Returns an error for a key that is not in `valid`.
 pub(crate) fn check_keys(table: &Table, valid: &[&str], place: &str) -> Result<(), String> {
     match table.keys().find(|key| !valid.contains(&key.as_str())) {
         None => Ok(()),
@@ -45,7 +45,7 @@ pub(crate) fn check_keys(table: &Table, valid: &[&str], place: &str) -> Result<(
     }
 }
 
-/// Takes the text out of a table that is there under `key`.
+/// Removes `key` from the table and returns its text; an error if the value is not text.
 pub(crate) fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, String> {
     match table.remove(key) {
         None => Ok(None),
@@ -54,7 +54,7 @@ pub(crate) fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, 
     }
 }
 
-/// A value that its key cannot take, and the key: the last line of what TOML says.
+/// Describes a value that its key does not accept. The key is taken from the last line of the TOML error.
 pub(super) fn wrong_value(error: &toml::de::Error, place: &str) -> String {
     let text = error.to_string();
     let key = text.trim_end().rsplit_once("in `").map_or("", |(_, key)| key.trim_end_matches('`'));
@@ -69,7 +69,7 @@ fn within(place: &str, key: &str) -> String {
     }
 }
 
-/// The names of the fields of a struct, as serde reads them.
+/// The names of a struct's fields, as serde reads them.
 pub(crate) fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
     struct Fields<'f>(&'f mut &'static [&'static str]);
 
@@ -98,7 +98,7 @@ pub(crate) fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
     }
 
     let mut fields: &'static [&'static str] = &[];
-    // It ends in an error as soon as the fields are known.
+    // `deserialize` always fails: the names of the fields are recorded by then.
     let _ = T::deserialize(Fields(&mut fields)).err();
     fields
 }

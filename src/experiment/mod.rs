@@ -1,7 +1,7 @@
-//! The framework of studies: what an experiment is, how its definition is read, and what a cell is measured with.
+//! The framework of studies: the trait of experiments, how definitions are read, and the context of a measurement.
 //!
-//! An experiment is one folder of [`experiments`](crate::experiments) that implements `Experiment`. Nothing here depends
-//! on any one of them.
+//! An experiment is one folder of [`experiments`](crate::experiments) that implements `Experiment`. This module depends
+//! on none of them.
 
 mod cell;
 mod error;

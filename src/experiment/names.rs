@@ -1,10 +1,10 @@
-//! The names that definitions give: each becomes a folder, a key, or both.
+//! Checks the names that definitions give: each becomes a folder, a key, or both.
 
 use crate::system::{NameError, check_folder_name, check_name};
 
-/// Folders of `data/` that are no study's, at any size.
+/// Names in `data/` that studies may not have, at any size.
 const OF_DATA: [&str; 3] = ["tokens", "quick", "smoke"];
-/// Files and folders in a study's folder beside its runs.
+/// Files and folders that a study's folder holds beside its runs.
 const OF_STUDY: [&str; 7] = [
     "tables",
     "shards",
@@ -15,7 +15,7 @@ const OF_STUDY: [&str; 7] = [
     "manifest.toml",
 ];
 
-/// The name of a study under the key `place`; its folders have it, and those of its figures.
+/// Checks the name of a study under the key `place`. Its folders and those of its figures have this name.
 pub(crate) fn check_study_name(place: &str, name: &str) -> Result<(), String> {
     let wrong = |why: String| Err(format!("{place} is {name:?}; it names a folder, and {why}"));
     match check_name(name) {
@@ -29,18 +29,18 @@ pub(crate) fn check_study_name(place: &str, name: &str) -> Result<(), String> {
     }
 }
 
-/// The name of a run.
+/// Checks the name of a run.
 pub(crate) fn check_run_name(name: &str) -> Result<(), String> {
     check_name(name).map_err(|why| format!("run {name:?} names a folder, and {why}"))?;
     of_study("run", name)
 }
 
-/// The name of a target: the first part of its cells' keys.
+/// Checks the name of a target, which is the first part of its cells' keys.
 pub(crate) fn check_target_name(name: &str) -> Result<(), String> {
     check_name(name).map_err(|why| format!("target {name:?} names configurations, and {why}"))
 }
 
-/// The name of a folder or file of a model: what its cells are called, and the folder of what they keep.
+/// Checks the name of a model's folder or file. Its cells and the folder of their files have this name.
 pub(crate) fn check_model_name(name: &str) -> Result<(), String> {
     check_folder_name(name).map_err(|why| {
         format!("the model {name:?} names configurations, and {why}; link to it by another name")
@@ -58,7 +58,7 @@ fn of_study(what: &str, name: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses a second name that some systems take for the first.
+/// Returns an error for a name that equals one of `others`, or differs from it only in case.
 pub(crate) fn check_names_differ(what: &str, name: &str, others: &[String]) -> Result<(), String> {
     match others.iter().find(|other| other.eq_ignore_ascii_case(name)) {
         None => Ok(()),

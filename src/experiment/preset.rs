@@ -7,22 +7,22 @@ use toml::{Table, Value};
 
 use crate::system::nearest::instead;
 
-/// A size at which studies are run. The rows of one never lie among those of another, nor are they read for them:
-/// a study at one size takes the runs of other studies at that size too.
+/// A size at which studies are run. Rows of different sizes are never mixed: a study takes the runs of other studies at
+/// its own size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// As small as a study goes, for tests: what a definition's table `[smoke]` makes of it, or the definition as it stands
-    /// where its key `presets` names smoke. A study with neither has no such size.
+    /// The smallest size, for tests: the definition with its table `[smoke]` applied, or the definition itself if its
+    /// key `presets` names smoke. A study with neither does not have this size.
     Smoke,
-    /// At most ten minutes on two cores for all studies that `presets` puts into it: what the table `[quick]` makes of it.
+    /// At most ten minutes on two cores for all studies of this size: the definition with its table `[quick]` applied.
     Quick,
-    /// The definition as it stands: hours.
+    /// The definition itself; takes hours.
     #[default]
     Paper,
 }
 
 impl Preset {
-    /// Every size, the definitions' own first.
+    /// Every size, beginning with that of the definition itself.
     pub(crate) const ALL: [Self; 3] = [Self::Paper, Self::Quick, Self::Smoke];
 
     /// The name, in definitions, manifests and folders.
@@ -51,7 +51,7 @@ impl FromStr for Preset {
     }
 }
 
-/// Puts the values of `over` over those of `table`: tables key by key, anything else whole.
+/// Merges `over` into `table`: tables key by key, any other value replaces the old one.
 pub(crate) fn lay_over(table: &mut Table, over: Table) {
     for (key, value) in over {
         match (table.get_mut(&key), value) {

@@ -1,4 +1,4 @@
-//! A definition as TOML tables, before an experiment reads its own.
+//! A definition as TOML tables, before an experiment reads its tables.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ use super::preset::{Preset, lay_over};
 pub(crate) struct RawDefinition {
     /// The definition's tables.
     pub table: Table,
-    /// Its file, beside which the other studies that it names are defined.
+    /// Its file. Other studies that it names are defined in the same folder.
     pub path: PathBuf,
-    /// The size; the other studies are taken at the same.
+    /// The size, which also applies to those studies.
     pub preset: Preset,
 }
 
@@ -28,8 +28,8 @@ impl RawDefinition {
         Self::at_size(path, &table, size).ok_or_else(|| format!("has no {size} size"))
     }
 
-    /// The tables of a definition at a size: a smaller one lays the table of its name, such as `[quick]`, over the rest.
-    /// None if the definition has neither that table nor the size among its `presets`.
+    /// The tables of a definition at a size. A smaller size merges the table of its name, such as `[quick]`, into the
+    /// rest. Returns `None` if the definition has no such table and its `presets` do not name the size.
     pub fn at_size(path: &Path, table: &Table, size: Preset) -> Option<Self> {
         let mut table = table.clone();
         if size != Preset::Paper {
@@ -42,7 +42,7 @@ impl RawDefinition {
                 None if is_named => Table::new(),
                 _ => return None,
             };
-            // Bounds are on rows that a smaller grid may not have.
+            // Bounds refer to rows that a smaller grid may not have.
             table.remove("expected");
             table.remove("predicted");
             lay_over(&mut table, over);
@@ -53,7 +53,7 @@ impl RawDefinition {
     /// The table `[name]`, if there is one.
     ///
     /// # Errors
-    /// A value that is no table.
+    /// A value that is not a table.
     pub fn table(&self, name: &str) -> Result<Option<&Table>, String> {
         match self.table.get(name) {
             None => Ok(None),
@@ -65,7 +65,7 @@ impl RawDefinition {
     /// The table `[name]`, empty if there is none.
     ///
     /// # Errors
-    /// A value that is no table.
+    /// A value that is not a table.
     pub fn table_or_empty(&self, name: &str) -> Result<Table, String> {
         Ok(self.table(name)?.cloned().unwrap_or_default())
     }
@@ -73,7 +73,7 @@ impl RawDefinition {
     /// The tables `[[name]]`.
     ///
     /// # Errors
-    /// A value that is no list of tables.
+    /// A value that is not a list of tables.
     pub fn tables(&self, name: &str) -> Result<Vec<Table>, String> {
         let wrong = |value: &Value| {
             format!("{name} is {value}; write each of its entries as a table [[{name}]]")

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 /// A table that definitions of a kind may have.
 #[derive(Clone, Copy)]
 pub struct DefinitionTable {
-    /// Its name: `[name]`, or `[[name]]` where there may be several.
+    /// Its name, written `[name]`, or `[[name]]` if it may occur several times.
     pub name: &'static str,
-    /// Whether there may be several.
+    /// Whether it may occur several times.
     pub is_list: bool,
     keys: fn(&mut SchemaGenerator) -> Schema,
 }
@@ -36,7 +36,7 @@ impl DefinitionTable {
     }
 }
 
-/// Two structs between which the keys of a table are divided.
+/// The keys of one table that are divided between two structs.
 pub(crate) struct Both<A, B>(std::marker::PhantomData<(A, B)>);
 
 impl<A: JsonSchema, B: JsonSchema> JsonSchema for Both<A, B> {
@@ -67,7 +67,7 @@ pub(crate) fn or_list(schema: &Value) -> Value {
     either
 }
 
-/// TOML has no null: a key without a value is left out. Lines of a description are those of the source.
+/// Removes null types, because TOML leaves such keys out, and joins the source lines of each description.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(object) => {

@@ -1,4 +1,4 @@
-//! The table `[search]`: how fits look for their factors.
+//! The table `[search]`: how fits search for their factors.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub(crate) struct SearchKeys {
     dtype: Option<String>,
 }
 
-/// How fits of targets search.
+/// The search options of fits of targets.
 pub(crate) fn search_of_targets(table: &Table) -> Result<SearchOptions, String> {
     let options = over(table, SearchOptions::default())?;
     if options.starts == 0 {
@@ -34,7 +34,7 @@ pub(crate) fn search_of_targets(table: &Table) -> Result<SearchOptions, String> 
     Ok(options)
 }
 
-/// How trained heads are searched: their own factors are the start, and no other is needed.
+/// The search options of trained heads: their own factors are the only start.
 pub(crate) fn search_of_heads(table: &Table) -> Result<SearchOptions, String> {
     let effort =
         SolverBudget { iterations: 1500, relative_decrease: 1e-4, ..SolverBudget::default() };
@@ -49,7 +49,7 @@ pub(crate) fn search_of_heads(table: &Table) -> Result<SearchOptions, String> {
     over(table, standard)
 }
 
-/// The search that the keys make of the `standard` one.
+/// Replaces the values of `standard` by those of the keys that are present.
 fn over(table: &Table, standard: SearchOptions) -> Result<SearchOptions, String> {
     let keys: SearchKeys = read_table(table, "search")?;
     let options = SearchOptions {

@@ -1,4 +1,4 @@
-//! The text that a study's models read, and the name that the study and its folder have on it.
+//! The text that a study's models read, and the name of a study and its folder for that text.
 
 use std::path::{Path, PathBuf};
 
@@ -10,29 +10,29 @@ use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::run_manifest::CORPUS;
 use crate::system::sha256;
 
-/// The texts' paths and hashes, where models read some.
+/// Keys of the manifest for the texts' paths and hashes, if models read texts.
 pub(crate) const TEXT: &str = "text";
 pub(crate) const VALID_TEXT: &str = "valid_text";
 pub(crate) const TEXT_HASH: &str = "text_sha256";
 pub(crate) const VALID_TEXT_HASH: &str = "valid_text_sha256";
 
-/// The longest name of a text: with a study's before it, and digits of its hash behind, a folder can have it.
+/// The longest name of a text. A folder's name also holds the study's name before it and digits of a hash after it.
 const LONGEST_NAME: usize = 80;
 
 /// Texts to train on.
 #[derive(Clone, Debug)]
 pub(crate) struct TextSource {
-    /// The file's or folder's name without its ending, fit for a folder's name.
+    /// The name of the file or folder without its extension, made safe for a folder's name.
     pub name: String,
-    /// Where they are.
+    /// The path of the texts.
     pub path: String,
-    /// Where those for validation are; empty where they are a part of the others.
+    /// The path of the texts for validation; empty if they are a part of the others.
     pub valid_path: String,
     hashes: TextHashes,
 }
 
 impl TextSource {
-    /// The texts at `path`, of which `valid` are for validation where there are such, and what they are called.
+    /// Reads the texts at `path`, with separate texts for validation at `valid` if given.
     ///
     /// # Errors
     /// Texts that cannot be read.
@@ -47,7 +47,7 @@ impl TextSource {
         Ok((source, texts))
     }
 
-    /// The name of the texts at `path`.
+    /// The name of the texts at `path`, made safe for a folder's name.
     fn name_of(path: &Path, is_folder: bool) -> String {
         let name = path.file_name().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
         let stem = match is_folder {
@@ -64,11 +64,10 @@ impl TextSource {
         }
     }
 
-    /// The texts that the rows in `folder`, of the study `own`, are of, as their manifest tells; none where it
-    /// does not.
+    /// The texts of the rows in `folder`, of the study `own`, from their manifest. Returns `None` if it names no text.
     pub fn of_rows(folder: &Path, own: &str, manifest: &Manifest) -> Option<Self> {
         let hashes = TextHashes::told_by(manifest)?;
-        // A study of models from elsewhere has its own name alone, whatever they read.
+        // The folder of a study of published models has only the study's name, for any text.
         let name = match text_name(folder, own, Some(&hashes)) {
             Some(name) => name.to_owned(),
             None => Self::name_of(Path::new(manifest.text(TEXT)), false),
@@ -81,16 +80,15 @@ impl TextSource {
         })
     }
 
-    /// Their hashes.
+    /// The hashes of the texts.
     pub fn hashes(&self) -> &TextHashes {
         &self.hashes
     }
 
-    /// The name that a study has on a text, and its folder in `data` with it: its own, and the text's where there
-    /// is one. Where the folder of that name holds rows or runs of another text, the first digits of this one's hash
-    /// follow, so that neither's are ever replaced by the other's. Every way to a study on a text goes through
-    /// here: its own sweep, the studies that need its runs, and, by [`on_the_same_text`], what its rows are held
-    /// against.
+    /// The name of a study and its folder in `data`: the study's own name, followed by the text's name if there is one.
+    /// If that folder holds rows or runs of another text, the first digits of this text's hash follow, so that neither
+    /// overwrites the other. All code that locates a study on a text uses this rule. That is its own sweep, studies
+    /// that need its runs, and, through [`on_the_same_text`], comparisons of its rows with other studies.
     pub fn name_of_study(data: &Path, study: &str, text: Option<&Self>) -> String {
         match text {
             None => study.to_owned(),
@@ -99,8 +97,7 @@ impl TextSource {
     }
 }
 
-/// Identifies texts: the SHA-256 of those that models are trained on, and of those for validation where they
-/// are separate.
+/// Identifies texts by the SHA-256 of those for training, and of those for validation if they are separate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextHashes {
     pub text: String,
@@ -108,15 +105,15 @@ pub(crate) struct TextHashes {
 }
 
 impl TextHashes {
-    /// Them among what a cell was measured with.
+    /// The hashes as settings of a cell.
     pub fn settings(&self) -> Table {
         let valid = self.valid.iter().map(|hash| (VALID_TEXT_HASH.to_owned(), hash.clone().into()));
         let text = (TEXT_HASH.to_owned(), self.text.clone().into());
         [text].into_iter().chain(valid).collect()
     }
 
-    /// The texts that the rows or runs in a study's folder are of. None where nothing there says so, as beside rows
-    /// of before manifests told: such a folder is that of the text of its name.
+    /// The texts of the rows or runs in a study's folder. Returns `None` if no manifest there records them, as with
+    /// rows of older versions; such a folder belongs to the text in its name.
     fn of_study(folder: &Path) -> Option<Self> {
         Self::of_rows(folder).or_else(|| runs_in(folder).iter().find_map(|run| Self::of_run(run)))
     }
@@ -125,7 +122,7 @@ impl TextHashes {
         Self::told_by(&Manifest::read(&folder.join(MANIFEST)).ok()?)
     }
 
-    /// Those that a study's manifest tells of.
+    /// The texts that a study's manifest records.
     fn told_by(manifest: &Manifest) -> Option<Self> {
         let text = |key| Some(manifest.text(key).to_owned()).filter(|hash| !hash.is_empty());
         Some(Self { text: text(TEXT_HASH)?, valid: text(VALID_TEXT_HASH) })
@@ -139,7 +136,7 @@ impl TextHashes {
         Some(Self { text: text("sha256")?, valid: text("valid_sha256") })
     }
 
-    /// The digits in a folder's name: the text's first, or, with texts for validation, those of both.
+    /// The digits for a folder's name: the first 8 of the text's hash, or of a hash of both with texts for validation.
     fn short(&self) -> String {
         let mut digits = match &self.valid {
             None => self.text.clone(),
@@ -149,8 +146,8 @@ impl TextHashes {
         digits
     }
 
-    /// The folder in `data` for these texts, of those that `named` may stand for. One that has their digits already
-    /// is theirs for good, whatever became of the other since.
+    /// The folder in `data` for these texts: `named`, or `named` with their digits. A folder that already has their
+    /// digits stays theirs, even if `named` has become free.
     fn folder(&self, data: &Path, named: String) -> String {
         let own = format!("{named}-{}", self.short());
         let of_others = || Self::of_study(&data.join(&named)).is_some_and(|there| there != *self);
@@ -158,7 +155,7 @@ impl TextHashes {
     }
 }
 
-/// The folders of the training runs of a study, by name.
+/// The folders of the training runs of a study, sorted by path.
 fn runs_in(study: &Path) -> Vec<PathBuf> {
     let within = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -170,7 +167,7 @@ fn runs_in(study: &Path) -> Vec<PathBuf> {
     runs
 }
 
-/// The folder of the study `of` on the text that the rows in `folder`, of the study `own`, are of.
+/// The folder of the study `of` on the same text as the rows in `folder`, which belong to the study `own`.
 pub(crate) fn on_the_same_text(folder: &Path, own: &str, of: &str) -> Option<PathBuf> {
     let data = folder.parent()?;
     if !folder.file_name()?.to_str()?.starts_with(own) {
@@ -187,7 +184,7 @@ pub(crate) fn on_the_same_text(folder: &Path, own: &str, of: &str) -> Option<Pat
     }))
 }
 
-/// The text's name in that of a folder of rows of the study `own`.
+/// The text's name within the name of a folder of rows of the study `own`.
 fn text_name<'f>(folder: &'f Path, own: &str, hashes: Option<&TextHashes>) -> Option<&'f str> {
     let text = folder.file_name()?.to_str()?.strip_prefix(own)?.strip_prefix('-')?;
     let digits = hashes.map(|hashes| format!("-{}", hashes.short()));
@@ -224,7 +221,7 @@ mod tests {
         assert_eq!(name("lm", &first), "lm-book");
         let own = format!("lm-book-{}", &second.hashes().text[..8]);
         assert_eq!(name("lm", &second), own);
-        // Another study is there on the second text alone.
+        // The other study is there on the second text only.
         tell(&data.join("heads-book"), &second);
         assert_eq!(
             on_the_same_text(&data.join("heads-book"), "heads", "lm"),

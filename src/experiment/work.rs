@@ -1,4 +1,4 @@
-//! The trait that an experiment implements, a study of any kind behind it, and the kinds.
+//! The trait `Experiment`, studies of any kind with types erased, and the kinds of study.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -18,37 +18,37 @@ pub(crate) trait Experiment: Clone + Debug + Send + Sync + 'static {
     /// One configuration to measure.
     type Cell: Measure;
 
-    /// The tables of a definition that configure it.
+    /// The tables of its definition.
     const TABLES: &'static [DefinitionTable];
 
-    /// What its rows can be made into, in the order of a report.
+    /// The outputs that its rows can be turned into, in the order of a report.
     const VIEWS: &'static [View];
 
-    /// Whether its cells are measured one at a time, as times are.
+    /// Whether its cells are measured one at a time, as for timings.
     const ONE_AT_A_TIME: bool = false;
 
-    /// Reads its tables.
+    /// Reads its tables from a definition.
     ///
     /// # Errors
     /// A sentence that names the key that is unknown, missing or has a wrong value.
     fn read(raw: &RawDefinition) -> Result<Self, String>;
 
-    /// Every cell with its key, in the order of the definition. Other studies' files are in `data`.
+    /// All cells with their keys, in the order of the definition. `data` holds the files of other studies.
     ///
     /// # Errors
-    /// A folder that holds no run, or lacks a step or layer that is asked for; a run to start from that is missing.
+    /// A folder that holds no run, or that lacks a requested step or layer; a missing run to start from.
     fn cells(
         &self,
         text: Option<&TextSource>,
         data: &Path,
     ) -> Result<Vec<(String, Self::Cell)>, StudyError>;
 
-    /// The type of the numbers that it computes with.
+    /// The floating-point type of its computations.
     fn dtype(&self) -> String {
         "float64".to_owned()
     }
 
-    /// The trained models that it measures, if it measures such.
+    /// The trained models that it measures, if any.
     fn models(&self) -> Option<&dyn ModelReferences> {
         None
     }
@@ -58,20 +58,20 @@ pub(crate) trait Experiment: Clone + Debug + Send + Sync + 'static {
         self.models().is_some()
     }
 
-    /// Whether its rows depend on the text, whose name its folder then has.
+    /// Whether its rows depend on the text; then its folder's name includes the text's name.
     fn depends_on_text(&self) -> bool {
         self.models().is_some_and(ModelReferences::are_of_studies)
     }
 
-    /// Refuses names of studies and runs that are not defined.
+    /// Checks that the studies and runs that it names are defined.
     ///
     /// # Errors
-    /// The name, with the nearest one that is defined.
+    /// Names the unknown study or run and the nearest one that is defined.
     fn check_references(&self) -> Result<(), StudyError> {
         self.models().map_or(Ok(()), ModelReferences::check)
     }
 
-    /// Checks rows against files beside them. Returns what cannot be checked, if anything.
+    /// Checks rows against the files beside them. Returns a description of what cannot be checked, if anything.
     fn check_files(
         _rows: &[RowOf<Self>],
         _folder: &Path,
@@ -83,13 +83,13 @@ pub(crate) trait Experiment: Clone + Debug + Send + Sync + 'static {
 
 /// The trained models that a definition names.
 pub(crate) trait ModelReferences {
-    /// Whether some are runs of other studies, and so depend on the text.
+    /// Whether some of them are runs of other studies, which depend on the text.
     fn are_of_studies(&self) -> bool;
 
-    /// Refuses names that are not defined.
+    /// Checks that the names are defined.
     ///
     /// # Errors
-    /// The name, with the nearest one that is defined.
+    /// Names the unknown study or run and the nearest one that is defined.
     fn check(&self) -> Result<(), StudyError>;
 }
 
@@ -101,7 +101,7 @@ pub(crate) type RowOf<E> = Row<<<E as Experiment>::Cell as Measure>::Row>;
 pub struct StudyWork(Arc<dyn AnyExperiment>);
 
 impl StudyWork {
-    /// The study that an experiment's configuration makes.
+    /// Wraps the configuration of an experiment.
     pub(crate) fn new<E: Experiment>(experiment: E) -> Self {
         Self(Arc::new(experiment))
     }
@@ -111,7 +111,7 @@ impl StudyWork {
         self.0.kind()
     }
 
-    /// The configuration, if it is of the experiment `E`.
+    /// The configuration, if it belongs to the experiment `E`.
     pub fn get<E: 'static>(&self) -> Option<&E> {
         self.0.as_any().downcast_ref()
     }
@@ -140,13 +140,13 @@ impl StudyWork {
         self.0.any_measures_models()
     }
 
-    /// The configuration, as views read it.
+    /// The configuration in the form that views read.
     pub(crate) fn configuration(&self) -> Configuration {
         let configuration: Arc<dyn AnyExperiment> = self.0.clone();
         Configuration(configuration)
     }
 
-    /// Whether what it measures can read a text.
+    /// Whether its cells can read a text.
     pub fn can_read_text(&self) -> bool {
         self.0.any_can_read_text()
     }
@@ -161,7 +161,7 @@ impl StudyWork {
         self.0.any_check_references()
     }
 
-    /// Checks what is true of every row, of the rows of each cell, and of files beside them. Returns what cannot be checked.
+    /// Checks the invariants of every row, of each cell's rows, and of files beside them. Returns what cannot be checked.
     pub(crate) fn check_rows(
         &self,
         lines: &[&Line],
@@ -172,7 +172,7 @@ impl StudyWork {
     }
 }
 
-/// [`Experiment`] without its types.
+/// [`Experiment`] with its types erased.
 trait AnyExperiment: Any + Debug + Send + Sync {
     fn kind(&self) -> Kind;
     fn as_any(&self) -> &dyn Any;
@@ -267,12 +267,12 @@ impl Kind {
         self.name
     }
 
-    /// The tables that define such a study.
+    /// The tables of its definitions.
     pub fn tables(self) -> &'static [DefinitionTable] {
         self.tables
     }
 
-    /// What its rows can be made into.
+    /// The outputs that its rows can be turned into.
     pub fn views(self) -> &'static [View] {
         self.views
     }
@@ -287,7 +287,7 @@ impl Kind {
         (self.columns)()
     }
 
-    /// The study that a definition asks for.
+    /// Reads the study of a definition.
     ///
     /// # Errors
     /// A sentence that names the key that is unknown, missing or has a wrong value.

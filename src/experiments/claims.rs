@@ -48,7 +48,7 @@ pub const CLAIMS: [Claim; 34] = [
     FLASH_ATTENTION,
 ];
 
-/// The claims that matter most: the paper's main ones, and what was found instead.
+/// The most important claims: the main ones of the paper, and the main findings against them.
 pub const LEADING: [Claim; 6] = [
     training::LOGITS_IN_TRAINING,
     variants::SLOPES_FREE_LOGITS,

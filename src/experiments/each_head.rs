@@ -1,4 +1,4 @@
-//! Cells that look at a trained model head by head.
+//! Measures a trained model head by head.
 
 use std::sync::atomic::Ordering;
 
@@ -7,7 +7,7 @@ use crate::experiment::{CellContext, StudyError};
 use crate::heads::PredictError;
 use crate::lm::{HeadProbe, Probed};
 
-/// A head, as one group of passages shows it.
+/// A head on one group of passages.
 pub(crate) struct HeadOfGroup<'p> {
     /// The head on each passage of the group.
     pub probes: Vec<&'p HeadProbe>,
@@ -16,10 +16,10 @@ pub(crate) struct HeadOfGroup<'p> {
     pub head: usize,
 }
 
-/// What `find` says of every head of the layers that are looked at, group by group; none where it was stopped.
+/// Applies `find` to every head of the selected layers, group by group. Returns `None` if it was stopped.
 ///
 /// # Errors
-/// A text that cannot be read, a passage that the model cannot, or what `find` finds wrong.
+/// A text that cannot be read, a passage that the model cannot process, or an error of `find`.
 pub(crate) fn of_each_head<F>(
     looked_at: &TrainedModel,
     model: &dyn Probed,

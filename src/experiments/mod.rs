@@ -1,5 +1,5 @@
-//! The experiments: one folder per kind of study, each with its configuration, its cells, its measurement and the
-//! invariants of its rows. [`KINDS`] lists them.
+//! All experiments: one folder per kind of study, with its configuration, cells, measurement and row invariants.
+//! [`KINDS`] lists them.
 
 pub mod claims;
 pub mod concentration;
@@ -28,7 +28,7 @@ use std::str::FromStr;
 use crate::experiment::{Kind, View};
 use crate::system::nearest::instead;
 
-/// Every kind of study, in the order of a report: targets, fits, trainings, trained heads.
+/// Every kind of study, in the order of a report: targets, fits, training runs, trained heads.
 pub const KINDS: [Kind; 9] = [
     Kind::of::<spectrum::SpectrumStudy>(),
     Kind::of::<fits::FitStudy>(),
@@ -67,10 +67,10 @@ impl FromStr for View {
     }
 }
 
-/// The view called `name` of a study of `kind`.
+/// The view `name` of a study of `kind`.
 ///
 /// # Errors
-/// In words, with the nearest name of such a view, where there is none of this name or it is of other rows.
+/// A message if there is no view of this name, with the nearest name, or if the view needs rows of another kind.
 pub(crate) fn view_of_kind(name: &str, kind: Kind) -> Result<View, String> {
     let view: View = name.parse()?;
     if kind.views().contains(&view) {

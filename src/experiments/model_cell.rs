@@ -1,4 +1,4 @@
-//! Cells that measure one trained model: they share its settings, needs and errors.
+//! Cells that measure one trained model; they share settings, needs and errors.
 
 use std::path::Path;
 
@@ -11,25 +11,25 @@ use crate::solver::Precision;
 
 /// A cell that measures one trained model.
 pub(crate) trait ModelCell: Send + Sync + 'static {
-    /// A row of it.
+    /// The type of its rows.
     type Row: Measurement;
 
     /// The model.
     fn model(&self) -> &TrainedModel;
 
-    /// Adds what the cell's numbers depend on beside the model.
+    /// Adds the settings that the cell's numbers depend on besides the model.
     fn add_settings(&self, table: &mut Table);
 
-    /// Adds the defaults of those.
+    /// Adds the defaults of those settings.
     fn add_defaults(_table: &mut Table) {}
 
-    /// The estimated seconds of one core.
+    /// The estimated time, in seconds of one core.
     fn cost_s(&self) -> f64;
 
-    /// Identifies the cell in its rows.
+    /// The columns that identify the cell in its rows.
     fn key(&self) -> <Self::Row as Measurement>::Key;
 
-    /// The cell's rows; none if it was stopped.
+    /// Measures the cell. Returns `None` if it was stopped.
     ///
     /// # Errors
     /// A model or text that cannot be read, or that the measurement does not support.
@@ -72,7 +72,7 @@ impl<C: ModelCell> Measure for C {
     }
 }
 
-/// The type of the numbers that fits of trained heads compute with.
+/// The name of the floating-point type in which fits of trained heads compute.
 pub(crate) fn dtype_of(precision: Precision) -> String {
     match precision {
         Precision::F32 => "float32".to_owned(),
@@ -80,7 +80,7 @@ pub(crate) fn dtype_of(precision: Precision) -> String {
     }
 }
 
-/// Whole numbers as a value of a definition.
+/// Converts whole numbers to a list in TOML.
 pub(crate) fn whole(all: &[usize]) -> Value {
     all.iter().map(|&one| Value::from(one as i64)).collect::<Vec<_>>().into()
 }

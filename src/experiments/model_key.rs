@@ -25,6 +25,9 @@ record! {
         /// attention heads a layer
         #[range = Counted]
         heads: usize,
+        /// the dimensions of a head of a trained model; in older rows empty, and d_model / heads
+        #[range = Counted]
+        d_head: Option<usize>,
         /// heads that see everything, in the layer that has most of them
         global_heads: Option<usize>,
         /// how many tokens at and before its own a local head sees; empty where all heads are global, but in `concentration`, which needs one
@@ -48,6 +51,11 @@ record! {
 }
 
 impl ModelKey {
+    /// The dimensions of a head, if it is a model that was trained here.
+    pub fn head_dimension(&self) -> Option<usize> {
+        Some(self.d_head.unwrap_or(self.d_model? / self.heads.max(1)))
+    }
+
     /// A model from elsewhere, of a type, on a text; `sizes` are its layers, heads of a layer, and the most tokens that it
     /// reads.
     pub fn of_published(
@@ -67,6 +75,7 @@ impl ModelKey {
             layers,
             d_model: None,
             heads,
+            d_head: None,
             global_heads: None,
             window: None,
             context,
@@ -90,6 +99,7 @@ impl ModelKey {
             layers: model.layers,
             d_model: Some(model.d_model),
             heads: model.heads,
+            d_head: model.d_head,
             global_heads: Some(model.global_heads),
             window: model.window,
             context: run.context,

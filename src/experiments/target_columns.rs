@@ -1,4 +1,4 @@
-//! The columns of what attention is wanted.
+//! The columns that describe a target.
 
 use crate::record::record;
 use crate::targets::{Family, Visibility};
@@ -68,8 +68,8 @@ impl From<&Family> for TargetColumns {
 }
 
 impl TargetColumns {
-    /// The family and its parameters as people read them: `dirichlet-band, w = 32`. Without a mask is what
-    /// needs saying: most targets are causal.
+    /// The family and its parameters as text: `dirichlet-band, w = 32`. The mask is named only if it is not causal,
+    /// since most targets are causal.
     pub fn label(&self, visibility: Visibility) -> String {
         let mut label = self.family.clone();
         if let (Some(local), Some(global)) = (&self.local, &self.global) {
@@ -96,7 +96,7 @@ impl TargetColumns {
         label
     }
 
-    /// How many columns a row's target is spread over: its m, k or window, as given.
+    /// The number of columns over which a row of the target is spread: its m, k or window, as given.
     pub fn support(&self) -> Option<usize> {
         self.m.or(self.k).or(self.window)
     }

@@ -1,4 +1,4 @@
-//! A trained model at a step, as a study's cells look at it: where it is, what it needs, and what it reads.
+//! A trained model at one step: its weights, the run that it needs, and the passages that it reads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::lm::{ExportedHeads, LmError, Probed, Split, TrainDefinition};
 use crate::run::{ModelSource, RunError, TrainedRun};
 use crate::targets::HeadKind;
 
-/// Passages of a group where no number is asked for.
+/// The number of passages of a group if the definition gives none.
 const PASSAGES_OF_A_GROUP: usize = 2;
 
-/// A trained model at a step, and the passages that it reads.
+/// A trained model at one step, and the passages that it reads.
 #[derive(Clone)]
 pub(crate) struct TrainedModel {
     model: Model,
-    /// The step; none for a model from elsewhere.
+    /// The step; `None` for a published model.
     step: Option<usize>,
     text: Option<TextSource>,
     among: Arc<TrainedModels>,
@@ -32,14 +32,14 @@ pub(crate) struct TrainedModel {
 /// One model of a study.
 #[derive(Clone)]
 struct Model {
-    /// The run's name in its study, or the folder's.
+    /// The name of the run in its study, or of the folder.
     name: String,
     source: ModelSource,
-    /// Where it is of another study.
+    /// The run of another study that trains it, if any.
     of: Option<Box<OfStudy>>,
 }
 
-/// What trains a run of another study.
+/// A training run of another study.
 #[derive(Clone)]
 struct OfStudy {
     study: String,
@@ -48,11 +48,11 @@ struct OfStudy {
 }
 
 impl TrainedModel {
-    /// The models of a study by run, seed and step, each with what the keys of its cells begin with. Other studies'
-    /// runs are in `data`.
+    /// The models of a study by run, seed and step, each with the prefix of its cells' keys. `data` holds the runs of
+    /// other studies.
     ///
     /// # Errors
-    /// A folder that holds no run, or lacks a step or layer that is asked for.
+    /// A folder that holds no run, or that lacks a requested step or layer.
     pub fn all(
         among: &TrainedModels,
         text: Option<&TextSource>,
@@ -140,23 +140,22 @@ impl TrainedModel {
         Ok(all)
     }
 
-    /// The layers that are looked at.
+    /// The selected layers.
     pub fn layers(&self) -> Vec<usize> {
         looked_at(&self.among, self.model.source.held_layers())
     }
 
-    /// Where its weights are.
+    /// The source of its weights.
     pub fn source(&self) -> &ModelSource {
         &self.model.source
     }
 
-    /// Tokens of a passage.
+    /// The number of tokens of a passage.
     pub fn tokens(&self) -> usize {
         self.among.tokens.unwrap_or_else(|| self.model.source.context())
     }
 
-    /// Passages of a group: two, or an equal share of those that a file of exported heads has, where no number is asked
-    /// for.
+    /// The number of passages of a group. The default is two, or an equal share of the passages of a file of exported heads.
     pub fn passages_of_a_group(&self) -> usize {
         self.among.passages.unwrap_or_else(|| match &self.model.source {
             ModelSource::Exported { heads } => (heads.passages() / self.among.groups).max(1),
@@ -164,17 +163,17 @@ impl TrainedModel {
         })
     }
 
-    /// Passages of all groups, as a number that cannot overflow: for estimates.
+    /// The number of passages of all groups, for estimates; a float, so that it cannot overflow.
     pub fn passages(&self) -> f64 {
         self.passages_of_a_group() as f64 * self.among.groups as f64
     }
 
-    /// Which model it is, on which text, at which step, and what it reads: a part of what a cell depends on.
+    /// The part of a cell's settings that identifies the model, its text, its step and its passages.
     pub fn settings(&self) -> Table {
         let TrainedModels { groups, tokens, split, .. } = &*self.among;
         let mut table = Table::new();
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
-        // The same run on another text is another.
+        // The same run on another text is a different model.
         match (&self.model.of, &self.model.source) {
             (Some(of), _) => set("run", of.trained.settings().into()),
             (None, ModelSource::Run { definition, .. }) => {
@@ -198,7 +197,7 @@ impl TrainedModel {
         table
     }
 
-    /// What those keys are where a definition does not name them.
+    /// The values of those keys if a definition does not give them.
     pub fn defaults() -> Table {
         let mut table = Table::new();
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
@@ -208,7 +207,7 @@ impl TrainedModel {
         table
     }
 
-    /// Identifies it in rows.
+    /// The columns that identify the model in rows.
     pub fn key(&self) -> ModelKey {
         let Model { name, source, of } = &self.model;
         match (of, source) {
@@ -229,13 +228,13 @@ impl TrainedModel {
         }
     }
 
-    /// The run that makes its weights, where another study has it.
+    /// The cell that trains its weights, if it is a run of another study.
     pub fn needs(&self) -> Option<Needs> {
         let of = self.model.of.as_ref()?;
         Some(Needs { study: of.study.clone(), cell: of.cell.clone() })
     }
 
-    /// Whether the weights of another study's run are not there or are of another run.
+    /// Whether the weights of another study's run are missing or belong to another run.
     pub fn lacks(&self) -> bool {
         match &self.model {
             Model { source: ModelSource::Run { folder, definition }, of: Some(of), .. } => {
@@ -245,17 +244,17 @@ impl TrainedModel {
         }
     }
 
-    /// Its weights.
+    /// Reads its weights.
     pub fn read(&self) -> Result<Arc<dyn Probed>, RunError> {
         self.model.source.weights(self.step)
     }
 
-    /// Its weights, as a run trained here; none of a model from elsewhere.
+    /// Reads its weights as a training run; `None` for a published model.
     pub fn read_run(&self) -> Result<Option<TrainedRun>, RunError> {
         self.model.source.run(self.step)
     }
 
-    /// The tokens of its passages, by group and passage, as `model`, its weights, reads the texts.
+    /// The tokens of its passages, by group and passage. `model`, its weights, tokenises the texts.
     pub fn read_passages(
         &self,
         model: &dyn Probed,
@@ -264,7 +263,7 @@ impl TrainedModel {
         self.read_more_passages(model, context, 0)
     }
 
-    /// The same, and so many groups more after them.
+    /// As [`read_passages`](Self::read_passages), with `more` further groups at the end.
     pub fn read_more_passages(
         &self,
         model: &dyn Probed,
@@ -282,7 +281,7 @@ impl TrainedModel {
     }
 }
 
-/// The layers that are looked at of those that are `there`.
+/// The selected layers, or all of `there` if the definition names none.
 fn looked_at(among: &TrainedModels, there: Vec<usize>) -> Vec<usize> {
     match among.layers.is_empty() {
         true => there,
@@ -290,7 +289,7 @@ fn looked_at(among: &TrainedModels, there: Vec<usize>) -> Vec<usize> {
     }
 }
 
-/// Refuses what a file of exported heads does not have.
+/// Returns an error if a file of exported heads lacks something that the definition asks for.
 fn check_exported(
     heads: &ExportedHeads,
     among: &TrainedModels,
@@ -309,7 +308,7 @@ fn check_exported(
     }
 }
 
-/// Layers in words: `0 to 11` where none between them is missing.
+/// Writes layers as text: `0 to 11` if they are consecutive.
 fn ranges(layers: &[usize]) -> String {
     let is_next = |pair: &[usize]| pair[1] == pair[0] + 1;
     match layers {
@@ -318,7 +317,7 @@ fn ranges(layers: &[usize]) -> String {
     }
 }
 
-/// The pairs that so many rows of a head see of `n` tokens, roughly.
+/// The approximate number of pairs that the mask allows in `rows` rows of a head over `n` tokens.
 pub(crate) fn visible_pairs(kind: HeadKind, rows: f64, n: f64) -> f64 {
     match kind.window() {
         None => rows * n / 2.0,
@@ -326,7 +325,7 @@ pub(crate) fn visible_pairs(kind: HeadKind, rows: f64, n: f64) -> f64 {
     }
 }
 
-/// A model, the name of its cells, and the steps whose weights it keeps.
+/// The prefix of its cells' keys, the model, and the steps at which weights are kept.
 type Planned = (String, Model, Vec<Option<usize>>);
 
 /// The models of a source.
@@ -357,7 +356,7 @@ fn models(
         }
         RunSource::Folder(folder) => {
             let (source, steps) = ModelSource::in_folder(folder).map_err(|e| match e {
-                // They name the file that is wrong.
+                // These errors name the faulty file themselves.
                 RunError::Model(e @ (LmError::File { .. } | LmError::Io { .. })) => e.into(),
                 other => StudyError::Definition { path: folder.clone(), why: other.to_string() },
             })?;

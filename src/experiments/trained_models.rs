@@ -12,37 +12,36 @@ use crate::experiment::{
 };
 use crate::lm::Split;
 
-/// Which trained models a study looks at, and the passages that they read.
+/// The trained models that a study measures, and the passages that they read.
 #[derive(Clone, Debug)]
 pub struct TrainedModels {
-    /// The studies of whose runs the models are.
+    /// The studies whose runs are measured.
     pub(crate) of: Vec<String>,
-    /// Their runs; all where none is named.
+    /// Their runs; all if empty.
     pub(crate) runs: Vec<String>,
-    /// Their seeds; all of a run where none is named.
+    /// Their seeds; all of each run if empty.
     pub(crate) seeds: Vec<u64>,
-    /// The folders of single runs, or of models from elsewhere, and files of exported heads.
+    /// The folders of single runs or of published models, and files of exported heads.
     pub(crate) folders: Vec<PathBuf>,
-    /// The command that fetches them where they are not there.
+    /// The command that downloads missing folders.
     pub(crate) fetch: Option<String>,
-    /// The definition's file, which those of the other studies lie beside.
+    /// The definition's file; the definitions of other studies are in the same folder.
     pub(crate) path: PathBuf,
-    /// The table of the definition that names all this.
+    /// The table of the definition that has these keys.
     pub(crate) place: &'static str,
-    /// The size at which the other studies are taken.
+    /// The size of the other studies.
     pub(crate) preset: Preset,
-    /// The steps whose checkpoints are taken; where none is named, every one kept, or the last.
+    /// The steps whose checkpoints are read; if empty, all kept ones, or the last.
     pub(crate) steps: Vec<usize>,
-    /// The layers; all where none is named.
+    /// The layers; all if empty.
     pub(crate) layers: Vec<usize>,
-    /// Passages of a group, which are looked at together; where no number is named, two, or all that a file of exported
-    /// heads has.
+    /// The passages of a group, which are measured together. The default is two, or all that a file of exported heads has.
     pub(crate) passages: Option<usize>,
-    /// Groups, each at other places of the text.
+    /// The number of groups, each from another part of the text.
     pub(crate) groups: usize,
-    /// Tokens of a passage; the model's context where none are named.
+    /// The number of tokens of a passage; by default the context of the model.
     pub(crate) tokens: Option<usize>,
-    /// The part of the text that passages are of; none for all of it.
+    /// The part of the text from which passages are taken; `None` for all of it.
     pub(crate) split: Option<Split>,
 }
 
@@ -88,7 +87,7 @@ fn valid() -> String {
     "valid".to_owned()
 }
 
-/// The models that the table `[place]` names, and its other keys: the fields of `T`.
+/// Reads the models from the table `[place]`, and its other keys as the fields of `T`.
 pub(super) fn read<T: DeserializeOwned>(
     raw: &RawDefinition,
     place: &'static str,
@@ -129,21 +128,21 @@ pub(super) fn read<T: DeserializeOwned>(
     Ok((models, own))
 }
 
-/// Where trained models are.
+/// The source of trained models.
 #[derive(Clone, Debug)]
 pub(crate) enum RunSource {
     /// A run of another study, at each of its seeds.
     Study { of: String, run: Box<StudyRun> },
-    /// The folder of one run, or of a model from elsewhere.
+    /// The folder of one run or of a published model, or a file of exported heads.
     Folder(PathBuf),
 }
 
 impl TrainedModels {
-    /// Where they are: the runs of other studies as they are defined now, and the folders.
+    /// The sources: the runs of other studies as they are now defined, and the folders.
     ///
     /// # Errors
-    /// A study that is not defined beside this one or trains nothing, with the nearest name; a run that none of them
-    /// has; a step that a run keeps no weights of.
+    /// A study that is not defined beside this one or that trains nothing, with the nearest name. A run that no named
+    /// study has. A step whose weights a run does not keep.
     pub(crate) fn sources(&self) -> Result<Vec<RunSource>, StudyError> {
         self.named().map_err(|why| StudyError::Definition { path: self.path.clone(), why })
     }
@@ -194,7 +193,7 @@ impl TrainedModels {
 }
 
 impl RunSource {
-    /// The run's name in its study.
+    /// The name of the run in its study.
     pub(crate) fn run(&self) -> Option<&str> {
         match self {
             Self::Study { run, .. } => Some(&run.name),
@@ -202,7 +201,7 @@ impl RunSource {
         }
     }
 
-    /// Refuses steps that the run keeps no weights of.
+    /// Returns an error for steps whose weights the run does not keep.
     fn check(&self, place: &str, steps: &[usize]) -> Result<(), String> {
         let Self::Study { of, run } = self else { return Ok(()) };
         steps
@@ -222,10 +221,10 @@ impl ModelReferences for TrainedModels {
     }
 }
 
-/// Rows of a passage that are measured where the definition names no other number: all of a context of this length.
+/// The default limit on measured rows per passage: all rows of a context of this length.
 pub(super) const MOST_ROWS: usize = 1024;
 
-/// Refuses errors ε that are not finite numbers above 0.
+/// Returns an error unless all errors ε are finite numbers above 0.
 pub(super) fn check_errors(place: &str, epsilons: &[f64]) -> Result<(), String> {
     match epsilons.iter().all(|e| e.is_finite() && *e > 0.0) {
         true => Ok(()),
@@ -233,7 +232,7 @@ pub(super) fn check_errors(place: &str, epsilons: &[f64]) -> Result<(), String> 
     }
 }
 
-/// The same, and refuses none at all.
+/// As [`check_errors`], and also requires at least one.
 pub(super) fn check_some_errors(place: &str, epsilons: &[f64]) -> Result<(), String> {
     match epsilons {
         [] => Err(no_errors(place, epsilons)),
@@ -245,7 +244,7 @@ fn no_errors(place: &str, epsilons: &[f64]) -> String {
     format!("{place}.epsilon is {epsilons:?}; it needs finite errors above 0, in nats")
 }
 
-/// Refuses ranks that are 0 or do not ascend.
+/// Returns an error for ranks that are 0 or not in ascending order.
 pub(super) fn check_ranks(place: &str, ranks: &[usize]) -> Result<(), String> {
     match ranks.contains(&0) || !ranks.is_sorted_by(|a, b| a < b) {
         true => Err(format!("{place}.ranks is {ranks:?}; it needs ascending ranks")),

@@ -261,6 +261,7 @@ mod tests {
             vocabulary_size,
             context,
             d_model: 8,
+            d_head: 4,
             heads: vec![vec![HeadKind::Global; 2]],
             visibility: Visibility::Causal,
             mask_share: None,

@@ -21,7 +21,7 @@ pub(super) enum Kept {
     Training,
 }
 
-/// Refuses a model whose weights, float32 numbers each, cannot be held. Of a block there are 12 C² weights, beside gains.
+/// Refuses a model whose weights, float32 numbers each, cannot be held. Of a block there are 4·C·H·D + 8·C² weights, beside gains.
 ///
 /// # Errors
 /// Less memory than that.
@@ -44,14 +44,16 @@ pub(super) fn bytes_of_weights(definition: &TrainDefinition, vocabulary: usize) 
 }
 
 fn weights(definition: &TrainDefinition, vocabulary: usize) -> f64 {
-    let TrainDefinition { layers, d_model, context, .. } = *definition;
+    let TrainDefinition { layers, d_model, heads, context, .. } = *definition;
+    let of_heads = heads as f64 * definition.head_dimension() as f64;
     let [layers, channels, context] = [layers, d_model, context].map(|size| size as f64);
     let positions = if definition.positions == Positions::Learned { context } else { 0.0 };
-    layers * 12.0 * channels * channels + (vocabulary as f64 + positions) * channels
+    layers * channels * (4.0 * of_heads + 8.0 * channels)
+        + (vocabulary as f64 + positions) * channels
 }
 
 /// Refuses steps of so many sequences at a time whose activations cannot be held on the CPU. Kept of each block are at
-/// least, for every token, queries, keys, values, heads' outputs and the 4 C channels of the MLP; or, where they are
+/// least, for every token, queries, keys, values, heads' outputs (H·D channels each) and the 4 C channels of the MLP; or, where they are
 /// computed again, its input.
 ///
 /// # Errors
@@ -62,9 +64,10 @@ pub(super) fn check_activations(
 ) -> Result<(), LmError> {
     let TrainDefinition { layers, d_model, context, recompute, dtype, .. } = *definition;
     let [layers, channels, tokens] = [layers, d_model, context].map(|size| size as f64);
-    let kept = if recompute { 1.0 } else { 8.0 };
+    let of_heads = definition.heads as f64 * definition.head_dimension() as f64;
+    let kept = if recompute { channels } else { 4.0 * (of_heads + channels) };
     let bytes = if dtype == Dtype::Bfloat16 { 0.5 * FLOAT32 } else { FLOAT32 };
-    let all = layers * channels * tokens * sequences as f64 * kept * bytes;
+    let all = layers * kept * tokens * sequences as f64 * bytes;
     check("one step's activations need", all, MODEL)
 }
 

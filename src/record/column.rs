@@ -1,9 +1,9 @@
 //! A column of rows: name, type, unit, description.
 
-/// How a column's values are written.
+/// The format of a column's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Words.
+    /// Text.
     #[default]
     Text,
     /// Whole numbers.
@@ -15,14 +15,14 @@ pub enum ColumnKind {
 /// A column of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Column {
-    /// Its name in the header.
+    /// The name in the header.
     pub name: &'static str,
-    /// How its values are written.
+    /// The format of the values.
     pub kind: ColumnKind,
-    /// The unit, where it has one.
+    /// The unit, if the column has one.
     pub unit: Option<&'static str>,
-    /// Its description.
+    /// The description.
     pub about: &'static str,
-    /// Whether every row of a cell that did not fail has something in it.
+    /// Whether every row of a cell that did not fail has a value in this column.
     pub needed: bool,
 }

@@ -1,16 +1,16 @@
-//! One line of a file of rows, by the names of its columns.
+//! Access to the fields of one row of a CSV file by column name.
 
 use std::collections::HashMap;
 
-/// Where each column of a file stands.
+/// Maps the name of each column of a file to its position.
 #[derive(Clone, Debug, Default)]
 pub struct Header(HashMap<String, usize>);
 
 impl Header {
-    /// The header in `record`.
+    /// Reads the header from `record`.
     ///
     /// # Errors
-    /// In words, for a name that is there twice.
+    /// A sentence that names a column that occurs twice.
     pub fn read(record: &csv::StringRecord) -> Result<Self, String> {
         let mut places = HashMap::new();
         for (place, name) in record.iter().enumerate() {
@@ -26,13 +26,13 @@ impl Header {
         self.0.len()
     }
 
-    /// A line under this header.
+    /// The fields of `record`, a line under this header.
     pub fn fields<'a>(&'a self, record: &'a csv::StringRecord) -> Fields<'a> {
         Fields { header: self, record }
     }
 }
 
-/// A line, whose fields are found by name.
+/// A line whose fields are found by column name.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     header: &'a Header,

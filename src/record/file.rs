@@ -1,4 +1,4 @@
-//! Files of rows, read as the structs that wrote them, each line checked.
+//! Reads files of rows into the structs that wrote them, and checks each line.
 
 use std::path::{Path, PathBuf};
 
@@ -10,39 +10,39 @@ use super::row_record::{Record, columns_of};
 /// Why a file of rows could not be read. Each message names the file, what was found and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum RowsError {
-    /// A file that is not there or cannot be read.
+    /// A file that does not exist or cannot be read.
     #[error("cannot read {}: {why}; {advice}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         why: String,
-        /// What to do.
+        /// The advice to the user.
         advice: String,
     },
-    /// A header without a column that every such file has had.
+    /// A header without a required column.
     #[error("{}: no column {column:?} (found: {found}); {advice}", path.display())]
     MissingColumn {
         /// The file.
         path: PathBuf,
-        /// The column needed.
+        /// The missing column.
         column: String,
-        /// The columns that are there.
+        /// The columns found.
         found: String,
-        /// What to do.
+        /// The advice to the user.
         advice: String,
     },
-    /// A line that cannot be a row: torn, with fields too many or too few, or with a value that is none of its
-    /// column.
+    /// A line that is not a valid row. It is cut off, has too many or too few fields, or has a value that its column
+    /// does not allow.
     #[error("{}, line {line}: {why}; {advice}", path.display())]
     BadLine {
         /// The file.
         path: PathBuf,
         /// The line, counted from 1 with the header as line 1.
         line: u64,
-        /// What is wrong with it.
+        /// Why the line is not valid.
         why: String,
-        /// What to do.
+        /// The advice to the user.
         advice: String,
     },
 }
@@ -50,11 +50,11 @@ pub enum RowsError {
 /// The rows of one or more studies of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows<M: Measurement> {
-    /// The file that they came from, the first of them.
+    /// The file of the first study.
     pub path: PathBuf,
-    /// The rows of cells that did not fail, in their order.
+    /// The rows of cells that did not fail, in the order of the files.
     pub rows: Vec<Row<M>>,
-    /// How many rows are of cells that failed.
+    /// The number of rows of cells that failed.
     pub failed: usize,
 }
 
@@ -62,8 +62,8 @@ impl<M: Measurement> Rows<M> {
     /// Reads `rows.csv` of each study in the folders `studies`, one after the other.
     ///
     /// # Errors
-    /// A missing file, a missing column, a torn line or a value that is none of its column, each with file,
-    /// line and what to do.
+    /// A missing file, a missing column, a line that is cut off or a value that its column does not allow. Each error
+    /// names the file and the line, and says what to do.
     pub fn read(studies: &[PathBuf]) -> Result<Self, RowsError> {
         let path = studies.first().map_or_else(PathBuf::new, |study| study.join(ROWS));
         let mut all = Self { path, rows: Vec::new(), failed: 0 };
@@ -88,11 +88,11 @@ impl<M: Measurement> Rows<M> {
     }
 }
 
-/// The file of a study's rows.
+/// The name of the file that holds a study's rows.
 const ROWS: &str = "rows.csv";
 
-/// Reads a file of records that are no study's, as a training run's curve; `advice` says what to do where it
-/// cannot be read.
+/// Reads a CSV file of records that are not rows of a study, such as the curve of a training run. `advice` becomes part
+/// of the error and says what to do.
 ///
 /// # Errors
 /// As [`Rows::read`].
@@ -101,12 +101,12 @@ pub fn read_records<R: Record>(path: &Path, advice: &str) -> Result<Vec<R>, Rows
     each_line(path, &columns_of::<R>(), advice, |from| R::read("", from))
 }
 
-/// Advice in the errors of a file.
+/// The advice to the user in errors about a file.
 #[derive(Clone, Copy)]
 struct Advice<'a> {
-    /// Where it is missing, torn or another's, ...
+    /// Used if the file is missing, cut off or of another format.
     of_file: &'a str,
-    /// ... and where a value of a whole line is wrong, which measuring again takes for finished.
+    /// Used if one value of a complete line is wrong. A sweep would not measure such a row again.
     of_value: &'a str,
 }
 

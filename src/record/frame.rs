@@ -1,4 +1,4 @@
-//! Rows as a polars data frame.
+//! Converts rows to a polars data frame.
 
 use polars::prelude::{
     Column as FrameColumn, DataFrame, IntoColumn, NamedFrom, PolarsResult, Series,
@@ -7,10 +7,10 @@ use polars::prelude::{
 use super::column::{Column, ColumnKind};
 use super::line::Line;
 
-/// Lines as a data frame of typed columns; an empty field is a null.
+/// Converts lines to a data frame of typed columns; an empty field is a null.
 ///
 /// # Errors
-/// Two columns of one name.
+/// Two columns of the same name.
 pub fn to_frame<L: AsRef<Line>>(columns: &[Column], lines: &[L]) -> PolarsResult<DataFrame> {
     let column = |(at, column): (usize, &Column)| {
         let fields = lines.iter().map(|line| line.as_ref().at(at));

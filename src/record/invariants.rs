@@ -1,25 +1,25 @@
-//! Checks of what must be true of rows.
+//! Checks the invariants of rows.
 
-/// Relative tolerance of a number that is computed from others of its row.
+/// Relative tolerance of a number that is computed from other numbers of its row.
 pub const ROUNDING: f64 = 1e-6;
 
-/// Checks rows against their invariants, and collects what does not hold.
+/// Checks rows against their invariants and collects the violations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvariantChecker {
     place: String,
-    /// Checks made.
+    /// The number of checks made.
     pub checks: usize,
     /// Each check that failed, in one line.
     pub breaches: Vec<String>,
 }
 
 impl InvariantChecker {
-    /// From here on, breaches are of this row.
+    /// Sets the row that the following breaches name.
     pub fn at(&mut self, place: impl Into<String>) {
         self.place = place.into();
     }
 
-    /// Something is so.
+    /// Records a breach with the text of `otherwise` unless `holds`.
     pub fn holds(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
         self.checks += 1;
         if !holds {
@@ -27,7 +27,7 @@ impl InvariantChecker {
         }
     }
 
-    /// small ≤ large · (1 + `room`), but for what the smallest numbers lose; a value that is missing or NaN breaks it.
+    /// Checks small ≤ large · (1 + `room`), with an absolute slack of 1e-9. A missing value or NaN is a breach.
     pub fn at_most(
         &mut self,
         what: &str,
@@ -42,7 +42,7 @@ impl InvariantChecker {
         });
     }
 
-    /// Two numbers are the same but for `room`, as a share.
+    /// Checks that two numbers are equal up to the relative tolerance `room`.
     pub fn equal(
         &mut self,
         what: &str,
@@ -57,7 +57,7 @@ impl InvariantChecker {
         });
     }
 
-    /// A value stands where there is one, and only there.
+    /// Checks that `value` is present exactly if `there_is_one`.
     pub fn there<T>(&mut self, column: &str, value: Option<&T>, there_is_one: bool) {
         self.holds(value.is_some() == there_is_one, || match there_is_one {
             true => format!("nothing in column {column}, which such a row has"),
@@ -65,14 +65,14 @@ impl InvariantChecker {
         });
     }
 
-    /// A number is finite, and no less than another.
+    /// Checks that a number is finite and at least `least`.
     pub fn at_least(&mut self, column: &str, value: f64, least: f64) {
         self.holds(value.is_finite() && value >= least, || {
             format!("{column} is {value}, not a number from {least} on")
         });
     }
 
-    /// A number lies between two others, ends included; NaN does not.
+    /// Checks that a number is in the closed interval from `least` to `most`; NaN is not.
     pub fn within(&mut self, column: &str, value: f64, least: f64, most: f64) {
         self.holds((least..=most).contains(&value), || {
             format!("{column} is {value}, not from {least} to {most}")

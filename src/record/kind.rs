@@ -1,4 +1,4 @@
-//! The rows of a study: what identifies a cell, what was measured of it, and the columns of both.
+//! The rows of a study: the key of a cell, its measurement, and the columns of both.
 
 use std::fmt::Debug;
 
@@ -10,40 +10,39 @@ use super::row_record::{Record, columns_of};
 
 /// One measurement of a cell, as columns of its row.
 pub trait Measurement: Record + Clone + Debug + PartialEq + Send + Sync + 'static {
-    /// Identifies the cell, in columns before those of the measurement.
+    /// The columns that identify the cell; they come before those of the measurement.
     type Key: Record + Clone + Debug + PartialEq + Send + Sync;
 
-    /// The key `kind` of definitions.
+    /// The value of `kind` in definitions.
     const NAME: &'static str;
 
-    /// Raised when the meaning or the method of the measurement changes, so that rows of before are measured
-    /// again.
+    /// Raised when the meaning or the method of the measurement changes, so that older rows are measured again.
     const VERSION: u32;
 
-    /// How the measurement ended, in one word; empty if the kind has no outcome.
+    /// The outcome of the measurement in one word; empty if the kind has no outcome.
     fn outcome(&self) -> String {
         String::new()
     }
 
-    /// Checks what is true of every row.
+    /// Checks the invariants of one row.
     fn check_row(row: &Row<Self>, check: &mut InvariantChecker);
 
-    /// Checks what is true of the rows of one cell, in order.
+    /// Checks the invariants of the rows of one cell, which are in order.
     fn check_cell(_rows: &[Row<Self>], _check: &mut InvariantChecker) {}
 }
 
 /// A row: one measurement of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row<M: Measurement> {
-    /// The study, with its text's name where it has one.
+    /// The study; it includes the name of the text, if any.
     pub study: String,
-    /// The cell's key there.
+    /// The key of the cell within the study.
     pub cell: String,
     /// Identifies the cell.
     pub of: M::Key,
     /// The measurement.
     pub found: M,
-    /// A hash of all that it was measured with.
+    /// A hash of all settings that the measurement depends on.
     pub settings: String,
 }
 
@@ -51,7 +50,7 @@ impl<M: Measurement> Row<M> {
     /// Reads the row of a cell that did not fail.
     ///
     /// # Errors
-    /// In words, a value that is missing or none of its kind, with its column.
+    /// A sentence that names a column whose value is missing or invalid.
     pub(super) fn read(from: &Fields<'_>) -> Result<Self, String> {
         Ok(Self {
             study: Record::read(STUDY.name, from)?,
@@ -63,8 +62,7 @@ impl<M: Measurement> Row<M> {
     }
 }
 
-/// Reads lines of a kind as its rows, each with its cell and, where it is none, why; those of cells that failed
-/// are passed over.
+/// Reads lines as rows of the kind `M`. Lines of failed cells are skipped. An error holds the cell and the reason.
 pub fn rows_of<'l, M: Measurement>(
     lines: impl Iterator<Item = &'l Line>,
 ) -> impl Iterator<Item = Result<Row<M>, (String, String)>> {
@@ -75,8 +73,8 @@ pub fn rows_of<'l, M: Measurement>(
     })
 }
 
-/// Checks what is true of every row, and of the rows of each cell. Returns the rows; a line that is no row is a check that
-/// does not hold.
+/// Checks the invariants of every row and of the rows of each cell. Returns the rows; a line that is not a valid row
+/// counts as a breach.
 #[cfg(feature = "study")]
 pub(crate) fn check_rows<'l, M: Measurement>(
     lines: impl Iterator<Item = &'l Line>,
@@ -115,7 +113,7 @@ const fn named(name: &'static str) -> Column {
     Column { name, kind: ColumnKind::Text, unit: None, about: "", needed: true }
 }
 
-/// The columns of a kind's `rows.csv`: study, cell, what the cell is, what it measured, settings and error.
+/// The columns of a kind's `rows.csv`: study, cell, the cell's key, its measurement, settings and error.
 pub fn columns<M: Measurement>() -> Vec<Column> {
     let mut all = vec![STUDY, CELL];
     all.extend(columns_of::<M::Key>());
@@ -124,7 +122,7 @@ pub fn columns<M: Measurement>() -> Vec<Column> {
     all
 }
 
-/// The line of what a cell measured, or of a cell that failed, with its error.
+/// The line of a measured cell, or of a failed one with its error.
 pub fn line<M: Measurement>(
     study: &str,
     cell: &str,

@@ -1,21 +1,21 @@
-//! Rows as text: what is written, whole files of them, and their data frames.
+//! Rows as text: single lines and whole CSV files.
 
 use super::column::{Column, ColumnKind};
 use super::fields::Header;
 use super::row_record::{Record, columns_of};
 
-/// One row as it is written, a field a column. All of them lie in one piece of memory: a study may have a million rows.
+/// One row as text, one field per column. All fields share one allocation, because a study may have a million rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line(csv::StringRecord);
 
 impl Line {
-    /// The text of a column; empty if there is no such column.
+    /// The text of the column `name`; empty if there is no such column.
     pub fn get(&self, columns: &[Column], name: &str) -> &str {
         let place = columns.iter().position(|column| column.name == name);
         place.map_or("", |place| self.at(place))
     }
 
-    /// The text of the column at this place; empty if there are fewer columns.
+    /// The text of the column at index `place`; empty if there are fewer columns.
     pub fn at(&self, place: usize) -> &str {
         self.0.get(place).unwrap_or_default()
     }
@@ -25,18 +25,18 @@ impl Line {
         self.0.iter()
     }
 
-    /// The line with another field in a column.
+    /// A copy of the line with `field` at index `place`.
     #[cfg(test)]
     pub(crate) fn with(&self, place: usize, field: &str) -> Self {
         self.fields().enumerate().map(|(at, old)| if at == place { field } else { old }).collect()
     }
 
-    /// The line as a record of a file.
+    /// The line as a CSV record.
     pub(crate) fn record(&self) -> &csv::StringRecord {
         &self.0
     }
 
-    /// The fields that have a value, as a JSON object.
+    /// The non-empty fields as a JSON object.
     pub fn to_json(&self, columns: &[Column]) -> serde_json::Value {
         let number = |text: &str| match text.parse::<i64>() {
             Ok(whole) => Some(whole.into()),
@@ -52,20 +52,19 @@ impl Line {
         there.map(|(column, text)| (column.name.to_owned(), value(column.kind, text))).collect()
     }
 
-    /// The line of `record`, of a file with this header, in the order of `columns`.
+    /// The line of `record` with its fields in the order of `columns`. `header` is that of the file of `record`.
     pub fn from_record(header: &Header, record: &csv::StringRecord, columns: &[Column]) -> Self {
         let fields = header.fields(record);
         columns.iter().map(|column| fields.get(column.name)).collect()
     }
 }
 
-/// The outcome of a cell that was stopped before its end: its row tells how far it came, and the next sweep goes on
-/// with it.
+/// The outcome of a cell that was stopped early: its row says how far it came, and the next sweep resumes it.
 pub const STOPPED: &str = "stopped";
 
-/// Of the line of a study's row, whose columns `columns` of a kind tells.
+/// Accessors for a line of a study's rows, whose columns are those of [`columns`](super::columns).
 impl Line {
-    /// Whether the cell was stopped before its end.
+    /// Whether the cell was stopped early.
     pub fn was_stopped(&self, columns: &[Column]) -> bool {
         self.get(columns, "outcome") == STOPPED
     }
@@ -75,17 +74,17 @@ impl Line {
         self.at(1)
     }
 
-    /// A hash of all that the cell was measured with.
+    /// A hash of all settings that the measurement depends on.
     pub fn settings(&self) -> &str {
         self.at(self.0.len() - 2)
     }
 
-    /// How long the row took, in seconds; none where its kind has no such column.
+    /// Wall time of the row, in s. Returns `None` if its kind has no such column.
     pub fn wall_time_s(&self, columns: &[Column]) -> Option<f64> {
         self.get(columns, "wall_time_s").parse().ok()
     }
 
-    /// Why the cell failed; empty where it did not.
+    /// Why the cell failed; empty if it did not.
     pub fn err(&self) -> &str {
         self.at(self.0.len() - 1)
     }
@@ -103,7 +102,7 @@ impl AsRef<Self> for Line {
     }
 }
 
-/// A record as a line.
+/// Writes a record as one line.
 impl<R: Record> From<&R> for Line {
     fn from(record: &R) -> Self {
         let mut fields = Vec::new();
@@ -120,10 +119,10 @@ impl<F: AsRef<str>> FromIterator<F> for Line {
     }
 }
 
-/// Lines as CSV, under the names of their columns.
+/// Writes lines as CSV with a header of the column names.
 ///
 /// # Errors
-/// None that writing to memory has.
+/// Only those of the CSV writer; writing to memory itself does not fail.
 pub fn to_csv<'r>(
     columns: &[Column],
     lines: impl IntoIterator<Item = &'r Line>,
@@ -136,10 +135,10 @@ pub fn to_csv<'r>(
     writer.into_inner().map_err(csv::IntoInnerError::into_error)
 }
 
-/// Records of one kind as CSV with their header.
+/// Writes records of one type as CSV with a header.
 ///
 /// # Errors
-/// As [`to_csv`].
+/// Same as [`to_csv`].
 pub fn records_to_csv<R: Record>(records: &[R]) -> std::io::Result<Vec<u8>> {
     let lines: Vec<Line> = records.iter().map(Line::from).collect();
     to_csv(&columns_of::<R>(), &lines)

@@ -1,7 +1,7 @@
-//! Rows as types: one struct per kind of row, from which its columns, units, docs, CSV, Parquet and invariants follow.
+//! Typed rows: one struct per kind of row defines its columns, units, docs, CSV, Parquet and invariants.
 //!
-//! `record!` is a macro of some forty lines because `csv` with serde would write a float64 in other digits than the
-//! rows have always had (`4.0` for `4`), and cannot flatten structs whose fields are numbers.
+//! `record!` is a macro of some forty lines, because `csv` with serde has two limits. It writes a float64 differently
+//! from existing rows (`4.0` for `4`), and it cannot flatten structs with number fields.
 
 mod column;
 mod fields;

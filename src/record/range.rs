@@ -3,32 +3,32 @@
 /// The range of a column's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Range {
-    /// A whole number, or a finite number no larger than a float32 holds: what models are computed in.
+    /// A whole number, or a finite number of at most the largest float32 in magnitude, since models compute in float32.
     #[default]
     Measured,
-    /// A number of things of which there is at least one.
+    /// A count of at least 1.
     Counted,
-    /// The place of a layer or a head in its model, of which pictures have a field each.
+    /// The index of a layer or a head in its model. It is bounded, since figures have one panel or cell per index.
     Placed,
     /// A number above 0.
     Positive,
-    /// A number of a run that may have diverged: the same, or NaN or infinite.
+    /// A number of a run that may have diverged: as `Measured`, or NaN or infinite.
     Diverging,
-    /// Whatever a float64 can be, as the exponential of another number.
+    /// Any float64, such as the exponential of another number.
     Any,
 }
 
-/// The largest whole number that a float64 holds as it is, with all before it.
+/// 2⁵³: every whole number up to it is exact in a float64.
 const MOST: u64 = 1 << f64::MANTISSA_DIGITS;
 
-/// More layers, or heads of one, than any model has.
+/// The largest valid index of a layer or head; no model has as many.
 const LAST_PLACE: u64 = 9_999;
 
 impl Range {
-    /// Holds a whole number to what its column can have.
+    /// Checks a whole number against the range.
     ///
     /// # Errors
-    /// In words, with the column.
+    /// A sentence that names the column and the valid range.
     pub fn check_whole(self, column: &str, value: u64) -> Result<(), String> {
         let (least, most) = match self {
             Self::Counted => (1, MOST),
@@ -43,10 +43,10 @@ impl Range {
         }
     }
 
-    /// Holds a number to what its column can have.
+    /// Checks a number against the range.
     ///
     /// # Errors
-    /// In words, with the column.
+    /// A sentence that names the column and the valid range.
     pub fn check_number(self, column: &str, value: f64) -> Result<(), String> {
         let most = f64::from(f32::MAX);
         let (is_in, what) = match self {

@@ -1,11 +1,11 @@
-//! Rounding of times, the same in rows and in manifests, so that both can be compared.
+//! Rounds times alike in rows and in manifests, so that both can be compared.
 
-/// A time in s, to the microsecond.
+/// Rounds a time in s to the microsecond.
 pub fn to_microseconds(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
-/// A time in s, to the millisecond.
+/// Rounds a time in s to the millisecond.
 pub fn to_milliseconds(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }

@@ -4,24 +4,24 @@ use super::column::Column;
 use super::fields::Fields;
 use super::range::Range;
 
-/// One or more neighbouring columns of a row: a value, or a struct of values.
+/// One or more adjacent columns of a row: a value, or a struct of values.
 ///
-/// A struct made by `record!` has the columns of its fields in their order. A field that is a struct itself
-/// has columns of its own; a value has one, of the field's name, unit and docs.
+/// A struct made by `record!` has the columns of its fields, in their order. A field that is such a struct has several
+/// columns. A value has one, with the field's name, unit and docs.
 pub trait Record: Sized {
-    /// Adds its columns; `field` is a value's.
+    /// Appends its columns to `into`; a value uses `field`, a struct ignores it.
     fn columns(field: Column, into: &mut Vec<Column>);
 
-    /// Adds the text of each of its columns.
+    /// Appends the text of each of its columns to `into`.
     fn write(&self, into: &mut Vec<String>);
 
-    /// Reads itself; a value is that of the column `field`.
+    /// Reads the value from the column `field`; a struct reads its own columns instead.
     ///
     /// # Errors
     /// A sentence that names the column whose value is missing or of another type.
     fn read(field: &'static str, from: &Fields<'_>) -> Result<Self, String>;
 
-    /// Checks a number against the range of the column `field`; the fields of a struct are checked as they are read.
+    /// Checks a number against the range of the column `field`. The fields of a struct are checked when they are read.
     ///
     /// # Errors
     /// A sentence that names the column.
@@ -37,7 +37,7 @@ pub fn columns_of<R: Record>() -> Vec<Column> {
     columns
 }
 
-/// A value that may be missing: then all of its columns are empty.
+/// An optional value; all of its columns are empty for `None`.
 impl<R: Record> Record for Option<R> {
     fn columns(field: Column, into: &mut Vec<Column>) {
         let first = into.len();
@@ -68,8 +68,8 @@ impl<R: Record> Record for Option<R> {
     }
 }
 
-/// A struct whose fields are columns, in their order, under their names: their docs say what a column is, and
-/// `#[unit = "nats"]` after the docs what its unit is, and `#[range = Counted]` which [`Range`] its values are of.
+/// Defines a struct whose fields are columns, in their order, under their names. The docs of a field describe the
+/// column. After them, `#[unit = "nats"]` sets its unit and `#[range = Counted]` the [`Range`] of its values.
 macro_rules! record {
     (
         $(#[$of_struct:meta])*

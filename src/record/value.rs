@@ -1,7 +1,7 @@
 //! Values that fill one column, and the macro `value!` that implements [`Record`](super::Record) for their types.
 
-/// Implements [`Record`](super::Record) for a type of one column: the column's type, what its text must be, how a value
-/// is written and read, and how a number is checked against the column's range.
+/// Implements [`Record`](super::Record) for a type of one column. The arguments are the column's type, what its text
+/// must be, how a value is written and read, and the check against the column's range.
 macro_rules! value {
     ($kind:ident, $what:literal, $write:expr, $read:expr, $Type:ty $(, $check:ident as $As:ty)?) => {
             impl $crate::record::Record for $Type {

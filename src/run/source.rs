@@ -133,7 +133,7 @@ impl ModelSource {
     /// The head dimension d.
     pub fn head_dimension(&self) -> usize {
         match self {
-            Self::Run { definition, .. } => definition.d_model / definition.heads,
+            Self::Run { definition, .. } => definition.head_dimension(),
             Self::Published { model } => model.head_dimension(),
             Self::Exported { heads } => heads.head_dimension(),
         }

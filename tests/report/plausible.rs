@@ -189,6 +189,7 @@ pub fn lm_quick(study: &Path) {
                 layers: 3,
                 d_model: 64,
                 heads: 4,
+                d_head: None,
                 global_heads: 1,
                 window: Some(16),
                 positions: "learned".to_owned(),

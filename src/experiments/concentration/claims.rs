@@ -11,12 +11,13 @@ use crate::claims::{Claim, Group, Origin};
 use crate::experiments::concentration::tables::{ConcentratedHead, Concentrations, FAR_MASS};
 use crate::table::{Spread, plural, significant};
 
-/// The share of its far columns on which 0.9 of a row's far mass may lie where it is sparse, and from which on it is not.
+/// Bounds on the share of the far columns that hold 0.9 of a row's far mass. Up to the first a row is sparse, from the
+/// second on it is not.
 const TOKENS: [f64; 2] = [0.1, 0.25];
-/// The share of the rank of shuffled entries from which on a far part has no structure to speak of.
+/// The ratio of a far part's rank to the rank of its shuffled entries from which the far part counts as unstructured.
 const OF_SHUFFLED: f64 = 0.5;
-/// Where exp(entropy) of a far part is a larger share of its columns than this, it is near to uniform attention. That has a
-/// rank of 2 by this measure whatever a model learns, so a low rank is no evidence there.
+/// If exp(entropy) of a far part exceeds this share of its columns, the far part is near to uniform attention. Uniform
+/// attention has rank 2 by this measure in any model, so a low rank is no evidence there.
 const NEAR_UNIFORM: f64 = 0.5;
 
 pub(crate) const GLOBAL_IS_SPARSE: Claim = Claim {
@@ -51,12 +52,12 @@ pub(crate) const GLOBAL_IS_LOW_RANK: Claim = Claim {
     ..GLOBAL_IS_SPARSE
 };
 
-/// The verdicts of such a study.
+/// The verdicts of a study of concentration.
 pub(crate) fn concentration(study: &Concentrations) -> Vec<Verdict> {
     vec![sparse(study), low_rank(study)]
 }
 
-/// On how many tokens 0.9 of a row's far mass lies, as a share of the far columns: the median of a model's global heads that have
+/// The share of the far columns that hold 0.9 of a row's far mass. It is the median of a model's global heads that have
 /// 0.1 of their mass there, by model of LS-attention.
 fn sparse(study: &Concentrations) -> Verdict {
     let Some(models) = Models::of(study, ConcentratedHead::far_tokens) else {
@@ -78,10 +79,10 @@ fn sparse(study: &Concentrations) -> Verdict {
     Verdict::new(GLOBAL_IS_SPARSE, ruling, models.seeds(), headline, sentences)
 }
 
-/// The rank r at which the far part F of a head's attention has ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F²: the median of a model's global heads that
-/// have 0.1 of their mass there, by model of LS-attention.
+/// The rank r at which the far part F of a head's attention has ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F². It is the median of a
+/// model's global heads that have 0.1 of their mass there, by model of LS-attention.
 fn low_rank(study: &Concentrations) -> Verdict {
-    // exp(entropy) of the far mass over the number of far columns: 1 where it is uniform.
+    // exp(entropy) of the far mass, as a share of the far columns: 1 if the mass is uniform.
     let effective =
         |head: &ConcentratedHead| Some(head.far()?.far_effective_tokens / head.found.far_columns);
     let models = Models::of(study, |head| Some(head.far()?.far_rank_90));
@@ -125,7 +126,7 @@ struct Model {
 }
 
 impl Models {
-    /// None where there is no model, or one has no value.
+    /// Returns `None` if there is no model, or if one has no value.
     fn of(
         study: &Concentrations,
         value: impl Fn(&ConcentratedHead) -> Option<f64>,
@@ -144,12 +145,12 @@ impl Models {
         self.all.iter().map(|model| model.median)
     }
 
-    /// The medians, from the least to the greatest.
+    /// The range of the medians.
     fn range(&self) -> String {
         from_to(self.medians(), 2)
     }
 
-    /// `ls 0.41, 0.38, 0.40; ls-window-64 0.5`.
+    /// The medians by run: `ls 0.41, 0.38, 0.40; ls-window-64 0.5`.
     fn by_run(&self) -> String {
         let runs = self.all.chunk_by(|a, b| a.run == b.run);
         let run = |models: &[Model]| {

@@ -1,4 +1,4 @@
-//! The figure of a study of concentration: the rank of heads' attention against the tokens that hold it.
+//! The figure of a study of concentration: the rank of attention against the share of tokens that holds it.
 
 use crate::experiments::concentration::tables::{ConcentratedHead, Concentrations, FAR_MASS};
 use crate::experiments::training::figures::variant::Variant;
@@ -7,7 +7,7 @@ use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Marker, Stroke};
 use crate::table::{Spread, significant};
 
-/// A kind of heads: its name, which heads are of it, and its ink.
+/// A kind of heads: its name, a test for its heads, and its ink.
 struct Kind {
     name: &'static str,
     has: fn(&ConcentratedHead) -> bool,
@@ -38,7 +38,7 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// A head's place in a panel: a share of columns, and one of rows.
+/// Gives a head's place in a panel: a share of columns and a share of rows.
 type Place = fn(&ConcentratedHead) -> Option<(f64, f64)>;
 
 fn rows(head: &ConcentratedHead) -> f64 {
@@ -57,8 +57,8 @@ fn whole(head: &ConcentratedHead) -> Option<(f64, f64)> {
     Some((head.found.tokens_90 / head.found.columns, head.found.rank_90 / rows(head)))
 }
 
-/// The rank that holds 0.9 of a matrix against the tokens that hold 0.9 of its rows, a point per head: of far parts, and of
-/// whole rows.
+/// The rank that holds 0.9 of a matrix against the share of tokens that hold 0.9 of its rows, one point per head. One
+/// panel is for far parts, one for whole rows.
 pub fn concentration(study: &Concentrations) -> Figure {
     let uniform = study.uniform();
     let places: [Place; 3] = [far, shuffled, whole];
@@ -66,7 +66,7 @@ pub fn concentration(study: &Concentrations) -> Figure {
         let heads = study.heads.iter().chain(&uniform);
         heads.flat_map(|head| places.iter().filter_map(|place| place(head)))
     };
-    // One pair of axes, so that the panels can be compared.
+    // All panels share their axes, so that they can be compared.
     let x = Axis::log("share of tokens that hold 90 % of the attention", all().map(|p| p.0));
     let y = Axis::log("rank for 90 % / rows", all().map(|p| p.1));
     let panel = |title: &str, place: Place, out_of_order: Option<Place>| {

@@ -1,4 +1,4 @@
-//! The rows of how concentrated trained heads' attention is.
+//! The rows of a study of concentration: how few tokens and how small a rank hold a trained head's attention.
 
 use crate::experiments::model_key::ModelKey;
 use crate::heads::{ConcentrationMeasurement, held_from};
@@ -19,8 +19,8 @@ impl Measurement for ConcentrationMeasurement {
         check.within("n", f.n as f64, 2.0, of.context as f64);
         check.at_least("passages", f.passages as f64, 1.0);
         check.at_least("wall_time_s", f.wall_time_s, 0.0);
-        let width = of.d_model.map(|d_model| (d_model / of.heads) as f64);
-        check.equal("rank is not d_model / heads", f.rank as f64, width, 0.0);
+        let width = of.head_dimension().map(|d_head| d_head as f64);
+        check.equal("rank is not the d_head of the model", f.rank as f64, width, 0.0);
         check.holds(of.window.is_some(), || "the model has no window".to_owned());
         let Some(window) = of.window else { return };
         check.holds(
@@ -65,7 +65,7 @@ impl Measurement for ConcentrationMeasurement {
         check_ranks("shuffled_", shuffled, rows.len() as f64, check);
     }
 
-    /// Of each group, every head of the layers once.
+    /// Checks that each group has one row for every head of its layers.
     fn check_cell(rows: &[Row<Self>], check: &mut InvariantChecker) {
         let Some(first) = rows.first() else { return };
         let heads = first.of.heads.max(1);
@@ -93,9 +93,9 @@ fn mean(counts: &[usize], value: fn(f64) -> f64) -> f64 {
     counts.iter().map(|&count| value(count as f64)).sum::<f64>() / counts.len() as f64
 }
 
-/// What is told of rows and their matrix.
+/// The measured values of a set of rows and their matrix.
 struct Told<'r> {
-    /// The columns of each row.
+    /// The number of columns of each row.
     columns: &'r [usize],
     effective_tokens: f64,
     tokens_90: f64,
@@ -115,7 +115,7 @@ impl Told<'_> {
             1.0,
             mean(columns, |m| (0.9 * m).ceil()),
         );
-        // k of m columns hold k/m of a row or more.
+        // The k largest of m columns hold at least k/m of a row.
         let least = [
             mean(columns, |m| (4.0 / m).min(1.0)),
             mean(columns, |m| (16.0 / m).min(1.0)),
@@ -125,7 +125,7 @@ impl Told<'_> {
         for ((name, top), least) in tops.into_iter().zip(least) {
             check.within(&format!("{of}{name}"), top, least - ROUNDING, 1.0 + ROUNDING);
         }
-        // The next entries are no larger than those before them.
+        // Further entries are at most as large as those before them.
         for (what, less, more) in [("top_4", four, sixteen), ("top_16", sixteen, sixty_four)] {
             check.within(&format!("{of}{what}"), less, more / 4.0 - ROUNDING, more + ROUNDING);
         }
@@ -141,7 +141,7 @@ fn check_ranks(
 ) {
     check.within(&format!("{of}rank_99"), rank_99, 1.0, rows);
     check.within(&format!("{of}rank_90"), rank_90, 1.0, rank_99);
-    // r of σ² hold no more than r·σ₁².
+    // The r largest σ² sum to at most r·σ₁².
     let most = rank_90 / 0.9 + ROUNDING;
     check.within(&format!("{of}stable_rank"), stable_rank, 1.0 - ROUNDING, most);
 }

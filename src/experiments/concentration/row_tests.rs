@@ -1,10 +1,10 @@
-//! Rows of heads of random weights, altered column by column.
+//! Tests that altered rows of random models break an invariant, column by column.
 
 use super::*;
 use crate::lm::{Arm, Model, ModelShape, TrainDefinition};
 use crate::record::{Line, check_rows, columns, columns_of, line};
 
-/// The heads of a model of random weights, a local one and a global one, as a cell's lines.
+/// The lines of a cell with one local and one global head of random weights.
 fn cell() -> Vec<Line> {
     let definition = TrainDefinition {
         layers: 1,
@@ -27,6 +27,7 @@ fn cell() -> Vec<Line> {
         layers: 1,
         d_model: Some(8),
         heads: 2,
+        d_head: None,
         global_heads: Some(1),
         window: Some(3),
         context: 20,
@@ -44,7 +45,7 @@ fn cell() -> Vec<Line> {
     lines.collect()
 }
 
-/// The invariants that a cell's lines break; a line that is no row breaks one, too.
+/// The invariants that a cell's lines break; a line that is not a valid row breaks one, too.
 fn breaches(lines: &[Line]) -> Vec<String> {
     let mut check = InvariantChecker::default();
     check_rows::<ConcentrationMeasurement>(lines.iter(), &mut check);
@@ -64,7 +65,7 @@ fn every_altered_column_breaks_a_law() {
         let is_told = (0..lines.len()).any(|row| {
             let value = lines[row].at(first + at).to_owned();
             let altered = match value.parse::<f64>() {
-                // Ranks may be whole.
+                // Ranks may be written as whole numbers.
                 Ok(number) if column.name.contains("rank_") => {
                     [number + 100.0, number - 100.0].map(|number| number.to_string())
                 }

@@ -1,4 +1,4 @@
-//! The fits of a search on the disk, so that a search that was ended can go on.
+//! Saves the fits of a search to disk, so that an interrupted search can be resumed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::solver::{
 };
 use crate::system::{FileError, disk, sha256, write_whole};
 
-/// All that a search's fits depend on: two searches with equal settings make the same fits.
+/// All settings that the fits of a search depend on: searches with equal settings make the same fits.
 pub fn search_settings(
     problem: &Problem,
     caps: &[f64],
@@ -56,28 +56,28 @@ pub fn search_settings(
     settings
 }
 
-/// What tells one search from another, beside its fits.
+/// The file of the search's settings.
 const SETTINGS: &str = "search.toml";
-/// The folder of the fits.
+/// The name of the folder of the fits.
 const FITS: &str = "fits";
 
-/// A folder with `search.toml`, the search's settings, and `fits/NAME.safetensors`, what is known of
-/// each fit: float64 and whole numbers as they stood, so that nothing is rounded on the way.
+/// A folder with `search.toml`, the settings of the search, and `fits/NAME.safetensors`, the state or result of each
+/// fit. Numbers are stored as float64 or integers, so nothing is rounded.
 #[derive(Debug)]
 pub struct CheckpointStore {
     folder: PathBuf,
 }
 
 impl CheckpointStore {
-    /// Whether a folder holds one: of a search that has not come to its end.
+    /// Whether a folder holds one, which means that its search has not finished.
     pub fn is_begun(folder: &Path) -> bool {
         folder.join(SETTINGS).exists()
     }
 
-    /// The ledger in `folder`, begun with these settings where there is none yet.
+    /// Opens the store in `folder`, or creates it with these settings.
     ///
     /// # Errors
-    /// A folder that cannot be read or written, or that belongs to a search of other settings.
+    /// A folder that cannot be read or written, or that belongs to a search with other settings.
     pub fn open(folder: &Path, settings: &toml::Table) -> Result<Self, StudyError> {
         let path = folder.join(SETTINGS);
         if path.exists() {
@@ -111,10 +111,10 @@ impl CheckpointStore {
         self.folder.join(FITS).join(format!("{fit}.safetensors"))
     }
 
-    /// What is known of a fit.
+    /// Reads the state or result of a fit; `None` if it was not saved.
     ///
     /// # Errors
-    /// A file that cannot be read, or holds no fit.
+    /// A file that cannot be read, or that holds no fit.
     pub fn read(&self, fit: &FitName) -> Result<Option<Kept>, StudyError> {
         let path = self.path(fit);
         match std::fs::read(&path) {
@@ -127,10 +127,10 @@ impl CheckpointStore {
         }
     }
 
-    /// Keeps where a fit stands.
+    /// Saves the state of an unfinished fit.
     ///
     /// # Errors
-    /// A file that cannot be written; what was known of the fit before still is.
+    /// A file that cannot be written; then the previous state of the fit is kept.
     pub fn write_underway(&self, fit: &FitName, state: &FitState) -> Result<(), FileError> {
         let rows = || state.multipliers.iter().flatten();
         let mut arrays = vec![
@@ -155,7 +155,7 @@ impl CheckpointStore {
         self.write(fit, &arrays, "underway")
     }
 
-    /// Keeps what a fit found.
+    /// Saves the result of a fit.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -194,12 +194,12 @@ impl CheckpointStore {
             .map_err(|e| FileError::write(&path, e))
     }
 
-    /// Forgets every fit, once the search has come to its end.
+    /// Removes all fits; called when the search has finished.
     ///
     /// # Errors
     /// Files that cannot be removed.
     pub fn remove(self) -> Result<(), FileError> {
-        // The settings go last: fits without them would be taken for those of the next search.
+        // The settings are removed last: fits without them would be taken for those of the next search.
         let fits = self.folder.join(FITS);
         let gone = if fits.exists() { disk::remove_all(&fits) } else { Ok(()) };
         gone.and_then(|()| disk::remove_all(&self.folder))
@@ -207,7 +207,7 @@ impl CheckpointStore {
     }
 }
 
-/// A named array, ready to be written.
+/// A named array with its bytes, for writing.
 struct Tensor {
     name: &'static str,
     dtype: Dtype,
@@ -232,7 +232,7 @@ impl Tensor {
     }
 }
 
-/// The fit in a file's bytes; none where they hold something else.
+/// Parses a fit from a file's bytes; `None` if they hold something else.
 fn kept(bytes: &[u8]) -> Option<Kept> {
     let file = SafeTensors::deserialize(bytes).ok()?;
     let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
@@ -306,7 +306,7 @@ mod tests {
     use crate::targets::{Family, Visibility};
     use std::sync::Mutex;
 
-    /// Ends its search at the given iteration, counted over all fits, and keeps them.
+    /// Stops its search at the given iteration, counted over all fits, and saves the fits.
     struct Interrupt<'a> {
         ledger: &'a CheckpointStore,
         left: Mutex<usize>,
@@ -365,8 +365,8 @@ mod tests {
             assert!(rounds < 200, "no end in sight");
         };
         assert!(rounds > 3, "it was never ended");
-        // Not the same path, since the optimiser's memory is built anew, and minima as small as these are
-        // several: a place that is nearly as good.
+        // A resumed fit takes another path, because the optimiser's memory is rebuilt. With several minima this small,
+        // it may find one that is slightly worse.
         for (found, alone) in found.iter().zip(&alone) {
             let kl = |point: &crate::solver::FrontierPoint| {
                 point.best.as_ref().unwrap().solution.kl_nats

@@ -1,4 +1,4 @@
-//! Fits of targets: each target × n × heads × seed, at logit bounds or at tolerances.
+//! Fits of targets: each target × n × heads × seed, at logit bounds or tolerances.
 
 pub mod claims;
 pub mod figures;
@@ -26,10 +26,10 @@ use crate::targets::{Family, Layout, Visibility};
 pub use ledger::{CheckpointStore, search_settings as fit_search_settings};
 pub use row::{FitAsked, FitKey, FitMeasurement, FitTerms, FrontierRow, Proven, Reached};
 
-/// A grid of fits: every target × n × heads × seed × (all caps together, or each tolerance).
+/// A grid of fits: target × n × heads × seed. One cell has all logit bounds together, or a single tolerance.
 #[derive(Clone, Debug)]
 pub struct FitStudy {
-    /// The targets, each under a name of its own.
+    /// The targets, each with a unique name.
     pub targets: Vec<StudyTarget>,
     /// Sequence lengths.
     pub n: Vec<usize>,
@@ -37,18 +37,18 @@ pub struct FitStudy {
     pub heads: Vec<(Layout, usize)>,
     /// Seeds of target and starts.
     pub seeds: Vec<u64>,
-    /// What is asked of each fit.
+    /// The quantity that each fit searches for.
     pub goal: FitGoal,
-    /// How the fits search.
+    /// The search options of the fits.
     pub search: SearchOptions,
 }
 
-/// What is asked of a fit.
+/// The quantity that a fit searches for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FitGoal {
-    /// E*(L) at these caps.
+    /// E*(L) at these logit bounds L.
     Caps(Vec<f64>),
-    /// L*(ε) at each of these tolerances.
+    /// L*(ε) at each of these tolerances ε.
     Tolerances(Vec<f64>),
 }
 
@@ -127,7 +127,7 @@ fn goal(grid: &Grid) -> Result<FitGoal, String> {
     }
 }
 
-/// One fit of a study: a target with its heads, and what is asked of it.
+/// One fit of a study: a target with its heads, and the goal of the fit.
 #[derive(Clone, Debug)]
 pub(crate) struct FitCell {
     family: Family,
@@ -264,8 +264,8 @@ impl Measure for FitCell {
         table
     }
 
-    /// Iterations of fits that each take most of those that they may. Passes after the first seldom find anything.
-    /// Heads beside each other are told apart slowly.
+    /// Assumes that each fit uses most of its iterations. Passes after the first seldom improve anything, so they are
+    /// not counted. Several heads take longer to differentiate from each other.
     fn cost_s(&self) -> f64 {
         let caps = match &self.goal {
             FitGoal::Caps(caps) => caps.len(),
@@ -303,5 +303,5 @@ impl Measure for FitCell {
     }
 }
 
-/// Seconds of one core that an iteration takes, by visible pair^0.8 and channel.
+/// Seconds of one core that an iteration takes, per (allowed pair)^0.8 and channel.
 const SECONDS_PER_PAIR: f64 = 1.6e-8;

@@ -1,4 +1,4 @@
-//! Needed against actual: what the attention of trained heads needs of their logits.
+//! Needed against actual logits: the logits that the attention of trained heads needs, and those that they have.
 
 pub mod claims;
 pub mod figures;
@@ -26,25 +26,26 @@ use crate::heads::LayerFit;
 use crate::solver::SearchOptions;
 use crate::targets::HeadKind;
 
+pub(crate) use row::check_precision;
 pub use row::{HeadKey, HeadMeasurement, HeadOutcome};
 pub(crate) use views::PREDICTION;
 
-/// Trained heads to be held against what their attention needed.
+/// A study that compares the logits of trained heads with those that their attention needs.
 #[derive(Clone, Debug)]
 pub struct PredictStudy {
-    /// Whose heads; a head's queries and keys are fitted to the passages of a group at once.
+    /// The models; a head's queries and keys are fitted to all passages of a group at once.
     pub(crate) models: TrainedModels,
     /// The errors ε, in nats.
     pub(crate) epsilons: Vec<f64>,
-    /// Larger ranks at which each head is fitted, beside its own.
+    /// Larger ranks at which each head is fitted, besides its own.
     pub(crate) ranks: Vec<usize>,
-    /// Rows of a passage that are fitted at most.
+    /// The maximum number of fitted rows per passage.
     pub(crate) rows: Option<usize>,
     /// Only heads whose max |logit| is above this are fitted, in nats; the others are screened.
     pub(crate) above: Option<f64>,
-    /// Whether the factors found are kept, as certificates.
+    /// Whether the factors found are saved, as certificates.
     pub(crate) factors: bool,
-    /// How the fits search.
+    /// The search options of the fits.
     pub(crate) search: SearchOptions,
 }
 
@@ -157,8 +158,8 @@ impl ModelCell for PredictCell {
         set("search", search_settings(&SearchOptions::default()).into());
     }
 
-    /// An evaluation costs about what its pairs do, and a head that sees all of them thousands of evaluations. How many
-    /// are fitted where only some are nobody knows before: all of them at most.
+    /// The cost of an evaluation is about proportional to the number of pairs, and a global head takes thousands of
+    /// evaluations. With `above`, the number of fitted heads is not known in advance; all are assumed.
     fn cost_s(&self) -> f64 {
         let study = &*self.study;
         let source = self.model.source();
@@ -203,7 +204,7 @@ impl ModelCell for PredictCell {
                 found.keep_factors(context.folder)?;
             }
             rows.push(HeadMeasurement::of(&found, self.model.passages_of_a_group()));
-            // A head that is not fitted is at none of the larger ranks either.
+            // A head that is not fitted has no fits at larger ranks either.
             let fits = if found.fitted.is_some() { 1 } else { 1 + study.ranks.len() };
             (context.advanced)(share * fits as f64);
             Ok(())
@@ -212,11 +213,11 @@ impl ModelCell for PredictCell {
     }
 }
 
-/// Seconds of one core that the fits of a head take, by visible pair and (rank + 16).
+/// Seconds of one core that the fits of a head take, per allowed pair and (rank + 16).
 const SECONDS_PER_PAIR: f64 = 3e-6;
-/// The same where they are sparing.
+/// The same for fits with early stopping.
 const SECONDS_PER_SPARING_PAIR: f64 = 3e-7;
-/// Seconds of one core that screening takes, by visible pair.
+/// Seconds of one core that screening takes, per allowed pair.
 const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
 
 #[cfg(test)]
@@ -226,7 +227,7 @@ mod tests {
     use crate::record::Rows;
     use crate::study::{Plan, Preset, StudyDefinition};
 
-    /// Every head of a published model gets its rows, from its own tokenizer's tokens.
+    /// Every head of a published model gets its rows, computed on the tokens of its own tokenizer.
     #[test]
     fn published_models_are_held_against_what_they_needed_too() {
         for (published, visible) in [(Published::gpt2(), "gpt2"), (Published::bert(), "bert")] {

@@ -1,4 +1,4 @@
-//! The rows of trained heads held against what their attention needed.
+//! The rows of trained heads compared with the logits that their attention needs.
 
 use crate::experiments::model_key::ModelKey;
 use crate::heads::{Found, FoundHead, Levels, PARTS, PrecisionRisk};
@@ -6,22 +6,22 @@ use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_mil
 use crate::solver::{AnyRank, Outcome};
 use crate::targets::HeadKind;
 
-/// What float32 weights taken for exact ones may do to a head's parts.
+/// The slack for float32 weights that are treated as exact.
 const OF_WEIGHTS: f64 = 1e-5;
 
-/// How a head's fit ended, or that there is none.
+/// The outcome of a head's fit, or `Screened` if it was not fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadOutcome {
     /// It was fitted.
     Fitted(Outcome),
-    /// It was screened and not fitted: its logits are not as large as was asked for.
+    /// It was screened and not fitted, because its logits are below the requested limit.
     Screened,
 }
 
 impl HeadOutcome {
     const SCREENED: &'static str = "screened";
 
-    /// As it is written in a row.
+    /// The text of the outcome in rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fitted(outcome) => outcome.name(),
@@ -29,7 +29,7 @@ impl HeadOutcome {
         }
     }
 
-    /// The outcome that `name` writes so.
+    /// Parses the text that `name` returns.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             Self::SCREENED => Some(Self::Screened),
@@ -58,7 +58,7 @@ record! {
 }
 
 record! {
-    /// A trained head's logits on a group of passages, and what its attention needed of them at one ε.
+    /// The logits of a trained head on a group of passages, and those that its attention needs at one ε.
     pub struct HeadMeasurement {
         /// the head, from 0
         #[range = Placed]
@@ -172,7 +172,7 @@ record! {
 }
 
 impl HeadMeasurement {
-    /// What was found of a head on one of several groups, each of so many passages.
+    /// Makes the row of a head on one of several groups, each of `passages` passages.
     pub fn of(found: &FoundHead<'_>, passages: usize) -> Self {
         let FoundHead { group, screened, epsilon, floor, fitted, wall_time_s } = found;
         let parts = fitted.as_ref().map(|fitted| &fitted.parts);
@@ -240,14 +240,22 @@ impl HeadMeasurement {
         }
     }
 
-    /// Whether it was fitted, rather than screened alone.
+    /// Whether the head was fitted, not only screened.
     pub fn is_fitted(&self) -> bool {
         self.outcome != HeadOutcome::Screened
     }
 
-    /// floor, inflation, tying, drift and gauge, whose product is `actual`; none where one is not there.
+    /// floor, inflation, tying, drift and gauge, whose product is `actual`; `None` if one is missing.
     pub fn parts(&self) -> Option<[f64; 5]> {
         Some([self.floor?, self.inflation?, self.tying?, self.drift?, self.gauge?])
+    }
+}
+
+/// Divergences are not negative.
+pub(crate) fn check_precision(risk: Option<&PrecisionRisk>, check: &mut InvariantChecker) {
+    let Some(PrecisionRisk { kl_bf16, kl_f16, kl_f8 }) = risk else { return };
+    for (column, kl) in [("kl_bf16", kl_bf16), ("kl_f16", kl_f16), ("kl_f8", kl_f8)] {
+        check.at_least(column, *kl, 0.0);
     }
 }
 
@@ -274,8 +282,8 @@ impl Measurement for HeadMeasurement {
         if let (HeadKind::Local { window }, Some(widest)) = (f.kind, of.window) {
             check.within("the window of kind", window as f64, widest as f64, widest as f64);
         }
-        if let Some(width) = of.d_model {
-            check.within("rank", f.rank as f64, (width / of.heads) as f64, width as f64);
+        if let (Some(d_head), Some(width)) = (of.head_dimension(), of.d_model) {
+            check.within("rank", f.rank as f64, d_head as f64, width.max(d_head) as f64);
         }
         check.at_least("actual", f.actual, 0.0);
         check.at_least("spread", f.spread, 0.0);
@@ -314,13 +322,13 @@ impl Measurement for HeadMeasurement {
         check.within("iterations", f.iterations as f64, 0.0, f.evaluations as f64);
         check.at_least("wall_time_s", f.wall_time_s, 0.0);
         f.check_what_is_screened(check);
-        f.precision.iter().for_each(|risk| risk.check(check));
+        check_precision(f.precision.as_ref(), check);
         f.check_what_is_needed(check);
     }
 }
 
 impl HeadMeasurement {
-    /// Of the columns that rows have since heads are screened: all of them, or none.
+    /// Checks columns that rows have only since heads are screened: all of them are present, or none.
     fn check_what_is_screened(&self, check: &mut InvariantChecker) {
         let screened = self.key_head.is_some();
         for (column, value) in [
@@ -371,7 +379,7 @@ impl HeadMeasurement {
     fn check_what_is_needed(&self, check: &mut InvariantChecker) {
         let (floor, needed, tied) = (self.floor, self.needed, self.needed_tied);
         check.at_least("floor", floor.unwrap_or(f64::NAN), 0.0);
-        // Attention within ε of uniform needs no logits, and is not fitted.
+        // Attention within ε of uniform needs no logits, so it is not fitted.
         let fitted = floor.is_some_and(|floor| floor > 0.0);
         if needed.is_some() {
             check.at_most("needed is under its floor", floor, needed, OF_WEIGHTS);
@@ -379,7 +387,7 @@ impl HeadMeasurement {
         }
         if tied.is_some() {
             check.at_most("needed_tied is under needed", needed, tied, OF_WEIGHTS);
-            // What is capped comes of no logits of its own size: then the head's weights need not reach ε.
+            // A softcap makes attention from logits of another size, so the head's own weights need not reach ε.
             if self.softcap.is_none() {
                 check.at_most("actual is under needed_tied", tied, self.actual, OF_WEIGHTS);
             }

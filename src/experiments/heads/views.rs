@@ -7,7 +7,7 @@ use super::tables::published::PublishedHeads;
 use crate::claims::Group::{PublishedModels, TrainedHeads as InTraining};
 use crate::experiment::{Analysed, MeasuredStudy, View, ViewError, rows_of};
 
-/// The view of rows that `predict` measures without a study.
+/// The view of the rows that the command `predict` measures without a study.
 pub(crate) const PREDICTION: View = View::new(
     "prediction",
     InTraining,

@@ -1,4 +1,4 @@
-//! Verdicts on trained models whose attention is replaced, in all heads or in global heads alone.
+//! Verdicts on trained models whose attention is replaced, in all heads or only in global heads.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use crate::table::{plural, significant};
 
 /// The KL at which the logits of trained heads are decomposed.
 const EPSILON: f64 = 0.01;
-/// A slope in the place of the ramp loses at most this, in nats per token.
+/// The most that replacing the ramp by a position bias may add to the loss, in nats per token, to count as little.
 const SLOPE_LOSES_LITTLE: f64 = 0.02;
-/// From here on it loses much.
+/// From here on the added loss counts as much.
 const SLOPE_LOSES_MUCH: f64 = 0.2;
-/// The share of the largest logit that may be left.
+/// The share of the largest logit that may remain.
 const FALLS_TO: f64 = 0.5;
-/// The tokens per query, and the rank, that are to be enough.
+/// The number of tokens per query, and the rank, that should suffice.
 const SIZE: usize = 16;
 
 pub(crate) const SMALL_ERROR_IS_HARMLESS: Claim = Claim {
@@ -93,7 +93,7 @@ pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
     vec![small_error(study), slope(study)]
 }
 
-/// The verdicts of a study whose edits are of global heads alone.
+/// The verdicts of a study whose edits are only of global heads.
 pub(crate) fn global_heads(study: &Surgeries) -> Vec<Verdict> {
     let tokens = |edit: Edit| matches!(edit, Edit::FarLargest { count: SIZE, .. });
     let ranks = |edit: Edit| matches!(edit, Edit::FarTruncated { rank: SIZE, .. });
@@ -103,14 +103,14 @@ pub(crate) fn global_heads(study: &Surgeries) -> Vec<Verdict> {
     ]
 }
 
-/// Models of one edit, with the loss that it adds to each in 95 % intervals over groups of passages.
+/// The models of one edit, with the added loss of each and its 95 % interval over groups of passages.
 struct Edited<'m> {
     models: Vec<&'m OperatedModel>,
     losses: Vec<Estimate>,
 }
 
 impl<'m> Edited<'m> {
-    /// The models that are of the edit; none where there is no such model, or one of them has no interval.
+    /// Collects the models of an edit. Returns `None` if there is no such model, or if one has no interval.
     fn of(study: &'m Surgeries, is_one: impl Fn(&OperatedModel) -> bool) -> Option<Self> {
         let models: Vec<&OperatedModel> =
             study.models.iter().filter(|model| is_one(model)).collect();
@@ -119,22 +119,22 @@ impl<'m> Edited<'m> {
         (!losses.is_empty()).then_some(Self { models, losses })
     }
 
-    /// The ruling on the loss of every model.
+    /// Combines the rulings on the loss of every model.
     fn every(&self, ruling: impl Fn(&Estimate) -> Ruling) -> Ruling {
         Ruling::every(self.losses.iter().map(ruling))
     }
 
-    /// The means, from the least to the greatest.
+    /// The range of the mean losses.
     fn means(&self) -> String {
         from_to(self.losses.iter().map(|loss| loss.value), 2)
     }
 
-    /// The seeds of each run and step.
+    /// The models of each run and step, one per seed.
     fn runs(&self) -> impl Iterator<Item = &[&'m OperatedModel]> {
         self.models.chunk_by(|a, b| (&a.of, &a.run, a.step) == (&b.of, &b.run, b.step))
     }
 
-    /// Each run's seeds: `mhsa-256 0.013 [0.011, 0.016], 0.011 [0.008, 0.014]`.
+    /// The losses of each run's seeds: `mhsa-256 0.013 [0.011, 0.016], 0.011 [0.008, 0.014]`.
     fn by_run(&self) -> String {
         let mut losses = self.losses.iter();
         let runs = self.runs().map(|seeds| {
@@ -144,7 +144,7 @@ impl<'m> Edited<'m> {
         joined(runs, "; ")
     }
 
-    /// Over what intervals are.
+    /// The number of groups of passages behind the intervals, as text.
     fn groups(&self) -> String {
         let groups = self.models.iter().map(|model| model.deltas.len()).min().unwrap_or(0);
         format!("over {} of passages", plural(groups, "group"))
@@ -155,7 +155,7 @@ impl<'m> Edited<'m> {
     }
 }
 
-/// What fits at ε = 0.01 of the heads' own rank cost, by model.
+/// The loss that fits at ε = 0.01 and the heads' own rank add, by model.
 fn small_error(study: &Surgeries) -> Verdict {
     let is_fit = |model: &OperatedModel| {
         let fit = model.edit.fit();
@@ -176,8 +176,8 @@ fn small_error(study: &Surgeries) -> Verdict {
     Verdict::new(SMALL_ERROR_IS_HARMLESS, ruling, fits.seeds(), headline, sentences)
 }
 
-/// What mhsa loses where the direction of the position's linear trend is taken out of the keys' input and each head gets a slope over
-/// the lag, and what is left of its largest logit.
+/// The loss that an edit adds to mhsa, and the share of its largest logit that remains. The edit removes the direction
+/// of the position's linear trend from the keys' input and gives each head a position bias.
 fn slope(study: &Surgeries) -> Verdict {
     let after = |edit: Edit| {
         let is_one = move |model: &&OperatedModel| model.arm == "mhsa" && model.edit == edit;
@@ -214,7 +214,7 @@ fn slope(study: &Surgeries) -> Verdict {
     Verdict::new(RAMP_IS_A_SLOPE, ruling, sloped.seeds(), headline, sentences)
 }
 
-/// What LS-attention loses after `is_cut` of its global heads, called `name`, to 16 tokens a row, or dimensions, by model.
+/// The loss that LS-attention adds if the edit `name` cuts the far part of its global heads to 16 tokens per row or rank 16.
 fn size_is_enough(
     study: &Surgeries,
     claim: Claim,
@@ -318,7 +318,7 @@ mod tests {
         assert!(measured.contains("0.20"), "{measured}");
     }
 
-    /// So many seeds of ls that lose `delta` where far parts are cut, and `far` where they are gone.
+    /// `seeds` models of variant `arm` that lose `delta` if far parts are cut to 16, and `far` if they are removed.
     fn far_study(arm: &str, seeds: usize, delta: f64, far: f64) -> Surgeries {
         let model = |seed: usize, edit: Edit, delta: f64| OperatedModel {
             arm: arm.to_owned(),

@@ -1,4 +1,4 @@
-//! The figures of trained models whose attention was replaced.
+//! The figures of a study of interventions.
 
 use crate::experiments::heads::figures::heads::title_of;
 use crate::experiments::interventions::tables::{HARMLESS_NATS, OperatedModel, Surgeries};
@@ -9,7 +9,7 @@ use crate::figure::{Ink, Marker, Stroke};
 use crate::heads::EditedHeads;
 use crate::table::{Spread, distinct, groups, significant};
 
-/// The loss that fits at error ε add, against ε: a panel per run, a line per rank.
+/// The loss that fits at error ε add, against ε: one panel per run, one line per rank.
 pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     let fits: Vec<&OperatedModel> = study.fits().concat();
     let point = |model: &OperatedModel| Some((model.edit.fit()?.0, model.delta()));
@@ -28,7 +28,7 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     let panels = runs.iter().map(|here| {
         let mut series = Vec::new();
         for rank in distinct(here.iter().map(|model| rank_of(model))) {
-            // An error that was not reached is none of this ε.
+            // A fit that did not reach its error does not belong to this ε.
             let reached = here.iter().filter(|m| rank_of(m) == rank && m.is_reached());
             let seeds = reached.filter_map(|model| point(model)).collect();
             let both = Series::over_seeds(&format!("rank {rank}"), Ink::of_rank(rank), seeds);
@@ -67,10 +67,10 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     })
 }
 
-/// Losses under this are of rounding, in nats per token.
+/// Added losses below this are rounding errors, in nats per token.
 const LEAST_SHOWN: f64 = 1e-4;
 
-/// The edits with a size, each with its name and stroke.
+/// The edits that have a size, each with its name and stroke.
 const SIZED: [(&str, &str, Stroke); 4] = [
     ("far-top-k", "far part on k tokens per row", Stroke::Solid),
     ("far-rank-r", "far part of rank r", Stroke::Dashed),
@@ -78,8 +78,8 @@ const SIZED: [(&str, &str, Stroke); 4] = [
     ("rank-r", "rows of rank r", Stroke::Dashed),
 ];
 
-/// The loss that heads cut to k tokens per row or to rank r add, against k and r: panels for the far parts of global heads
-/// and for whole rows of global and of local heads.
+/// The loss that heads cut to k tokens per row or to rank r add, against k and r. The panels are for the far parts of
+/// global heads and for whole rows of global and of local heads.
 pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
     let edit_of = |model: &OperatedModel| SIZED.iter().find(|edit| edit.0 == model.edit.name());
     let shown: Vec<&OperatedModel> = study
@@ -163,13 +163,13 @@ pub fn loss_against_size(study: &Surgeries) -> Option<Figure> {
     })
 }
 
-/// `LS-attention, window 64`.
+/// The name of a run's variant with its differences: `LS-attention, window 64`.
 fn name_of(arm: &str, run: &str) -> String {
     let (variant, rest) = Variant::of_name(arm, run);
     if rest.is_empty() { variant.name() } else { format!("{}, {rest}", variant.name()) }
 }
 
-/// The ink of a run: the shade of its variant's colour tells runs of one variant apart.
+/// The ink of a run: shades of a variant's colour distinguish its runs.
 fn ink_of(arm: &str, run: &str) -> Ink {
     let (variant, rest) = Variant::of_name(arm, run);
     let ink = variant.ink();
@@ -180,7 +180,7 @@ fn ink_of(arm: &str, run: &str) -> Ink {
     }
 }
 
-/// The marker of an edit: lines through two points are not drawn.
+/// The marker of an edit; it differs by stroke, because lines through two points are not drawn.
 fn marker_of(stroke: Stroke) -> Marker {
     if stroke == Stroke::Dashed { Marker::Square } else { Marker::Circle }
 }

@@ -1,4 +1,4 @@
-//! Interventions: what trained models lose if their heads attend otherwise.
+//! Interventions: how much the loss of trained models rises if the attention of their heads is replaced.
 
 pub mod claims;
 pub mod figures;
@@ -32,49 +32,49 @@ use crate::targets::HeadKind;
 
 pub use row::InterventionMeasurement;
 
-/// Trained models to be told what their heads attend to.
+/// A study that replaces the attention of trained models.
 #[derive(Clone, Debug)]
 pub struct InterventionStudy {
-    /// Which models, and the passages that the loss is of.
+    /// The models, and the passages on which the loss is measured.
     pub(crate) models: TrainedModels,
-    /// Which heads are edited: each edit is done to each of these choices.
+    /// The sets of heads to edit; every edit is applied to each set.
     pub(crate) heads: Vec<EditedHeads>,
-    /// What is made of positions alone, in the order in which it is done.
+    /// Edits that make attention a function of positions, in the order in which they are applied.
     pub(crate) functions: Vec<Edit>,
     /// The errors ε of fits, in nats.
     pub(crate) epsilons: Vec<f64>,
-    /// Ranks of fits beside the heads' own; those that are not below it are passed over.
+    /// Ranks of fits besides the heads' own; ranks that are not smaller are skipped.
     pub(crate) ranks: Vec<usize>,
-    /// Groups of passages that fits are made on.
+    /// The number of groups of passages on which fits are made.
     pub(crate) fit_groups: usize,
-    /// Groups of passages that edits learn on; they come after those of the loss.
+    /// The number of groups of passages on which edits are learned; they follow the groups of the loss.
     pub(crate) learned_on: usize,
-    /// How many of a row's largest entries are left.
+    /// Numbers of largest entries that are kept per row.
     pub(crate) largest: Vec<usize>,
-    /// How many of a row's last columns are left.
+    /// Numbers of last columns that are kept per row.
     pub(crate) windows: Vec<usize>,
-    /// Ranks that attention is cut to.
+    /// Ranks to which attention is truncated.
     pub(crate) truncated: Vec<usize>,
-    /// What is done to the far part alone.
+    /// Edits of the far part.
     pub(crate) far: Far,
-    /// How many powers of the position are taken from keys, and no longer read by them.
+    /// Numbers of powers of the position that are removed from keys, or from the input of keys.
     pub(crate) degrees: Vec<usize>,
-    /// How the fits search.
+    /// The search options of the fits.
     pub(crate) search: SearchOptions,
 }
 
-/// Edits of the far part.
+/// Edits of the far part of attention.
 #[derive(Clone, Debug)]
 pub(crate) struct Far {
-    /// The least lag that is far; the model's window where none is named.
+    /// The least relative distance that is far; by default the model's window.
     pub from: Option<usize>,
-    /// Whether it is spread evenly.
+    /// Whether to replace the far part by a uniform one.
     pub uniform: bool,
-    /// Whether it is the mean of other passages.
+    /// Whether to replace the far part by its mean over other passages.
     pub mean: bool,
-    /// How many of its largest entries are left.
+    /// Numbers of its largest entries that are kept.
     pub largest: Vec<usize>,
-    /// Ranks that it is cut to.
+    /// Ranks to which it is truncated.
     pub truncated: Vec<usize>,
 }
 
@@ -135,7 +135,7 @@ const FUNCTIONS: [Edit; 5] =
     [Edit::Uniform, Edit::Ramp, Edit::Position, Edit::Lag, Edit::PositionAndLag];
 const FAR_FUNCTIONS: [&str; 2] = ["uniform", "mean"];
 
-/// What each of the names in `surgery.key` is one of.
+/// Looks up each of the names in `surgery.key`; an error gives the nearest known name.
 fn named<T: Copy, const N: usize>(
     key: &str,
     names: &[String],
@@ -151,9 +151,9 @@ fn named<T: Copy, const N: usize>(
 }
 
 impl InterventionStudy {
-    /// Every edit of a model whose heads are of `kinds`, have `d_head` channels and see `window` tokens where they are local, with
-    /// the heads that it is done to, in the order in which they are done. Those of heads that the model has none of, and of
-    /// the far part of local ones, are passed over.
+    /// Every edit with the heads that it is applied to, in order. The model has heads of `kinds` with dimension
+    /// `d_head`; its local heads have a window of `window` tokens. Edits of heads that the model lacks, and of the far
+    /// part of local heads, are skipped.
     pub(crate) fn edits(
         &self,
         kinds: &[HeadKind],
@@ -204,7 +204,7 @@ pub(crate) struct InterventionCell {
 }
 
 impl InterventionCell {
-    /// What one edit of one group takes, in seconds of one core, roughly.
+    /// The approximate time of one edit on one group, in seconds of one core.
     fn cost_of(&self, edit: Edit) -> f64 {
         let source = self.model.source();
         let n = self.model.tokens() as f64;
@@ -320,7 +320,7 @@ impl Experiment for InterventionStudy {
                     let source = model.source();
                     let kinds: Vec<HeadKind> =
                         (0..source.layers()).flat_map(|layer| source.head_kinds(layer)).collect();
-                    let d_head = definition.d_model / definition.heads;
+                    let d_head = definition.head_dimension();
                     self.edits(&kinds, d_head, definition.window)
                 }
                 ModelSource::Published { .. } | ModelSource::Exported { .. } => {
@@ -372,7 +372,7 @@ impl ModelCell for InterventionCell {
             if let Some(size) = edit.size() {
                 table.insert("size".to_owned(), (size as i64).into());
             }
-            // A list is hashed as it stands, so what it says by default is left out.
+            // A list is hashed as a whole, so keys with default values are left out.
             if *heads != EditedHeads::All {
                 table.insert("heads".to_owned(), heads.name().into());
             }
@@ -439,9 +439,9 @@ impl ModelCell for InterventionCell {
 }
 
 const NO_RUN: &str = "is a published model, whose loss cannot be computed; name training runs";
-/// Seconds of one core that a pass takes, by entry of attention.
+/// Seconds of one core per forward pass and entry of attention.
 const SECONDS_PER_ENTRY: f64 = 5e-8;
-/// Seconds of one core that a decomposition takes, by n³.
+/// Seconds of one core per decomposition and n³.
 const SECONDS_PER_CUBE: f64 = 5e-10;
-/// Seconds of one core that a free fit takes, by visible pair and (rank + 16).
+/// Seconds of one core per free fit, allowed pair and (rank + 16).
 const SECONDS_PER_PAIR: f64 = 1e-6;

@@ -1,4 +1,4 @@
-//! The rows of trained models whose heads were given other attention.
+//! The rows of trained models whose attention was replaced.
 
 use crate::experiments::model_key::ModelKey;
 use crate::heads::{Edit, EditedHeads, Operated};
@@ -6,7 +6,7 @@ use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_mil
 use crate::solver::Outcome;
 
 record! {
-    /// A trained model on a group of passages, with other attention in the place of its heads' own.
+    /// The result of replacing the attention of a trained model, on one group of passages.
     pub struct InterventionMeasurement {
         /// the function that replaces attention; `own` for none
         edit: String,
@@ -64,7 +64,7 @@ record! {
 }
 
 impl InterventionMeasurement {
-    /// What was found on a group of so many passages of n tokens.
+    /// Makes the row of a result on a group of `passages` passages of `n` tokens.
     pub fn of(found: &Operated, passages: usize, n: usize) -> Self {
         Self {
             edit: found.edit.name().to_owned(),
@@ -89,7 +89,7 @@ impl InterventionMeasurement {
         }
     }
 
-    /// The edit; none where its numbers are not those that it has.
+    /// The edit; `None` if the row's numbers do not match an edit of its name.
     pub fn edit(&self) -> Option<Edit> {
         let fit = match (self.epsilon, self.rank) {
             (None, None) => None,
@@ -98,7 +98,7 @@ impl InterventionMeasurement {
         Edit::from_parts(&self.edit, fit, self.size, self.far_from)
     }
 
-    /// The heads that it was done to.
+    /// The heads to which it was applied.
     pub fn edited_heads(&self) -> EditedHeads {
         self.edited_heads.unwrap_or_default()
     }
@@ -153,7 +153,7 @@ impl Measurement for InterventionMeasurement {
         check.within("total_variation", f.total_variation, 0.0, 1.0 + ROUNDING);
         if let Some(kl_nats) = f.kl_nats {
             check.at_least("kl_nats", kl_nats, 0.0);
-            // Pinsker's inequality of each row, and Jensen's over rows and heads.
+            // Pinsker's inequality for each row, and Jensen's inequality over rows and heads.
             let least = (f.total_variation - ROUNDING).max(0.0).powi(2) * 2.0;
             check.at_most("total_variation is more than kl_nats allows", least, kl_nats, ROUNDING);
         }
@@ -166,8 +166,8 @@ impl Measurement for InterventionMeasurement {
         f.check_a_fit(of, check);
     }
 
-    /// Losses are held against the model's own on the same passages, and each edit was done to the groups from the
-    /// first on.
+    /// Checks the added losses against the model's own loss on the same passages, and that each edit covers the groups
+    /// from the first one on.
     fn check_cell(rows: &[Row<Self>], check: &mut InvariantChecker) {
         type Done = (Option<Edit>, EditedHeads);
         let mut edits: Vec<(Done, Vec<usize>)> = Vec::new();
@@ -212,7 +212,7 @@ impl InterventionMeasurement {
         };
         let heads = of.layers * of.heads;
         check.at_least("epsilon", epsilon, f64::MIN_POSITIVE);
-        let width = of.d_model.map_or(f64::NAN, |d_model| (d_model / of.heads) as f64);
+        let width = of.head_dimension().map_or(f64::NAN, |d_head| d_head as f64);
         check.within("rank", rank as f64, 1.0, width);
         check.within("reached", reached as f64, 0.0, heads as f64);
         let all = self.outcome != Some(Outcome::Infeasible);
@@ -226,7 +226,7 @@ impl InterventionMeasurement {
             check.at_most("kl_nats exceeds ε", self.kl_nats, epsilon, ROUNDING);
         }
         if rank as f64 == width {
-            // A head's own queries and keys are a start, which reaches every ε.
+            // A head's own queries and keys are one of the starts, and they reach every ε.
             check.holds(all, || "a fit at the heads' own rank did not reach ε".to_owned());
             let before = self.max_abs_logit_before;
             let after = self.max_abs_logit_after;

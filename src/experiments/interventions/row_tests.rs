@@ -9,8 +9,8 @@ const TOKENS: usize = 24;
 
 type Alteration = fn(&mut InterventionMeasurement);
 
-/// Rows of a small model at its start, of a deviation at which attention is far from uniform, after `edits`; what is
-/// learned is learned on the first group.
+/// The rows of a small model with random weights after `edits`. The weights are large enough that attention is far from
+/// uniform. Edits are learned on the first group.
 fn rows(edits: &[(Edit, EditedHeads)], fit_groups: usize) -> Vec<Row<InterventionMeasurement>> {
     let definition = TrainDefinition {
         layers: 2,
@@ -52,6 +52,7 @@ fn rows(edits: &[(Edit, EditedHeads)], fit_groups: usize) -> Vec<Row<Interventio
         layers: 2,
         d_model: Some(16),
         heads: 2,
+        d_head: None,
         global_heads: Some(1),
         window: Some(7),
         context: TOKENS,
@@ -102,13 +103,13 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
     assert_eq!(breaches(&rows), Vec::<String>::new());
     assert_eq!(rows.len(), 2 * (1 + edits.len()) - fits.len(), "fits are of one group");
     assert_eq!(of(&rows, Own).delta_loss_nats, 0.0);
-    // What leaves all columns, or all dimensions, leaves the model as it is.
+    // Edits that keep all columns, or all dimensions, do not change the model.
     for edit in [cuts[1], windows[1], ranks[1], far_cuts[1], far_ranks[1]] {
         let found = of(&rows, edit);
         let off = found.delta_loss_nats.abs().max(found.total_variation);
         assert!(off < 1e-5, "{edit:?}: {off}");
     }
-    // A form is no farther than those that it holds, where it was learned.
+    // On the passages of the fit, a function is at most as far from attention as its special cases.
     let kl = |edit: Edit| of(&rows, edit).kl_nats.unwrap();
     for (wide, narrow) in [
         (Ramp, Uniform),
@@ -119,13 +120,13 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
     ] {
         assert!(kl(wide) < kl(narrow) + 1e-6, "{wide:?} {}, {narrow:?} {}", kl(wide), kl(narrow));
     }
-    // A fit is as near as it was asked to be, and one that is nearer costs less.
+    // A fit is about as close as its ε, and a closer fit adds less loss.
     let [loose, strict, _] = fits.map(|(epsilon, rank)| of(&rows, Edit::Fit { epsilon, rank }));
     assert_eq!((loose.reached, strict.reached), (Some(4), Some(4)));
     assert!(loose.kl_nats.unwrap() > 10.0 * strict.kl_nats.unwrap(), "{loose:?}");
     assert!(strict.delta_loss_nats.abs() < 0.01, "{strict:?}");
     assert!(of(&rows, Uniform).delta_loss_nats.abs() > 0.01);
-    // The slope brings attention nearer than it is without.
+    // The position bias brings attention closer than the same edit without it.
     for pair in [flat, detrended] {
         let [without, sloped] = pair.map(|edit| of(&rows, edit).kl_nats.unwrap());
         assert!(sloped < without, "{pair:?}: {sloped} against {without}");
@@ -174,8 +175,8 @@ fn rows_that_were_altered_break_a_law() {
     }
 }
 
-/// Edits of global heads leave local ones of the first layer, which reads what it has always read, as they are; so half of the
-/// heads' distance from their own attention there is none, and edits of both kinds of heads are all that there is.
+/// An edit of one kind of heads leaves the other heads of the first layer unchanged, because their input is unchanged.
+/// So its total variation is smaller than that of the edit of all heads.
 #[test]
 fn an_edit_of_some_heads_is_told_apart() {
     let edit = Edit::Last { window: 2 };

@@ -1,4 +1,4 @@
-//! Trained models whose heads attend otherwise: by model and edit, over groups of passages.
+//! Tables of trained models whose attention was replaced: by model and edit, over groups of passages.
 
 use crate::experiments::interventions::InterventionMeasurement;
 use crate::heads::{Edit, EditedHeads};
@@ -9,7 +9,7 @@ use crate::table::groups::groups;
 use crate::table::{Cell, Table};
 use crate::table::{Interval, Spread};
 
-/// A loss by less than this is harmless, in nats per token.
+/// An added loss below this is harmless, in nats per token.
 pub const HARMLESS_NATS: f64 = 0.01;
 
 /// A model after an edit, over groups of passages.
@@ -19,52 +19,52 @@ pub struct OperatedModel {
     pub of: String,
     /// The run's name.
     pub run: String,
-    /// The arm.
+    /// The variant.
     pub arm: String,
     /// The seed.
     pub seed: usize,
     /// The step of the weights.
     pub step: usize,
-    /// Tokens of a passage.
+    /// The number of tokens of a passage.
     pub n: usize,
-    /// The window of its local heads, where it is known.
+    /// The window of its local heads, if known.
     pub window: Option<usize>,
-    /// The head dimension d, where it is known.
+    /// The head dimension d, if known.
     pub d_head: Option<usize>,
-    /// Heads of all layers.
+    /// The number of heads of all layers.
     pub heads: usize,
     /// The edit.
     pub edit: Edit,
-    /// The heads that it was done to.
+    /// The heads to which it was applied.
     pub edited_heads: EditedHeads,
-    /// The loss less that of the model as it is, by group, in nats per token.
+    /// The added loss over the unchanged model, by group, in nats per token.
     pub deltas: Vec<f64>,
-    /// The largest |logit| of QKᵀ/√d in the model as it is, over all groups.
+    /// The largest |logit| of QKᵀ/√d in the unchanged model, over all groups.
     pub before: f64,
-    /// After the edit, where it has one.
+    /// The same after the edit, if it uses queries and keys.
     pub after: Option<f64>,
-    /// Of the head that was the largest before.
+    /// The same after the edit, for the head that was the largest before.
     pub after_of_largest: Option<f64>,
-    /// KL from the unaltered attention, mean over groups, where it is finite.
+    /// KL from the unchanged attention, mean over groups; `None` if it is not finite.
     pub kl_nats: Option<f64>,
     /// Total variation, mean over groups.
     pub total_variation: f64,
-    /// Of fits: the fewest heads of any group whose ε was reached.
+    /// For fits: the fewest heads in any group that reached ε.
     pub reached: Option<usize>,
 }
 
 impl OperatedModel {
-    /// The mean of the deltas.
+    /// The mean added loss.
     pub fn delta(&self) -> f64 {
         self.deltas.iter().sum::<f64>() / self.deltas.len() as f64
     }
 
-    /// The deltas' mean with its 95 % interval over groups; none with fewer than two.
+    /// The mean added loss with its 95 % interval over groups; `None` for fewer than two.
     pub fn interval(&self) -> Option<Interval> {
         Interval::of(self.deltas.iter().copied())
     }
 
-    /// Whether every head's ε was reached.
+    /// Whether every head reached ε.
     pub fn is_reached(&self) -> bool {
         self.reached == Some(self.heads)
     }
@@ -78,34 +78,34 @@ impl OperatedModel {
     }
 }
 
-/// The ε of fits at one rank from which on a model is not harmed.
+/// The largest harmless ε of a model's fits at one rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HarmlessError<'r> {
     /// A fit of the model.
     pub model: &'r OperatedModel,
     /// The rank of the fits.
     pub rank: usize,
-    /// The largest ε of the study at which, and at each smaller one, every head reached ε and the loss grows by less than
-    /// [`HARMLESS_NATS`] in the mean.
+    /// The largest ε for which it and all smaller ones of the study are harmless. That is, every head reached ε, and
+    /// the mean added loss is below [`HARMLESS_NATS`].
     pub epsilon: Option<f64>,
-    /// The same with the whole 95 % interval over groups under it.
+    /// As `epsilon`, but the whole 95 % interval over groups must be below.
     pub epsilon_surely: Option<f64>,
 }
 
-/// A study of trained models whose heads attend otherwise.
+/// A study of trained models whose attention was replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Surgeries {
     /// Each model after each edit, in the order of the rows.
     pub models: Vec<OperatedModel>,
-    /// Rows of cells that failed.
+    /// The number of rows of failed cells.
     pub failed: usize,
 }
 
 impl Surgeries {
-    /// Gathers the rows of such a study.
+    /// Gathers the rows of a study of interventions.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where there is none.
+    /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<InterventionMeasurement>) -> Result<Self, TableError> {
         let key = |row: &Row<InterventionMeasurement>| {
             let found = &row.found;
@@ -118,7 +118,7 @@ impl Surgeries {
         Ok(Self { models, failed: rows.failed })
     }
 
-    /// The models after fits at one rank, by rank from the heads' own down and, of each, by model.
+    /// The models after fits, grouped by rank and model; the heads' own rank comes first, then smaller ones.
     pub fn fits(&self) -> Vec<Vec<&OperatedModel>> {
         let fits = self.models.iter().filter(|model| model.edit.fit().is_some());
         let rank = |model: &OperatedModel| model.edit.fit().map(|(_, rank)| rank);
@@ -127,7 +127,7 @@ impl Surgeries {
         found
     }
 
-    /// The ε from which on fits are harmless, by rank and model.
+    /// The largest harmless ε of fits, by rank and model.
     pub fn harmless(&self) -> Vec<HarmlessError<'_>> {
         let each = |fits: Vec<&'_ OperatedModel>| {
             let mut by_epsilon: Vec<(f64, &OperatedModel)> =
@@ -152,7 +152,7 @@ impl Surgeries {
             .collect()
     }
 
-    /// The tables: what each edit costs, and the error of fits that costs nothing.
+    /// The tables: the loss that each edit adds, and the largest harmless error of fits.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = vec![self.edits_table()];
         let harmless = self.harmless();
@@ -227,7 +227,7 @@ fn harmless_table(harmless: &[HarmlessError<'_>]) -> Table {
         .build()
 }
 
-/// One model after one edit, of the rows of its groups.
+/// Combines the rows of one model and one edit over groups; `None` if a row has no valid edit.
 fn operated(rows: &[&Row<InterventionMeasurement>]) -> Option<OperatedModel> {
     let first = *rows.first()?;
     let (of, found) = (&first.of, &first.found);
@@ -246,7 +246,7 @@ fn operated(rows: &[&Row<InterventionMeasurement>]) -> Option<OperatedModel> {
         step: of.step.unwrap_or(0),
         n: found.n,
         window: of.window,
-        d_head: of.d_model.map(|d_model| d_model / of.heads),
+        d_head: of.head_dimension(),
         heads: of.layers * of.heads,
         edit: found.edit()?,
         edited_heads: found.edited_heads(),

@@ -1,4 +1,4 @@
-//! The verdict on inference.
+//! The verdict on inference latency.
 
 use crate::claims::Verdict;
 use crate::claims::estimate::Estimate;
@@ -8,9 +8,9 @@ use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group};
 use crate::experiments::latency::tables::{Latencies, LatencyCell, LatencyRound};
 
-/// The paper's: up to 36 % less.
+/// The paper's number: up to 36 % less.
 const LESS: f64 = 0.36;
-/// Times within this ratio of each other are alike: what else a machine does moves them by some per cent.
+/// Times whose ratio is above this count as equal, because other load on the machine changes times by some per cent.
 const ALIKE: f64 = 0.95;
 
 type Time = fn(&LatencyRound) -> f64;
@@ -31,11 +31,11 @@ pub(crate) const LATENCY: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// The least of `ls`'s times over `mhsa`'s, reading or one token more, over all lengths: "up to" is the paper's word, so
-/// one length is enough. Of a few rounds, which are no draws of a law, the range stands for the interval: from `ls`'s least
-/// over `mhsa`'s greatest to the reverse.
+/// The smallest ratio of `ls`'s time to `mhsa`'s over all lengths, for prefill or the next token. The paper says "up
+/// to", so one length is enough. A few rounds are no random sample, so a range replaces the interval: from `ls`'s
+/// smallest over `mhsa`'s largest time to the reverse.
 ///
-/// Times of this project's own CPU kernels qualify the claim at most: the paper's are of a GPU.
+/// Times of this project's own CPU kernels qualify the claim at most, because the paper's times are from a GPU.
 ///
 /// *Not measured*: one of the variants is missing.
 pub(crate) fn latency(study: &Latencies) -> Verdict {
@@ -76,7 +76,7 @@ pub(crate) fn latency(study: &Latencies) -> Verdict {
         ),
         "CPU times decide nothing about GPUs".to_owned(),
     ];
-    // The paper's times are of a GPU and of the best implementation there.
+    // The paper's times are from a GPU, with the best implementation there.
     let ruling = Ruling::of_rule(is_confirmed, is_refuted).undecided_if(true);
     let seeds = Seeds::all(rounds).called("round");
     Verdict::new(LATENCY, ruling, seeds, headline, sentences)

@@ -1,4 +1,4 @@
-//! The figure of a study of inference.
+//! The figure of a study of inference latency.
 
 use crate::experiments::latency::tables::{Latencies, LatencyCell, LatencyRound};
 use crate::experiments::training::figures::variant::Variant;
@@ -9,7 +9,7 @@ use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 use crate::table::{Spread, groups};
 
-/// Prefill, one more token and cached bytes against n: a line per model through the medians, and every round.
+/// Prefill, next token and cached bytes against n: one line per model through the medians, and a point per round.
 pub fn latency(study: &Latencies) -> Figure {
     let of_arm =
         |cell: &LatencyCell| (arm_name(&cell.arm).to_owned(), Variant::plain(&cell.arm).ink());

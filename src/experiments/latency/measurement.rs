@@ -1,4 +1,4 @@
-//! The measurement of inference: time to read n tokens, time of one more token, size of cached keys and values.
+//! Measures inference: time to read n tokens, time of the next token, size of cached keys and values.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use crate::experiments::training::ModelColumns;
 use crate::lm::{LmError, Model, ModelShape, TrainDefinition};
 use crate::record::{InvariantChecker, Measurement, Row, record};
 
-/// Tokens read one by one before the clock starts.
+/// The number of tokens read one by one before timing starts.
 const WARM_UP: usize = 2;
 
 record! {
@@ -43,11 +43,11 @@ record! {
 }
 
 impl LatencyMeasurement {
-    /// Times a model with its initial weights, on arbitrary tokens of `symbols` symbols: `read` of them at once, two more
-    /// to warm up, then `repeats` one by one.
+    /// Times a model with its initial weights on arbitrary tokens of `symbols` symbols. It reads `read` of them at
+    /// once, two more to warm up, then `repeats` one by one.
     ///
     /// # Errors
-    /// Sizes that are wrong, or that need more memory than the machine has.
+    /// Sizes that are invalid, or that need more memory than the machine has.
     pub fn measure(
         definition: &TrainDefinition,
         symbols: usize,
@@ -95,19 +95,19 @@ impl Measurement for LatencyMeasurement {
         check.at_least("prefill_s", found.prefill_s, f64::MIN_POSITIVE);
         check.at_least("decode_s", found.decode_s, f64::MIN_POSITIVE);
         check.at_most("one token more takes longer than n", found.decode_s, found.prefill_s, 0.0);
-        // A block holds four matrices of d_model² and a hidden layer four times as wide, of eight.
+        // A block has four matrices of d_model² entries, and a hidden layer of width 4·d_model with 8·d_model² entries.
         let blocks = (12 * model.layers * model.d_model * model.d_model) as f64;
         check.at_least("parameters", found.parameters as f64, blocks);
-        // Keys and values in float32, of all tokens read where a head is global, of the last `window` where local.
+        // Keys and values are float32: of all tokens read in a global head, of the last `window` tokens in a local one.
         let layer = |global: usize| {
             let tokens = global * of.n
                 + model.heads.saturating_sub(global)
                     * model.window.map_or(of.n, |window| of.n.min(window));
-            2 * (model.d_model / model.heads) * tokens * size_of::<f32>()
+            2 * model.head_dimension() * tokens * size_of::<f32>()
         };
         let most = model.layers * layer(model.global_heads);
         let least = match model.arm.as_str() {
-            // Layers of global heads and of local ones in turn.
+            // Layers of global heads and of local heads alternate.
             "layer-alternating" => model.layers * layer(0),
             _ => most,
         };

@@ -1,4 +1,4 @@
-//! Inference: models × lengths × rounds, timed with their initial weights, since times do not depend on weights.
+//! Inference latency: models × lengths × rounds. Models have their initial weights, since times do not depend on them.
 
 pub mod claims;
 pub mod figures;
@@ -22,17 +22,17 @@ use crate::lm::{TextVocabulary, TrainDefinition};
 
 pub use measurement::{LatencyKey, LatencyMeasurement};
 
-/// Tokens timed in one cell.
+/// The number of tokens timed in one cell.
 const TOKENS: usize = 20;
 
-/// Models whose inference is timed.
+/// A study of inference latency.
 #[derive(Clone, Debug)]
 pub struct LatencyStudy {
-    /// Each model's name and definition.
+    /// The name and definition of each model.
     pub models: Vec<(String, TrainDefinition)>,
-    /// How many tokens are read before one is timed.
+    /// The numbers of tokens that are read before the next one is timed.
     pub n: Vec<usize>,
-    /// Rounds: each times every model once more.
+    /// The rounds; each round times every model again.
     pub rounds: Vec<u64>,
 }
 
@@ -92,7 +92,7 @@ impl Experiment for LatencyStudy {
         Ok(Self { models, n: lengths(grid.n)?, rounds: seeds(grid.seed)? })
     }
 
-    /// All models of a round at one length, one after the other, then the next round.
+    /// All models of one round at one length are timed in turn, then the next round follows.
     fn cells(
         &self,
         _: Option<&TextSource>,
@@ -165,7 +165,7 @@ mod tests {
     use crate::experiment::Preset;
     use crate::study::StudyDefinition;
 
-    /// The key `global_heads` is of variant ls alone: the column counts the heads of any.
+    /// The key `global_heads` belongs to variant ls, but the column counts the global heads of any variant.
     #[test]
     fn rows_count_the_global_heads_of_every_variant() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis/latency.toml");

@@ -7,38 +7,38 @@ use crate::table::Table;
 use crate::table::TableError;
 use crate::table::groups::{groups, sorted};
 
-/// One round of one model after so many tokens.
+/// One round of one model after reading n tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencyRound {
-    /// Seconds to read the tokens at once.
+    /// Time to read the tokens at once, in s.
     pub prefill_s: f64,
-    /// Seconds that one token more takes.
+    /// Time of the next token, in s.
     pub decode_s: f64,
-    /// Bytes of keys and values.
+    /// Size of the cached keys and values, in bytes.
     pub cache_bytes: f64,
 }
 
-/// One model after so many tokens, over its rounds.
+/// One model after reading n tokens, over its rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyCell {
     /// The model's name in the definition.
     pub run: String,
-    /// Its arm.
+    /// Its variant.
     pub arm: String,
-    /// Tokens read.
+    /// The number of tokens read.
     pub n: usize,
     /// The rounds, in order.
     pub rounds: Vec<LatencyRound>,
 }
 
 impl LatencyCell {
-    /// The spread of a quantity over the rounds.
+    /// The median and range of a quantity over the rounds.
     pub fn over(&self, of: fn(&LatencyRound) -> f64) -> Option<Spread> {
         Spread::of(self.rounds.iter().map(of))
     }
 }
 
-/// A study of inference, by model and n.
+/// A study of inference latency, by model and n.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
     /// The cells in order.
@@ -46,22 +46,22 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Gathers the rows of a study of inference.
+    /// Gathers the rows of a study of inference latency.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where there is none.
+    /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<LatencyMeasurement>) -> Result<Self, TableError> {
         let (why, advice) = ("no finished row has a time", "run the study again");
         let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
         Ok(Self { cells })
     }
 
-    /// The cell of an arm at a length.
+    /// The cell of a variant at a length.
     pub fn at(&self, arm: &str, n: usize) -> Option<&LatencyCell> {
         self.cells.iter().find(|cell| cell.arm == arm && cell.n == n)
     }
 
-    /// One table: times and bytes, and each against `mhsa`'s.
+    /// One table: times and bytes, and their ratios to those of `mhsa`.
     pub fn tables(&self) -> Vec<Table> {
         let ratio = |cell: &LatencyCell, of: fn(&LatencyRound) -> f64| {
             let mhsa = self.at("mhsa", cell.n)?.over(of)?;

@@ -1,4 +1,4 @@
-//! Verdicts on what makes trained heads' logits large: positions, or the rank of queries and keys.
+//! Verdicts on the cause of trained heads' large logits: positions, or the rank of queries and keys.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,24 @@ use crate::experiments::ramp::tables::LOCAL_MASS;
 use crate::heads::InputSet;
 use crate::table::plural;
 
-/// A share of log(needed / floor) from here on makes logits large.
+/// A share of log(needed / floor) of at least this makes logits large.
 const MAKES: f64 = 0.5;
-/// A share up to here is next to nothing.
+/// A share of at most this is next to nothing.
 const NEXT_TO_NOTHING: f64 = 0.1;
-/// Of what the head's inputs need, from here on nearly all stays.
+/// If at least this share of the logits needed with the head's inputs remains, nearly all remains.
 const STAYS: f64 = 0.9;
-/// A head is local with so much of its attention on the last 16 tokens.
+/// A head is local if at least this share of its attention is on the last 16 tokens.
 const LOCAL: f64 = 0.8;
-/// Free queries and keys of the head's rank that need so many times the floor are short of rank.
+/// Free queries and keys lack rank if they need at least this many times the floor at the head's rank.
 const SHORT_FREE: f64 = 1.5;
-/// The head's own inputs that need so many times as much at its rank as at any are short of rank.
+/// The head's own inputs lack rank if they need at least this many times as much at its rank as at any rank.
 const SHORT_OWN: f64 = 2.0;
-/// Up to so many times, rank costs next to nothing.
+/// Up to this factor, rank costs next to nothing.
 const ENOUGH: f64 = 1.1;
 
-/// Columns too few to stand for the width of the inputs: what confirms.
+/// Sets with few added columns, too few to replace the width of the inputs; they decide whether the claim is confirmed.
 const FEW: [InputSet; 2] = [InputSet::Line, InputSet::Pair];
-/// What they and several pairs more save is next to nothing: what refutes.
+/// The same and a set with several pairs; if these save next to nothing, the claim is refuted.
 const MANY: [InputSet; 3] = [InputSet::Line, InputSet::Pair, InputSet::Pairs4];
 
 pub(crate) const POSITIONS_MAKE_LOGITS: Claim = Claim {
@@ -81,12 +81,12 @@ fn counts<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, usize> {
     })
 }
 
-/// Whether it is telling positions apart that makes logits large: the share of log(needed / floor), with the head's inputs and
-/// any rank, that goes where positions are given for nothing, in the largest local head of every `mhsa` model at its
-/// last step. Counted is what goes beyond what a column of ones takes away, which tells no positions apart.
+/// Tests whether separating positions makes logits large, in the largest local head of every `mhsa` model at its last
+/// step. It takes the share of log(needed / floor), with the head's inputs at any rank, that vanishes if position
+/// columns are added. Only what exceeds the effect of a column of ones counts, since that separates no positions.
 ///
-/// A column for every position confirms nothing: with so many W_q·W_kᵀ has more entries than two passages have visible
-/// pairs, and reaches nearly any attention.
+/// A column for every position confirms nothing. W_q·W_kᵀ then has more entries than two passages have allowed pairs,
+/// and reaches nearly any attention.
 pub(crate) fn positions(study: &Lattices) -> Verdict {
     let epsilon = study.epsilon_told();
     let last = study.last_step();
@@ -99,7 +99,7 @@ pub(crate) fn positions(study: &Lattices) -> Verdict {
         shares?.into_iter().reduce(f64::max)
     };
     let local = study.largest(|head| is_of_claim(head) && head.mass_within_16 >= LOCAL);
-    // Each head with the best shares of few columns of positions and of many.
+    // Each head with its best share over the sets with few columns, and over those with many.
     let heads: Vec<(&LatticeOfHead, f64, f64)> = local
         .into_iter()
         .filter_map(|head| Some((head, best(head, &FEW)?, best(head, &MANY)?)))
@@ -138,17 +138,17 @@ pub(crate) fn positions(study: &Lattices) -> Verdict {
     Verdict::new(POSITIONS_MAKE_LOGITS, ruling, seeds, headline, sentences)
 }
 
-/// A head, and what its rank costs it over any: free, and with its own inputs.
+/// A head with the cost of its rank over any rank: with free queries and keys, and with its own inputs.
 struct RankCost<'h> {
     head: &'h LatticeOfHead,
     free: f64,
     own: Option<f64>,
 }
 
-/// Whether it is the rank of queries and keys, d, that makes logits large: what rank d costs over any rank, for free
-/// queries and keys and for the head's own inputs, in the largest head of every model at its last step.
+/// Tests whether the rank d of queries and keys makes logits large, by the cost of rank d over any rank. It uses free
+/// queries and keys and the head's own inputs, for the largest head of every model at its last step.
 ///
-/// Rotated queries and keys have no own inputs of any rank; there the free ones alone tell.
+/// With RoPE there are no own inputs at any rank; then only the free queries and keys decide.
 pub(crate) fn rank(study: &Lattices) -> Verdict {
     let epsilon = study.epsilon_told();
     let last = study.last_step();
@@ -210,7 +210,7 @@ mod tests {
     use crate::experiments::lattice::tables::lattice::made_up::head;
     use crate::heads::RankLimit;
 
-    /// Heads that need 40 with their own inputs, and so much with ones, a line, one pair and four, over a floor of 4.
+    /// Heads over a floor of 4 that need 40 with their own inputs, and the given values with ones, a line, one pair and four.
     fn study([bias, line, pair, pairs4]: [f64; 4], seeds: u64) -> Lattices {
         let one = |seed| {
             let mut head = head(seed, [40.0, 45.0], line);
@@ -270,7 +270,8 @@ mod tests {
         assert!(measured.contains("60 %") && measured.contains("30 %"), "{measured}");
     }
 
-    /// Heads that need 4 at any rank and 5 at their own, and with their inputs 40 and so much.
+    /// Heads that need 4 at any rank and 5 at their own. With their inputs they need 40 at any rank and `own_at_rank`
+    /// at their own.
     fn ranked(own_at_rank: f64, seeds: u64) -> VerdictStatus {
         let one = |seed| head(seed, [40.0, own_at_rank], 20.0);
         rank(&Lattices { heads: (0..seeds).map(one).collect(), failed: 0 }).status

@@ -8,11 +8,12 @@ use crate::figure::{Ink, Stroke};
 use crate::heads::{InputSet, RankLimit};
 use crate::table::{Spread, groups};
 
-/// What the attention of each run's largest head needs against rank, a line per set of inputs: a panel per run and ε.
+/// The logits that the attention of each run's largest head needs against rank: one line per set of inputs, one panel
+/// per run and ε.
 pub fn lattice(study: &Lattices) -> Option<Figure> {
     let last = study.last_step();
     let largest = study.largest(|head| head.step == last);
-    // Past the last rank by as much as ranks lie apart: any.
+    // "Any rank" is drawn at twice the last rank, one step further.
     let finite: Vec<usize> = study.ranks().into_iter().filter_map(number).collect();
     let any = 2 * finite.last().copied()?;
     let at = |rank: RankLimit| number(rank).unwrap_or(any) as f64;
@@ -43,7 +44,7 @@ pub fn lattice(study: &Lattices) -> Option<Figure> {
             });
             let [seeds, mut medians] =
                 Series::over_seeds(inputs.name(), ink(inputs), seeds.collect());
-            // A median of those that reached ε alone would be too low.
+            // A median over only the seeds that reached ε would be too low.
             let reached = |x: f64| seeds.points.iter().filter(|point| point.0 == x).count();
             medians.points.retain(|point| reached(point.0) == here.len());
             series.extend([seeds, medians]);
@@ -83,7 +84,7 @@ fn number(rank: RankLimit) -> Option<usize> {
     }
 }
 
-/// A level of a head's logits, drawn across.
+/// A horizontal line at a level of a head's logits.
 type Level = (&'static str, Ink, fn(&LatticeOfHead) -> Option<f64>);
 
 const LEVELS: [Level; 2] = [

@@ -31,22 +31,22 @@ use crate::solver::SearchOptions;
 
 pub use row::LatticeMeasurement;
 
-/// What the attention of trained heads needs by the inputs and the rank that are allowed.
+/// A study of the logits that trained heads' attention needs, by the inputs and the rank of queries and keys.
 #[derive(Clone, Debug)]
 pub struct LatticeStudy {
-    /// Whose heads; a head's queries and keys are fitted to the passages of a group at once.
+    /// The models; a head's queries and keys are fitted to all passages of a group at once.
     pub(crate) models: TrainedModels,
     /// The errors ε, in nats.
     pub(crate) epsilons: Vec<f64>,
-    /// What queries and keys may be made of.
+    /// The sets of inputs that queries and keys may use.
     pub(crate) inputs: Vec<InputSet>,
-    /// Ranks that they may have, beside the head's own and any.
+    /// The ranks that they may have, besides the head's own and any rank.
     pub(crate) ranks: Vec<usize>,
-    /// Only so many heads of a model, those of the largest logits.
+    /// The number of heads per model that are measured, those with the largest logits.
     pub(crate) largest: Option<usize>,
-    /// Rows of a passage that are fitted at most.
+    /// The maximum number of fitted rows per passage.
     pub(crate) rows: Option<usize>,
-    /// How the fits search.
+    /// The search options of the fits.
     pub(crate) search: SearchOptions,
 }
 
@@ -105,7 +105,7 @@ impl Experiment for LatticeStudy {
                 sets.map_err(|why| format!("lattice.inputs: {why}"))?
             }
         };
-        // What all others are held against.
+        // All other sets of inputs are compared with these two.
         for needed in [InputSet::Own, InputSet::Free] {
             if !inputs.contains(&needed) {
                 return Err(format!("lattice.inputs lacks {needed}; name it among them"));
@@ -189,7 +189,7 @@ impl ModelCell for LatticeCell {
             self.model.layers().iter().map(|&layer| source.head_kinds(layer).len()).sum();
         let heads = study.largest.map_or(heads, |largest| largest.min(heads));
         let pairs = rows * n / 2.0 * heads as f64 * self.model.passages();
-        // A fit of a rank, and one of the inputs' whole width where the rank is any.
+        // One fit per rank, and one over the full width of the inputs for any rank.
         let of_ranks: f64 =
             study.ranks.iter().chain([&d]).map(|&rank| rank as f64 + OVERHEAD).sum();
         let of_inputs = |inputs: &InputSet| match inputs {
@@ -236,7 +236,7 @@ impl ModelCell for LatticeCell {
     }
 }
 
-/// Seconds of one core that the fit of a corner takes, by visible pair and channel.
+/// Seconds of one core per fit, allowed pair and channel.
 const SECONDS_PER_PAIR: f64 = 2.2e-6;
-/// What a pair costs beside its channels, in channels.
+/// The cost of a pair besides its channels, in channels.
 const OVERHEAD: f64 = 16.0;

@@ -1,4 +1,4 @@
-//! The rows of trained heads' lattices: what attention needs by the inputs and the rank that are allowed.
+//! The rows of lattices: the logits that attention needs, by the inputs and the rank of queries and keys.
 
 use crate::experiments::model_key::ModelKey;
 use crate::heads::{Corner, HeadLattice, InputSet, RankLimit};
@@ -6,11 +6,11 @@ use crate::record::{InvariantChecker, Measurement, Row, record, to_milliseconds}
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
 
-/// What float32 weights taken for exact ones may do to a head's logits.
+/// The slack for float32 weights that are treated as exact.
 const OF_WEIGHTS: f64 = 1e-5;
 
 record! {
-    /// What the attention of a trained head on a group of passages needs at one corner of its lattice, at one ε.
+    /// The logits that a trained head's attention on a group of passages needs at one corner of its lattice, at one ε.
     pub struct LatticeMeasurement {
         /// the layer, from 0
         #[range = Placed]
@@ -75,7 +75,7 @@ record! {
 }
 
 impl LatticeMeasurement {
-    /// The rows of a head on one of several groups, each of so many passages.
+    /// The rows of a head on one of several groups, each of `passages` passages.
     pub fn all(found: &HeadLattice<'_>, passages: usize) -> Vec<Self> {
         let HeadLattice { group, head, screened, corners } = found;
         let row = |corner: &Corner| Self {
@@ -105,12 +105,12 @@ impl LatticeMeasurement {
         corners.iter().map(row).collect()
     }
 
-    /// What tells its head from others of the cell.
+    /// Identifies the head among those of the cell: group, layer and head.
     fn head(&self) -> (usize, usize, usize) {
         (self.passage, self.layer, self.head)
     }
 
-    /// What it needs, ∞ where nothing was found.
+    /// The needed logits, or ∞ if none reached ε.
     fn needed_or_infinite(&self) -> f64 {
         self.needed.unwrap_or(f64::INFINITY)
     }
@@ -142,8 +142,8 @@ impl Measurement for LatticeMeasurement {
         if let (HeadKind::Local { window }, Some(widest)) = (f.kind, of.window) {
             check.within("the window of kind", window as f64, widest as f64, widest as f64);
         }
-        if let Some(width) = of.d_model {
-            let own = (width / of.heads) as f64;
+        if let Some(d_head) = of.head_dimension() {
+            let own = d_head as f64;
             check.within("own_rank", f.own_rank as f64, own, own);
         }
         check.at_least("actual", f.actual, 0.0);
@@ -155,7 +155,7 @@ impl Measurement for LatticeMeasurement {
         check.there("lower_bound", f.lower_bound.as_ref(), f.rank == RankLimit::Any);
         if let Some(needed) = f.needed {
             check.at_least("needed", needed, 0.0);
-            // Attention within ε of uniform needs no logits, and is not fitted; nor is the floor.
+            // Attention within ε of uniform needs no logits and is not fitted, and neither is the floor.
             let is_floor = (f.inputs, f.rank) == (InputSet::Free, RankLimit::Any);
             let fitted = needed > 0.0 && !is_floor;
             check.there("kl_nats", f.kl_nats.as_ref(), fitted);
@@ -167,7 +167,7 @@ impl Measurement for LatticeMeasurement {
             }
         }
         if let Some(kl_nats) = f.kl_nats {
-            // Logits of 0 are within every constraint and leave KL(P ‖ uniform) ≤ ln n − H(P).
+            // Logits of 0 meet every constraint and have KL(P ‖ uniform) ≤ ln n − H(P).
             check.within("kl_nats", kl_nats, 0.0, n.ln() - f.entropy_nats + OF_WEIGHTS);
             if f.outcome == Outcome::Infeasible {
                 check.at_least("kl_nats of what reached no ε", kl_nats, f.epsilon);
@@ -207,7 +207,8 @@ impl Measurement for LatticeMeasurement {
     }
 }
 
-/// What is found at a corner is a solution at every one above it and at every larger ε; what is proven holds below.
+/// Checks that a looser corner never needs more than a stricter one, and that lower bounds of looser corners hold for
+/// stricter ones. A corner is looser with more inputs, a larger rank or a larger ε.
 fn check_lattice(head: &[Row<LatticeMeasurement>], check: &mut InvariantChecker) {
     for (at, one) in head.iter().enumerate() {
         for (other_at, other) in head.iter().enumerate() {
@@ -246,7 +247,7 @@ fn check_lattice(head: &[Row<LatticeMeasurement>], check: &mut InvariantChecker)
 mod tests {
     use super::*;
 
-    /// A head of rank 8 at two ε, with its own inputs and free ones, at ranks 2, 8 and any.
+    /// A head of rank 8 at two ε, with its own inputs and free ones, at ranks 2, 8 and any rank.
     fn cell() -> Vec<Row<LatticeMeasurement>> {
         let of = ModelKey {
             of: Some("lm-logits".to_owned()),
@@ -257,6 +258,7 @@ mod tests {
             layers: 2,
             d_model: Some(16),
             heads: 2,
+            d_head: None,
             global_heads: Some(2),
             window: Some(16),
             context: 64,
@@ -350,7 +352,7 @@ mod tests {
             ("wall_time_s", |f| f.wall_time_s = -1.0),
         ];
         for (what, alter) in altered {
-            // At ε = 0.01, own inputs at rank 8.
+            // The row of own inputs at rank 8 and ε = 0.01.
             let mut rows = cell();
             alter(&mut rows[1].found);
             assert_ne!(breaches(&rows), [""; 0], "{what}");
@@ -360,7 +362,7 @@ mod tests {
     #[test]
     fn what_is_proven_is_held_against_every_corner_below_it() {
         let mut rows = cell();
-        // The floor at the looser ε above what is needed at the stricter one.
+        // The floor at the larger ε is above the needed logits at the smaller one.
         for row in rows.iter_mut().filter(|row| row.found.epsilon == 0.1) {
             if (row.found.inputs, row.found.rank) == (InputSet::Free, RankLimit::Any) {
                 (row.found.needed, row.found.lower_bound) = (Some(4.5), Some(4.5));

@@ -11,14 +11,15 @@ use crate::claims::{Claim, Group, Origin};
 use crate::experiments::ramp::tables::{RampHead, Ramps};
 use crate::table::{Coefficient, Regression, Spread, plural, significant};
 
-/// Where the exponents of n and of ln(1 + 1/τ) are to lie; both are predicted to be 1.
+/// The interval for the exponents of n and of ln(1 + 1/τ); both are predicted to be 1.
 const EXPONENT: [f64; 2] = [0.75, 1.25];
-/// The share of a line in j that supports the law, in the median local head, and the one that contradicts it.
+/// Bounds on the share that a line in j explains in the median local head: the first supports the law, the second
+/// contradicts it.
 const SHARES: [f64; 2] = [0.8, 0.5];
-/// The lengths and seeds that it takes.
+/// The numbers of lengths and seeds that the rule requires.
 const LENGTHS: usize = 3;
 const SEEDS: usize = 5;
-/// Thresholds of locality beside the one of the law, at which its exponent is given too.
+/// Other thresholds of locality at which the exponent is reported as well.
 const THRESHOLDS: [f64; 4] = [0.6, 0.7, 0.8, 0.9];
 
 pub(crate) const RAMP_COSTS_LENGTH: Claim = Claim {
@@ -39,12 +40,12 @@ pub(crate) const RAMP_COSTS_LENGTH: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// The ramp law over local heads that only their logits can make local: log half-range on log(n − 1) and on
-/// log ln(1 + 1/τ), clustered by model, and the share of the variance of row-centred logits that a line in j explains. The
-/// law has both exponents at 1.
+/// Tests the ramp law on local heads that only their logits can make local. It regresses log half-range on log(n − 1)
+/// and log ln(1 + 1/τ), clustered by model; the law predicts both exponents as 1. It also takes the share of the
+/// variance of row-centred logits that a line in j explains.
 ///
-/// Where longer contexts were trained for more steps, the exponent of n may be one of steps: then it neither confirms nor
-/// refutes.
+/// If longer contexts were trained for more steps, the exponent of n may be due to steps. Then the regression neither
+/// confirms nor refutes.
 ///
 /// *Not measured*: local heads at fewer than three lengths.
 pub(crate) fn law(study: &Ramps) -> Verdict {
@@ -103,7 +104,7 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     Verdict::new(RAMP_COSTS_LENGTH, ruling, seeds, headline, sentences)
 }
 
-/// Whether every length was trained for its own number of steps, longer ones for more, or for fewer.
+/// Whether each length was trained for its own number of steps, which only rises or only falls with the length.
 fn with_steps(heads: &[&RampHead]) -> bool {
     let mut steps: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for head in heads {
@@ -116,7 +117,7 @@ fn with_steps(heads: &[&RampHead]) -> bool {
     steps.is_sorted_by(|a, b| a < b) || steps.is_sorted_by(|a, b| a > b)
 }
 
-/// The exponent of the steps in the place of n's.
+/// The exponent of the number of steps when it replaces n in the regression.
 fn of_steps(heads: &[&RampHead]) -> Option<Coefficient> {
     let points: Vec<_> = heads.iter().filter_map(|head| point(head, head.step as f64)).collect();
     Some(Regression::of(&points)?.coefficients[0])
@@ -135,7 +136,7 @@ fn exponents_at(study: &Ramps, threshold: f64) -> Option<Regression> {
 /// A point of the regression: the model; log size and log ln(1 + 1/τ); log half-range.
 type Point = ((String, String, u64), Vec<f64>, f64);
 
-/// A head as a point of the regression on `size`.
+/// Converts a head to a point of the regression on `size`; `None` if a logarithm would not be finite.
 fn point(head: &RampHead, size: f64) -> Option<Point> {
     let found = &head.found;
     let steepness = (1.0 / found.mean_lag).ln_1p();
@@ -183,7 +184,7 @@ mod tests {
         assert!(measured.contains("90 %") && measured.contains("45 local heads"), "{measured}");
     }
 
-    /// The law holds in n and not in the lag.
+    /// The law holds in n and not in the relative distance.
     #[test]
     fn both_exponents_have_to_be_one() {
         let study = |power: f64| {
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(law(&equal).status, VerdictStatus::Confirmed);
     }
 
-    /// A line that fails at one length alone does not refute.
+    /// A line that fails at only one length does not refute the law.
     #[test]
     fn a_share_speaks_against_it_only_where_it_is_small_at_every_length() {
         let mut study = ramp_heads(&[256, 512, 1024], 5, 1.0, 0.4);

@@ -9,7 +9,7 @@ use crate::figure::{Ink, Marker, Stroke};
 use crate::table::{Spread, distinct, significant};
 use crate::targets::HeadKind;
 
-/// The kinds of heads by what can make them local, in the order in which figures show them.
+/// The ways in which heads can become local, with their names, in the order of the figures.
 const WAYS: [(Way, &str); 12] = [
     (Way::Learned, "multi-head"),
     (Way::LearnedSmaller, "multi-head, smaller d_head"),
@@ -25,7 +25,7 @@ const WAYS: [(Way, &str); 12] = [
     (Way::Other, "other models"),
 ];
 
-/// What a head can be local by.
+/// The mechanism by which a head can become local.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Learned,
@@ -43,7 +43,7 @@ enum Way {
 }
 
 impl Way {
-    /// `shape` is that of the heads that the law is about.
+    /// Classifies a head; `shape` is that of the heads of the ramp law.
     fn from_head(head: &RampHead, shape: Option<(usize, Option<usize>)>) -> Self {
         let windowed = matches!(head.found.kind, HeadKind::Local { .. });
         match (head.slopes.as_deref(), head.positions.as_deref()) {
@@ -64,7 +64,7 @@ impl Way {
         }
     }
 
-    /// The ink of the variant; other shapes of its heads have shades of its colour.
+    /// The ink of the variant; other head dimensions and widths have shades of its colour.
     fn ink(self) -> Ink {
         let of = |positions, bias| Variant::of("mhsa", positions, bias).ink();
         let learned = Variant::plain("mhsa").ink();
@@ -84,14 +84,14 @@ impl Way {
         }
     }
 
-    /// Whether the model gets relative distances from something other than QKᵀ of its positions.
+    /// Whether the model gets relative distances from a source other than its position vectors in QKᵀ.
     fn is_given_the_distance(self) -> bool {
         matches!(self, Self::Rotary | Self::Alibi | Self::LearnedSlope)
     }
 }
 
-/// The half-range of each head's logits against that of a ramp of the same mean relative distance, at the last step: a panel
-/// of models that have only positions, and one of those with RoPE or a position bias.
+/// The half-range of each head's logits against that of a ramp with the same mean relative distance, at the last step.
+/// One panel shows models that have only positions, the other models with RoPE or a position bias.
 pub fn ramp(study: &Ramps) -> Figure {
     let shape = study.shape_of_the_law();
     let way_of = |head: &RampHead| Way::from_head(head, shape);
@@ -106,7 +106,7 @@ pub fn ramp(study: &Ramps) -> Figure {
     let y = x.named("measured half-range of QKᵀ");
     let panel = |title: &str, is_here: &dyn Fn(Way) -> bool| {
         let mut series = vec![Series::diagonal(EQUAL, &x)];
-        // Local heads lie over the others.
+        // Local heads are drawn over the others.
         for (local, shape) in [(false, Shape::OpenPoints), (true, Shape::Points)] {
             for &(way, name) in WAYS.iter().filter(|(way, _)| is_here(*way)) {
                 for (at, &n) in lengths.iter().enumerate() {
@@ -162,10 +162,10 @@ pub fn ramp(study: &Ramps) -> Figure {
     }
 }
 
-/// The dashed line.
+/// The name of the dashed line.
 const EQUAL: &str = "measured = predicted";
 
-/// The exponent of the prediction's second factor, which the prediction sets to 1.
+/// A sentence for the caption with the exponent of the prediction's second factor, which is predicted to be 1.
 fn exponent_in_words(study: &Ramps) -> String {
     let Some(regression) = study.exponents() else { return String::new() };
     regression.coefficients.get(1).map_or_else(String::new, |c| {
@@ -175,7 +175,7 @@ fn exponent_in_words(study: &Ramps) -> String {
     })
 }
 
-/// Says so where every length was trained for its own number of steps: then the two cannot be separated.
+/// Returns a sentence for the caption if each length was trained for its own number of steps: the two cannot be separated.
 fn confounding(study: &Ramps) -> &'static str {
     let heads = study.bought();
     let of = |n: usize| heads.iter().filter(move |head| head.found.n == n).map(|head| head.step);

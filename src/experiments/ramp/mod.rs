@@ -1,4 +1,4 @@
-//! Trained heads against ramps over positions: how much of their logits and attention a ramp explains.
+//! Compares trained heads with ramps over positions: how much of their logits and attention a ramp explains.
 
 pub mod claims;
 pub mod figures;
@@ -28,12 +28,12 @@ use crate::targets::HeadKind;
 
 pub use row::RampKey;
 
-/// Trained heads to be held against ramps over positions.
+/// Trained heads to compare with ramps over positions.
 #[derive(Clone, Debug)]
 pub struct RampStudy {
-    /// Whose heads; one ramp is fitted to the passages of a group.
+    /// The models; one ramp is fitted per head to the passages of a group.
     pub(crate) models: TrainedModels,
-    /// Rows of a passage that are held at most.
+    /// The maximum number of measured rows per passage.
     pub(crate) rows: Option<usize>,
 }
 
@@ -120,7 +120,7 @@ impl ModelCell for RampCell {
         }
     }
 
-    /// Each visible pair is looked at some hundreds of times.
+    /// Each allowed pair is evaluated some hundreds of times.
     fn cost_s(&self) -> f64 {
         let source = self.model.source();
         let n = self.model.tokens() as f64;
@@ -155,7 +155,7 @@ impl ModelCell for RampCell {
     }
 }
 
-/// Seconds of one core that a head takes by visible pair.
+/// Seconds of one core per head and allowed pair.
 const SECONDS_PER_PAIR: f64 = 1.5e-6;
-/// Seconds that it takes to read a model and its text.
+/// Seconds to read a model and its text.
 const SECONDS_OF_A_MODEL: f64 = 0.15;

@@ -1,5 +1,6 @@
-//! The rows of trained heads held against ramps over positions.
+//! The rows of trained heads compared with ramps over positions.
 
+use crate::experiments::heads::check_precision;
 use crate::experiments::model_key::ModelKey;
 use crate::heads::{RampMeasurement, held_rows, ramp_half_spread, ramp_lag, reach};
 use crate::lm::Slopes;
@@ -7,11 +8,11 @@ use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record};
 use crate::solver::Outcome;
 use crate::targets::{HeadKind, Visibility};
 
-/// What the tolerances of least squares and divergences may do.
+/// The slack for the tolerances of least squares and of divergences.
 const OF_TOLERANCE: f64 = 1e-5;
 
 record! {
-    /// What tells one cell of a study of ramps from others: a trained model at a step.
+    /// Identifies a cell of a ramp study: a trained model at one step.
     pub struct RampKey {
         /// the model
         model: ModelKey,
@@ -48,8 +49,8 @@ impl Measurement for RampMeasurement {
         if let (HeadKind::Local { window }, Some(widest)) = (f.kind, of.window) {
             check.within("the window of kind", window as f64, widest as f64, widest as f64);
         }
-        if let Some(width) = of.d_model {
-            let rank = (width / of.heads) as f64;
+        if let Some(d_head) = of.head_dimension() {
+            let rank = d_head as f64;
             check.within("rank", f.rank as f64, rank, rank);
         }
         if let Some(slopes) = &row.of.slopes {
@@ -62,14 +63,14 @@ impl Measurement for RampMeasurement {
         f.check_looks(check);
         f.check_shares(check);
         f.check_divergences(check);
-        f.precision.iter().for_each(|risk| risk.check(check));
+        check_precision(f.precision.as_ref(), check);
         check.holds(matches!(f.outcome, Outcome::Converged | Outcome::StepLimit), || {
             format!("outcome is {}, which such a row has not", f.outcome.name())
         });
         check.at_least("wall_time_s", f.wall_time_s, 0.0);
     }
 
-    /// Every head of every layer that is looked at, on each group of passages, once.
+    /// Checks that every head of every selected layer occurs once per group of passages, in order.
     fn check_cell(rows: &[Row<Self>], check: &mut InvariantChecker) {
         let mut heads: Vec<(usize, usize, usize)> =
             rows.iter().map(|row| (row.found.passage, row.found.layer, row.found.head)).collect();
@@ -96,7 +97,7 @@ impl RampMeasurement {
         check.at_most("half_spread exceeds actual", self.half_spread, self.actual, ROUNDING);
         check.within("mean_lag", self.mean_lag, 0.0, n - 1.0);
         check.within("median_lag", self.median_lag as f64, 0.0, n - 1.0);
-        // Half of the mass lies at the median or beyond, so the mean is half of it or more.
+        // Half of the mass lies at the median or beyond, so the mean is at least half of the median.
         let median = 0.5 * self.median_lag as f64;
         check.at_most("half the median_lag exceeds mean_lag", median, self.mean_lag, ROUNDING);
         let half = |lag: usize, mass: f64, check: &mut InvariantChecker| {
@@ -133,7 +134,7 @@ impl RampMeasurement {
         check.within("effective_rank_logits", self.effective_rank_logits, 1.0 - ROUNDING, rank);
         check.within("effective_rank_centred", self.effective_rank_centred, 1.0 - ROUNDING, rank);
         check.within("stable_rank_centred", self.stable_rank_centred, 0.0, rank);
-        // Σσ² ≤ σ₁Σσ and the entropy of σ/Σσ is at least that of its largest part.
+        // Σσ² ≤ σ₁Σσ, and the entropy of σ/Σσ is at least −ln of its largest term.
         let stable = self.stable_rank_centred;
         let effective = self.effective_rank_centred;
         check.at_most("stable_rank_centred exceeds the effective one", stable, effective, ROUNDING);
@@ -189,7 +190,7 @@ impl RampMeasurement {
         );
     }
 
-    /// How many columns each row of a passage sees that is held.
+    /// The number of columns that the mask allows in each measured row of a passage.
     fn columns_seen(&self) -> impl Iterator<Item = f64> {
         let (kind, n) = (self.kind, self.n);
         let held = held_rows(n, Some(self.rows)).into_iter();
@@ -213,7 +214,7 @@ impl RampMeasurement {
         ] {
             check.at_most(what, wide, narrow, OF_TOLERANCE);
         }
-        // KL(P ‖ uniform) is what is lacking of the entropy of uniform attention.
+        // KL(P ‖ uniform) is the entropy of uniform attention minus the entropy of P.
         let uniform = self.columns_seen().map(f64::ln).sum::<f64>() / self.rows as f64;
         let sum = self.kl_uniform + self.entropy_nats;
         check.equal("kl_uniform and entropy_nats are not ln m together", sum, uniform, ROUNDING);

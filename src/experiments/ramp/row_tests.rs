@@ -1,10 +1,10 @@
-//! Rows of heads of random weights, altered column by column.
+//! Tests that altered rows of random models break an invariant, column by column.
 
 use super::*;
 use crate::lm::{Model, ModelShape, TrainDefinition};
 use crate::record::{Line, check_rows, columns, columns_of, line};
 
-/// The heads of a model of random weights, as a cell's lines.
+/// The heads of a model of random weights, as the lines of a cell.
 fn cell() -> Vec<Line> {
     let definition = TrainDefinition {
         layers: 1,
@@ -25,6 +25,7 @@ fn cell() -> Vec<Line> {
             layers: 1,
             d_model: Some(8),
             heads: 2,
+            d_head: None,
             global_heads: Some(2),
             window: Some(16),
             context: 12,
@@ -44,7 +45,7 @@ fn cell() -> Vec<Line> {
     lines.collect()
 }
 
-/// The invariants that a cell's lines break; a line that is no row breaks one, too.
+/// The invariants that a cell's lines break; a line that is not a valid row breaks one, too.
 fn breaches(lines: &[Line]) -> Vec<String> {
     let mut check = InvariantChecker::default();
     check_rows::<RampMeasurement>(lines.iter(), &mut check);
@@ -76,7 +77,7 @@ fn every_altered_column_breaks_a_law() {
             lines[0] = lines[0].with(first + at, &altered);
             !breaches(&lines).is_empty()
         });
-        // Between two lags whose mass is told any may be the median.
+        // The median may be any distance between two distances whose masses are columns.
         if !is_told && column.name != "median_lag" {
             free.push(column.name);
         }

@@ -5,11 +5,11 @@ use crate::figure::ticks::{length, symbols};
 use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 
-/// Smaller ratios are left out.
+/// Ratios below this are left out.
 const LEAST: f64 = 1e-4;
 
-/// σ/σ₁ against the index at the longest sequence, attention solid and logits dashed; and effective rank against n: a panel
-/// per target each.
+/// σ/σ₁ against the index at the longest sequence (attention solid, logits dashed), and effective rank against n. Both
+/// figures have one panel per target.
 pub fn spectra(study: &Spectra) -> Vec<Figure> {
     let longest = study.cells.iter().map(|cell| cell.n).max().unwrap_or(0);
     vec![values(study, longest), ranks(study)]

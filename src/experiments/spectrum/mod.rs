@@ -1,4 +1,4 @@
-//! Singular values of targets, and of the logits of least size that give them at any rank.
+//! Singular values of targets, and of the smallest logits of any rank that reach them.
 
 pub mod figures;
 mod row;
@@ -22,17 +22,16 @@ use crate::targets::{Layout, Spectrum, Statistics};
 
 pub use row::{ATTENTION, LOGITS, SpectrumKey, SpectrumMeasurement};
 
-/// Targets whose singular values are asked for, and those of the logits that attention of any rank
-/// would give them by.
+/// A study of the singular values of targets, and of the smallest logits of any rank that reach them.
 #[derive(Clone, Debug)]
 pub struct SpectrumStudy {
-    /// The targets, each under a name of its own.
+    /// The targets, each with a unique name.
     pub targets: Vec<StudyTarget>,
     /// Sequence lengths.
     pub n: Vec<usize>,
     /// Seeds of the targets.
     pub seeds: Vec<u64>,
-    /// The error ε, in nats, that the logits are given.
+    /// The error ε in nats that the logits reach.
     pub tolerance: f64,
 }
 
@@ -49,7 +48,7 @@ struct Grid {
     tolerance: Vec<f64>,
 }
 
-/// Beyond this index only every so-manieth singular value is kept: those 1.4 times apart at least.
+/// Up to this index every singular value is kept; beyond it, the indices kept are at least [`APART`] times apart.
 const EVERY: usize = 4;
 const APART: f64 = 1.4;
 
@@ -66,7 +65,7 @@ impl SpectrumCell {
         let target = self.target.family.build(self.n, self.seed, self.target.visibility)?;
         let statistics = Statistics::of(&target);
         let spectrum = Spectrum::of(&target)?;
-        // The rank of the factors has no part in the floor.
+        // The floor does not depend on the rank of the factors.
         let problem = Problem::new(target, Layout::global(), 1)?;
         let floor = Floor::new(&problem);
         let floor_max_abs_logit = floor.max_abs_logit(self.tolerance);
@@ -94,8 +93,8 @@ impl SpectrumCell {
     }
 }
 
-/// The singular values that are kept, each with its index from 1: the first ones, the last, and between those no
-/// two nearer than [`APART`].
+/// The singular values that are kept, each with its index from 1. These are the first [`EVERY`], the last, and between
+/// them those whose indices are at least [`APART`] times apart.
 fn kept(singular_values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
     let mut last = 0;
     let is_kept = move |&(index, _): &(usize, f64)| {
@@ -180,7 +179,7 @@ impl Measure for SpectrumCell {
         target_defaults()
     }
 
-    /// Two decompositions, of n³ each.
+    /// Two decompositions, of n³ operations each.
     fn cost_s(&self) -> f64 {
         0.002 + 0.6 * (self.n as f64 / 1024.0).powi(3)
     }

@@ -1,11 +1,11 @@
-//! The rows of singular values.
+//! The rows of a study of singular values.
 
 use crate::experiments::target_columns::TargetColumns;
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record};
 use crate::targets::Visibility;
 
 record! {
-    /// What tells one cell of a study of singular values from others.
+    /// Identifies a cell of a study of singular values.
     pub struct SpectrumKey {
         /// the target
         of: TargetColumns,
@@ -50,7 +50,7 @@ record! {
     }
 }
 
-/// The matrices whose singular values are told.
+/// Names of the matrices whose singular values are measured.
 pub const ATTENTION: &str = "attention";
 /// See [`ATTENTION`].
 pub const LOGITS: &str = "logits";
@@ -70,7 +70,7 @@ impl Measurement for SpectrumMeasurement {
         check.within("density", found.density, f64::MIN_POSITIVE, 1.0);
         check.within("mean_row_entropy_nats", found.mean_row_entropy_nats, 0.0, n.ln() + ROUNDING);
         check.within("effective_rank", found.effective_rank, 1.0 - ROUNDING, n + ROUNDING);
-        // Uniform attention is given by logits of 0.
+        // Uniform attention has logits of 0, whose rank is 0.
         check.within("numerical_rank", found.numerical_rank as f64, 0.0, n);
         check.within("index", found.index as f64, 1.0, n);
         check.at_least("singular_value", found.singular_value, 0.0);
@@ -80,7 +80,7 @@ impl Measurement for SpectrumMeasurement {
         check.holds(found.floor_max_abs_logit.is_some() || !is_of_logits, || {
             "nothing in column floor_max_abs_logit, which rows of logits have".to_owned()
         });
-        // Rows that sum to one: A·1 = 1, so ‖A‖ ≥ 1.
+        // Rows sum to one: A·1 = 1, so ‖A‖ ≥ 1.
         if found.index == 1 && !is_of_logits {
             check.at_most(
                 "the largest singular value is under 1",
@@ -117,7 +117,7 @@ impl Measurement for SpectrumMeasurement {
             check.within(&format!("the first index of {matrix}"), first, 1.0, 1.0);
             let (last, n) = (last.index as f64, rows[0].of.n as f64);
             check.within(&format!("the last index of {matrix}"), last, n, n);
-            // σ after numerical_rank is rounding's, that before is not.
+            // σ up to numerical_rank is above 0; later values are rounding errors.
             let of_rank = of_matrix().all(|f| f.index > f.numerical_rank || f.singular_value > 0.0);
             check.holds(of_rank, || format!("a singular value of {matrix} within its rank is 0"));
         }

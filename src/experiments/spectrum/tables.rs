@@ -1,4 +1,4 @@
-//! Singular values of targets, and of the logits that attention of any rank would give them by.
+//! Tables of the singular values of targets, and of the smallest logits of any rank that reach them.
 
 use crate::experiments::spectrum::SpectrumMeasurement;
 use crate::record::{Row, Rows};
@@ -7,24 +7,24 @@ use crate::table::Table;
 use crate::table::TableError;
 use crate::table::groups::{groups, sorted};
 
-/// One matrix of one target at one length, over its seeds.
+/// One matrix of one target at one length, over seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpectrumCell {
     /// The target family.
     pub family: String,
     /// The family with its parameters.
     pub label: String,
-    /// `attention`, or `logits`.
+    /// `attention` or `logits`.
     pub matrix: String,
     /// The sequence length.
     pub n: usize,
     /// exp of the entropy of the normalised singular values, over seeds.
     pub effective_rank: Option<Spread>,
-    /// Singular values above rounding, over seeds.
+    /// The number of singular values above rounding errors, over seeds.
     pub numerical_rank: Option<Spread>,
-    /// (index from 1, median over seeds of σ/σ₁).
+    /// Pairs of the index from 1 and the median over seeds of σ/σ₁.
     pub spectrum: Vec<(f64, f64)>,
-    /// How many seeds.
+    /// The number of seeds.
     pub seeds: usize,
 }
 
@@ -33,7 +33,7 @@ pub struct SpectrumCell {
 pub struct Spectra {
     /// The cells in order.
     pub cells: Vec<SpectrumCell>,
-    /// Cells that failed with an error and are left out.
+    /// The number of cells that failed and are left out.
     pub failed: usize,
 }
 
@@ -41,7 +41,7 @@ impl Spectra {
     /// Gathers the rows of a study of singular values.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where there is none.
+    /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<SpectrumMeasurement>) -> Result<Self, TableError> {
         let why = "no finished row has a singular value";
         let cells =
@@ -81,7 +81,7 @@ fn gather(rows: &[Row<SpectrumMeasurement>]) -> Vec<SpectrumCell> {
 }
 
 fn cell_of(rows: &[&Row<SpectrumMeasurement>]) -> Option<SpectrumCell> {
-    // One group an index, with a row a seed.
+    // One group per index, with one row per seed.
     let indices = groups(rows.iter().copied(), |row| row.found.index);
     let first = indices.first()?;
     let over =

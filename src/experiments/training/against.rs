@@ -7,20 +7,21 @@ use toml::{Table, Value};
 use crate::experiment::{check_study_name, read_table};
 use crate::system::nearest::nearest;
 
-/// An exponent predicted of an arm before it was measured, and the interval that it was said to lie in.
+/// A predicted exponent for a variant, fixed before the measurement, with its interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictedExponent {
-    /// The arm.
+    /// The variant.
     pub arm: String,
-    /// The least that it was said to be.
+    /// The lower end of the predicted interval.
     pub low: f64,
-    /// What it was said to be.
+    /// The expected value.
     pub exponent: f64,
-    /// The most that it was said to be.
+    /// The upper end of the predicted interval.
     pub high: f64,
 }
 
-/// Runs of another study on the same text, or of the study itself, that its others are held against.
+/// The runs that a study's other runs are compared with; they are runs of another study on the same text, or of the
+/// study itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct Baseline {
     /// The study.
@@ -36,7 +37,8 @@ pub(super) struct Predicted {
     exponent: Table,
 }
 
-/// The table `[predicted]` of a study with runs of `arms`: per arm a list of the least, the expected and the greatest.
+/// Reads the table `[predicted]` of a study with runs of `arms`: for each variant the lower end, the expected value and
+/// the upper end.
 pub(super) fn predicted(table: &Table, arms: &[&str]) -> Result<Vec<PredictedExponent>, String> {
     let Predicted { exponent } = read_table(table, "predicted")?;
     let one = |(arm, value): (&String, &Value)| {
@@ -59,7 +61,7 @@ pub(super) fn predicted(table: &Table, arms: &[&str]) -> Result<Vec<PredictedExp
     exponent.iter().map(one).collect()
 }
 
-/// The table `[baseline]`.
+/// Reads the table `[baseline]`.
 pub(super) fn baseline(table: &Table) -> Result<Baseline, String> {
     let baseline: Baseline = read_table(table, "baseline")?;
     check_study_name("baseline.of", &baseline.of)?;

@@ -1,4 +1,4 @@
-//! One cell of a study of training runs, and the row that it gives.
+//! One cell of a study of training runs, and its row.
 
 use std::path::{Path, PathBuf};
 
@@ -42,15 +42,15 @@ pub(crate) struct TrainCell {
 struct Start {
     from: StartsFrom,
     step: usize,
-    /// What trains the run that they are of.
+    /// The run that the weights come from.
     trained: TrainCell,
 }
 
 impl TrainCell {
-    /// A run at one of its seeds.
+    /// Makes the cell of a run at one of its seeds.
     ///
     /// # Errors
-    /// A run to start from that is not defined, or whose weights are no start.
+    /// A run to start from that is not defined, or whose weights do not fit.
     pub fn of(run: &StudyRun, seed: u64, text: Option<&TextSource>) -> Result<Self, StudyError> {
         let start = match (&run.start, run.source()?) {
             (Some(from), Some(Source { run, step })) => {
@@ -68,8 +68,8 @@ impl TrainCell {
         })
     }
 
-    /// Whether the weights that this very run, of its text, has after a step are in `folder`: not those of another
-    /// definition, and its last ones only where it ended. Those that it keeps on the way are what they are.
+    /// Whether `folder` holds the weights of exactly this run, with its definition and text, after `step`. The last
+    /// weights count only if the run has ended; intermediate checkpoints are final.
     pub fn has_weights_in(&self, folder: &Path, step: usize) -> bool {
         let is_last = step == self.definition.steps;
         let weights = match is_last {
@@ -89,7 +89,7 @@ impl TrainCell {
             })
     }
 
-    /// The cell of this seed of a run of another study, and its folder, given this cell's own, data/STUDY/RUN/sSEED.
+    /// The cell of this seed of a run of another study, and its folder. `folder` is this cell's own, data/STUDY/RUN/sSEED.
     fn cell_of(&self, study: &str, run: &str, folder: &Path) -> (String, PathBuf) {
         let cell = cell_key(run, self.definition.seed);
         let data = folder.ancestors().nth(3).unwrap_or(Path::new(""));
@@ -98,8 +98,8 @@ impl TrainCell {
         (cell, folder)
     }
 
-    /// Trains, or goes on with what an earlier call left there; none where it was stopped before its
-    /// first evaluation. A run of other settings there is moved aside. The tokens of a long text are kept. Writes the run's curve too.
+    /// Trains, or resumes from the state in the folder. Returns `None` if it was stopped before its first evaluation. A
+    /// run with other settings is moved aside. The tokens of a long text are cached. Also writes the run's curve.
     fn run(
         &self,
         context: &CellContext<'_>,
@@ -145,7 +145,7 @@ impl TrainCell {
         }
         let on_step = |_: &StepRecord| (context.advanced)(share);
         let result = train(&training, context.folder, Begin::Continue, context.stop, &on_step)?;
-        // A run that was stopped before it was evaluated tells of nothing.
+        // A run that was stopped before its first evaluation has no results.
         if result.summary.outcome == Outcome::Stopped && result.summary.valid_loss_nats.is_none() {
             return Ok(None);
         }
@@ -272,7 +272,8 @@ impl Measure for TrainCell {
         let d = &self.definition;
         let tokens = d.steps as f64 * d.tokens_per_step() as f64;
         let [layers, d_model] = [d.layers, d.d_model].map(|size| size as f64);
-        let dense = 12.0 * layers * d_model * d_model;
+        let d_head = d.head_dimension() as f64;
+        let dense = 4.0 * layers * d_model * (d.heads as f64 * d_head + 2.0 * d_model);
         let tokens_of = |kind: &HeadKind| match kind.window() {
             None => d.context / 2,
             Some(window) => window.min(d.context),
@@ -285,7 +286,7 @@ impl Measure for TrainCell {
             })
             .sum();
         let sides = if d.visibility == Visibility::Causal { 1.0 } else { 2.0 };
-        let attention = sides * 2.0 * seen * d_model / d.heads as f64;
+        let attention = sides * 2.0 * seen * d_head;
         SECONDS_OF_A_START + tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 
@@ -323,8 +324,8 @@ impl Measure for TrainCell {
 }
 
 impl Start {
-    /// The weights, of the run in `folder`, edited. An edit learns on the training part of the text: what a run is
-    /// evaluated on is nothing that it was made by.
+    /// The weights of the run in `folder`, edited. An edit learns on the training part of the text, so that the
+    /// evaluation stays on unseen text.
     fn read(
         &self,
         folder: &Path,
@@ -344,7 +345,7 @@ impl Start {
         Ok(edit.edited(run.model(), &passages)?)
     }
 
-    /// All that the weights depend on.
+    /// All settings that the weights depend on.
     fn settings(&self) -> Table {
         let mut table = Table::new();
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
@@ -359,7 +360,7 @@ impl Start {
         table
     }
 
-    /// The weights as a run's manifest names them, with what tells the run that they are of from others.
+    /// The name of the weights in a run's manifest, including the settings of the run that they come from.
     fn name(&self) -> String {
         let Self { from: StartsFrom { study, run, edit, .. }, step, trained } = self;
         let settings = identity::<TrainingMeasurement>(&trained.settings(), &TrainCell::defaults());
@@ -371,20 +372,20 @@ impl Start {
     }
 }
 
-/// What a study's cell of a run at a seed is called.
+/// The key of a cell: a run at a seed.
 fn cell_key(run: &str, seed: u64) -> String {
     format!("{run}/s{seed}")
 }
 
-/// Passages of a group that an edit learns on, as in a study of surgery.
+/// The number of passages in a group that an edit learns on, as in a study of interventions.
 const PASSAGES: usize = 2;
 
-/// A teacher as a run's manifest names it.
+/// The name of a teacher in a run's manifest.
 fn teacher_name(of: &TaughtBy) -> String {
     format!("{}/{}, weight {}", of.study, of.run, of.weight)
 }
 
-/// What one core sustained in training, for the estimate of time left alone.
+/// Sustained FLOP/s of one core in training; only for the estimate of the remaining time.
 const SUSTAINED_FLOPS: f64 = 4.4e10;
-/// Seconds that it takes to have the corpus and the model, for the same.
+/// Seconds to build the corpus and the model, for the same estimate.
 const SECONDS_OF_A_START: f64 = 0.2;

@@ -19,6 +19,9 @@ record! {
         /// attention heads per layer
         #[range = Counted]
         heads: usize,
+        /// the dimensions of a head; in older rows empty, and d_model / heads
+        #[range = Counted]
+        d_head: Option<usize>,
         /// global heads in the layer with most of them
         global_heads: usize,
         /// the tokens that a local head sees, its own among them; empty where all heads are global
@@ -32,6 +35,11 @@ record! {
 }
 
 impl ModelColumns {
+    /// The dimensions of a head.
+    pub fn head_dimension(&self) -> usize {
+        self.d_head.unwrap_or_else(|| self.d_model / self.heads.max(1))
+    }
+
     /// Those of the run `run`.
     pub fn of(run: &str, definition: &TrainDefinition) -> Self {
         Self {
@@ -40,6 +48,7 @@ impl ModelColumns {
             layers: definition.layers,
             d_model: definition.d_model,
             heads: definition.heads,
+            d_head: Some(definition.head_dimension()),
             global_heads: definition.most_global_heads(),
             window: definition.local_tokens(),
             positions: definition.positions.name().to_owned(),

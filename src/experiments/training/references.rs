@@ -1,4 +1,4 @@
-//! References to runs of other studies, which are defined in files beside a definition's own.
+//! Resolves references to runs of other studies, whose definitions are in the same folder.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::system::FileError;
 use crate::system::nearest::nearest;
 
 impl TrainStudy {
-    /// Refuses starts and teachers that are not runs of studies beside `path`.
+    /// Checks that starts and teachers are runs of studies defined beside `path`.
     ///
     /// # Errors
-    /// The name, with the nearest one that is defined.
+    /// Names the unknown study or run and the nearest one that is defined.
     pub(super) fn check_runs(&self) -> Result<(), StudyError> {
         for run in &self.runs {
             run.source()?;
@@ -35,10 +35,10 @@ impl TrainStudy {
     }
 }
 
-/// Refuses a run of a study that is not defined beside `path`; the keys of a definition that name study and run are `keys`.
+/// Checks that `run` is a run of a study `of` that is defined beside `path`. Errors name the keys `key_of` and `key_run`.
 ///
 /// # Errors
-/// The name, with the nearest one that is defined.
+/// Names the unknown study or run and the nearest one that is defined.
 pub(crate) fn check_reference(
     [key_of, key_run]: [&str; 2],
     of: &str,
@@ -52,21 +52,22 @@ pub(crate) fn check_reference(
     check_known_run(run, &known).map_err(|why| wrong(format!("{key_run} has {why}")))
 }
 
-/// The run that another begins with the weights of.
+/// The run whose weights another run begins with.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// The run, as it is defined now.
+    /// The run as it is now defined.
     pub run: StudyRun,
-    /// The step whose weights they are.
+    /// The step of the weights.
     pub step: usize,
 }
 
 impl StudyRun {
-    /// The run whose weights it begins with; none where it draws them.
+    /// The run whose weights it begins with; `None` if its weights are random.
     ///
     /// # Errors
     /// A study that is not defined beside this one or trains nothing, or a run that it does not have, with the nearest
-    /// name; a seed that the run is not trained at, a step that it keeps no weights of, a model of another shape.
+    /// name. A seed at which the run is not trained, a step whose weights it does not keep, or a model of another
+    /// shape.
     pub(crate) fn source(&self) -> Result<Option<Source>, StudyError> {
         let Some(start) = &self.start else { return Ok(None) };
         let wrong = |why| StudyError::Definition {
@@ -105,7 +106,8 @@ impl StartsFrom {
         Ok(Source { run: run.clone(), step })
     }
 
-    /// Refuses weights of another shape than the run's, as far as definitions tell: how many symbols a text has, they do not.
+    /// Returns an error for weights of another shape. Definitions do not determine the number of symbols of a text, so
+    /// it is not checked.
     fn check_shape(&self, there: &TrainDefinition, here: &TrainDefinition) -> Result<(), LmError> {
         let [vocabulary, theirs] = [here, there].map(|of| of.vocabulary.to_string());
         if vocabulary != theirs {
@@ -120,10 +122,10 @@ impl StartsFrom {
     }
 }
 
-/// The steps of a run whose weights are there in the end.
+/// The steps whose weights a finished run has kept.
 pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {
     let mut kept = definition.keep_checkpoints.clone();
-    // Those past the run's last never come.
+    // Steps after the run's last one are never reached.
     kept.retain(|&step| step < definition.steps);
     kept.push(definition.steps);
     kept.sort_unstable();
@@ -131,10 +133,10 @@ pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {
     kept
 }
 
-/// Refuses a step that a run of study `of` keeps no weights of.
+/// Checks that a run of study `of` keeps the weights of a step.
 ///
 /// # Errors
-/// The step, with those that are kept.
+/// Names the step and the steps that are kept.
 pub(crate) fn check_kept_step(step: usize, of: &str, run: &StudyRun) -> Result<(), String> {
     let kept = kept_steps(&run.definition);
     match kept.contains(&step) {
@@ -147,7 +149,7 @@ pub(crate) fn check_kept_step(step: usize, of: &str, run: &StudyRun) -> Result<(
     }
 }
 
-/// The runs of study `of`, defined beside `path`, at the size of `preset`.
+/// The runs of study `of`, defined beside `path`, at the size `preset`.
 ///
 /// # Errors
 /// A study that is not defined there, with the nearest name, or that trains nothing.
@@ -168,7 +170,7 @@ pub(crate) fn runs_of(of: &str, path: &Path, preset: Preset) -> Result<Vec<Study
     }
 }
 
-/// The names of the studies that are defined beside `path`, its own among them.
+/// The names of the studies that are defined beside `path`, including its own.
 fn studies_beside(path: &Path) -> Vec<String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let files = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();
@@ -181,10 +183,10 @@ fn studies_beside(path: &Path) -> Vec<String> {
     definitions.filter(is_toml).filter_map(study).collect()
 }
 
-/// Refuses a run that is not among `known`.
+/// Checks that a run is in `known`.
 ///
 /// # Errors
-/// The run, with the nearest of `known`.
+/// Names the run and the nearest of `known`.
 pub(crate) fn check_known_run(run: &str, known: &[&str]) -> Result<(), String> {
     match known.contains(&run) {
         true => Ok(()),

@@ -33,7 +33,7 @@ record! {
 pub const SYNTHETIC: &str = "synthetic";
 
 impl TrainingKey {
-    /// The run `run`, on the text called `text`, or the synthetic corpus.
+    /// The key of the run `run` on the text called `text`, or on the synthetic corpus.
     pub fn of(run: &str, definition: &TrainDefinition, text: Option<&str>) -> Self {
         Self {
             model: ModelColumns::of(run, definition),
@@ -49,7 +49,7 @@ impl TrainingKey {
 }
 
 record! {
-    /// How a training run went.
+    /// The result and the course of a training run.
     pub struct TrainingMeasurement {
         /// the number of parameters
         parameters: usize,
@@ -105,9 +105,10 @@ impl Measurement for TrainingMeasurement {
             format!("outcome is {:?}, not {COMPLETED}, {DIVERGED} or {STOPPED}", found.outcome)
         });
         check.at_least("wall_time_s", found.wall_time_s, f64::MIN_POSITIVE);
-        // Embeddings are of the vocabulary's width, which rows do not have.
+        // The size of the embeddings depends on the vocabulary, which is not in the rows.
         let model = &of.model;
-        let blocks = (12 * model.layers * model.d_model * model.d_model) as f64;
+        let of_heads = model.heads * model.head_dimension();
+        let blocks = (4 * model.layers * model.d_model * (of_heads + 2 * model.d_model)) as f64;
         check.at_least("parameters", found.parameters as f64, blocks);
         let all = (of.steps * of.batch * of.context) as f64;
         let read = course.tokens.map_or(0.0, |tokens| tokens as f64);
@@ -121,7 +122,7 @@ impl Measurement for TrainingMeasurement {
         if stopped {
             check.holds(read < all, || "was stopped, and has read all its tokens".to_owned());
         } else if !completed {
-            // A diverged run may have no loss, or one that is no number.
+            // A diverged run may have no loss, or one that is not a finite number.
             return;
         }
         let (train, valid) = (found.train_loss_nats, found.valid_loss_nats);

@@ -1,4 +1,4 @@
-//! Holding a training run's row to the files of the run beside it.
+//! Checks a training run's row against the files of the run.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use crate::run::series::CURVE;
 use crate::run::{CurveRow, EvaluationRow};
 use crate::system::below;
 
-/// The curve has seven digits.
+/// The relative tolerance of values from the curve, which has seven digits.
 const OF_CURVE: f64 = 1e-5;
-/// What a run's file that cannot be read needs.
+/// The advice in errors about an unreadable file.
 const ADVICE: &str = "sweep the run's study again, or restore the file";
 
-/// Holds a row to its run's curve, evaluations and manifest, which are in `study`'s folder. Returns whether the manifest
-/// tells what the others hash to.
+/// Checks a row against its run's curve, evaluations and manifest in the folder of `study`. Returns whether the
+/// manifest has hashes of the other files.
 pub(super) fn check_run(
     row: &Row<TrainingMeasurement>,
     study: &Path,
@@ -50,10 +50,10 @@ pub(super) fn check_run(
     true
 }
 
-/// Whether the manifest tells the hashes of the run's files, which hold.
+/// Checks the run's files against the hashes in its manifest. Returns whether the manifest has a hash of each.
 fn of_files(run: &Path, manifest: &Manifest, check: &mut InvariantChecker) -> bool {
     for file in KEPT {
-        // One that cannot be read has broken a check already.
+        // An unreadable file has already failed a check.
         let as_told = is_as_told(manifest, run, file).unwrap_or(true);
         check.holds(as_told, || {
             format!(

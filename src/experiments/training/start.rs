@@ -1,4 +1,4 @@
-//! The weights that a training run begins with, where it does not draw them.
+//! Initial weights of a training run that come from another run.
 
 use std::path::PathBuf;
 
@@ -10,20 +10,20 @@ use crate::experiment::{Preset, RawDefinition, check_run_name, check_study_name,
 use crate::heads::{Edit, PredictError};
 use crate::system::nearest::nearest;
 
-/// The weights of a run of another study, at the same seed and on the same text, edited or not.
+/// The weights of a run of another study with the same seed and text, edited or not.
 #[derive(Clone, Debug)]
 pub(crate) struct StartsFrom {
     /// The study.
     pub study: String,
     /// The run.
     pub run: String,
-    /// The step whose weights they are; the run's last where none is named.
+    /// The step of the weights; by default the run's last.
     pub(super) step: Option<usize>,
-    /// What is done to them.
+    /// The edit of the weights, if any.
     pub edit: Option<StartEdit>,
-    /// The definition's file, which that of the other study lies beside.
+    /// The definition's file; the definition of the other study is in the same folder.
     pub(super) path: PathBuf,
-    /// The size at which the other study is taken.
+    /// The size of the other study.
     pub(super) preset: Preset,
 }
 
@@ -32,14 +32,14 @@ pub(crate) struct StartsFrom {
 pub(crate) struct StartEdit {
     /// The edit.
     pub edit: Edit,
-    /// Groups of passages that it learns on.
+    /// The number of groups of passages that it is learned on.
     pub learned_on: usize,
 }
 
-/// The key of the table that says all this.
+/// The key of the table with the initial weights.
 const START: &str = "start";
 const EDITS: [&str; 2] = ["flat", "flat+slope"];
-/// Groups of passages that an edit learns on where a definition does not say.
+/// The default number of groups of passages that an edit is learned on.
 const LEARNED_ON: usize = 16;
 
 #[derive(Deserialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub(super) struct Keys {
     learned_on: Option<usize>,
 }
 
-/// Takes `start = { … }` out of the keys of a run.
+/// Removes `start = { … }` from the keys of a run, and reads it.
 pub(super) fn take(table: &mut Table, raw: &RawDefinition) -> Result<Option<StartsFrom>, String> {
     let keys: Keys = match table.remove(START) {
         None => return Ok(None),

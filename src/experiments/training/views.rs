@@ -15,7 +15,7 @@ use crate::record::Rows;
 pub(super) const VIEWS: &[View] = &[
     View::new("training", Group::Training, "Loss and largest logit by step.", |studies| {
         let rows = with_logs(studies)?;
-        // Curves of several lengths in one panel would cover each other.
+        // Curves of several lengths would overlap in one panel.
         let figures = match rows.contexts().len() {
             0 | 1 => {
                 let kinds = training::head_kinds(&rows);
@@ -57,7 +57,7 @@ pub(super) const VIEWS: &[View] = &[
         "Loss and peak logit by learning rate.",
         |studies| {
             let rows = without_logs(studies)?;
-            // A rate compares variants only where each has its best one inside the rates tried, over several seeds.
+            // One rate compares variants only if each has its best one inside the rates tried, over several seeds.
             let figures = vec![arms::learning_rate(&rows)];
             Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
         },
@@ -178,13 +178,13 @@ fn logged(studies: &[MeasuredStudy], folders: &[PathBuf]) -> Result<Trainings, V
     Ok(all.with_settings(&settings(studies)))
 }
 
-/// The runs with their logs, those that they are compared with among them, and the names of these.
+/// The runs with their logs, including those of the baselines, and the names of the baselines.
 fn with_baselines(studies: &[MeasuredStudy]) -> Result<(Trainings, Vec<String>), ViewError> {
     let own = folders(studies);
     let mut all = own.clone();
     let mut names: Vec<String> = Vec::new();
     for study in studies {
-        // A study's baselines may be runs of its own.
+        // The baselines of a study may be its own runs.
         if let Some(other) = study.baseline.as_ref().filter(|other| !all.contains(&other.folder)) {
             all.push(other.folder.clone());
         }

@@ -33,10 +33,10 @@ impl TrainDefinition {
         }
         self.check_tokens()?;
         require(
-            self.d_model.is_multiple_of(self.heads),
+            self.d_head.is_some() || self.d_model.is_multiple_of(self.heads),
             "d_model",
             self.d_model,
-            &format!("must be a multiple of heads = {}", self.heads),
+            &format!("must be a multiple of heads = {}, or d_head be set", self.heads),
         )?;
         self.check_arm()?;
         self.check_patch()?;
@@ -149,11 +149,13 @@ impl TrainDefinition {
             self.layers,
             "must be at least 2 with arm = layer-alternating",
         )?;
-        let d_head = self.d_model / self.heads;
+        let d_head = self.head_dimension();
+        let key = if self.d_head.is_some() { "d_head" } else { "d_model" };
+        require(d_head >= 1, key, d_head, "must be at least 1")?;
         require(
             self.positions != Positions::Rope || d_head.is_multiple_of(2),
-            "d_model",
-            self.d_model,
+            key,
+            self.d_head.unwrap_or(self.d_model),
             &format!("gives d_head = {d_head}; positions = rope needs an even number"),
         )?;
         require(

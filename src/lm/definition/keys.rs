@@ -29,10 +29,13 @@ pub struct TrainDefinition {
     pub z_loss: f64,
     /// Decoder blocks.
     pub layers: usize,
-    /// Width of the residual stream; a multiple of `heads`.
+    /// Width of the residual stream; a multiple of `heads` unless `d_head` is set.
     pub d_model: usize,
-    /// Attention heads in each layer, each of d_model / heads dimensions.
+    /// Attention heads in each layer.
     pub heads: usize,
+    /// Dimensions of each head, which sets its rank; default d_model / heads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub d_head: Option<usize>,
     /// Global heads in each layer of arm `ls`.
     pub global_heads: usize,
     /// Tokens that a local head attends to, its own included; with `visibility = "bidirectional"` as many on either side.
@@ -117,6 +120,7 @@ impl Default for TrainDefinition {
             heads: 4,
             global_heads: 1,
             window: 16,
+            d_head: None,
             patch: None,
             visibility: Visibility::Causal,
             objective: Objective::NextToken,
@@ -153,6 +157,11 @@ impl Default for TrainDefinition {
 }
 
 impl TrainDefinition {
+    /// Dimensions of each head, d.
+    pub fn head_dimension(&self) -> usize {
+        self.d_head.unwrap_or_else(|| self.d_model / self.heads.max(1))
+    }
+
     /// Tokens that one step reads.
     pub fn tokens_per_step(&self) -> usize {
         self.accumulation * self.batch * self.context

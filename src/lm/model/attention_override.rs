@@ -85,7 +85,7 @@ impl Model {
             let slopes = block.slopes().map(Tensor::to_vec1::<f32>).transpose()?;
             // (T, H·D): the heads' own outputs, and what takes their place.
             let own = attention(&q, &k, &v, block.slopes(), &block.heads)?;
-            let mut outputs = own.output.reshape(x.dims2()?)?;
+            let mut outputs = own.output.reshape((t, ()))?;
             let mut replaced = None;
             for (head, &kind) in block.heads.kinds.iter().enumerate() {
                 let inputs = HeadInputs {

@@ -145,8 +145,8 @@ impl Block {
         };
         let (q, to_q) = self.query_or_key(q, 0, sizes, first)?;
         let (k, to_k) = self.query_or_key(k, 1, sizes, first)?;
+        let flat = v.dims2()?;
         let v = v.reshape(q.shape())?;
-        let flat = x.dims2()?;
         let back = move |d_heads: [Tensor; 3], gradient: Tensor, gradients: &mut Gradients| {
             let [dq, dk, dv] = d_heads;
             let [dq, dk] = [to_q(dq, gradients)?, to_k(dk, gradients)?];
@@ -240,7 +240,7 @@ impl Block {
         attended: &Tensor,
     ) -> Result<(Tensor, OutputPullback)> {
         let projection = self.attention_output.factor()?;
-        let flat = attended.reshape(x.dims2()?)?;
+        let flat = attended.reshape((x.dim(0)?, ()))?;
         let (x, to_linear) = add_linear(x, &flat, &projection.matrix)?;
         let gain = self.mlp_norm.clone();
         let (normed, to_norm) = layer_norm(&x, &gain.tensor, self.dtype)?;

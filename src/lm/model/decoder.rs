@@ -30,7 +30,7 @@ impl Decoder {
     pub(super) fn new(shape: &ModelShape, tensors: &Tensors) -> Result<Self> {
         let learned = shape.positions == Positions::Learned;
         let rotation = (shape.positions == Positions::Rope)
-            .then(|| Rotation::new(shape.context, shape.d_head()));
+            .then(|| Rotation::new(shape.context, shape.d_head));
         let block = |layer: usize| Block::new(shape, layer, tensors, rotation.clone());
         let token_embedding = tensors.parameter("token_embedding")?;
         let fixed = shape.sinusoids(token_embedding.tensor.device())?;

@@ -15,8 +15,10 @@ pub struct ModelShape {
     pub vocabulary_size: usize,
     /// The longest sequence.
     pub context: usize,
-    /// Channels: C, a multiple of the number of heads.
+    /// Channels of the residual stream: C.
     pub d_model: usize,
+    /// Channels of one head: D.
+    pub d_head: usize,
     /// What each head sees: one entry a decoder block, with as many heads in every one.
     pub heads: Vec<Vec<HeadKind>>,
     /// Whether a token sees what comes after it.
@@ -48,6 +50,7 @@ impl ModelShape {
             vocabulary_size: vocabulary_size + usize::from(is_masked),
             context: definition.context,
             d_model: definition.d_model,
+            d_head: definition.head_dimension(),
             heads: definition.head_kinds(),
             visibility: definition.visibility,
             mask_share: is_masked.then_some(definition.mask_share),
@@ -64,11 +67,6 @@ impl ModelShape {
     /// Decoder blocks.
     pub fn layers(&self) -> usize {
         self.heads.len()
-    }
-
-    /// Channels of one head: D.
-    pub(in crate::lm) fn d_head(&self) -> usize {
-        self.d_model / self.heads.first().map_or(1, Vec::len).max(1)
     }
 
     /// Whether what every head's rows see is one range of columns.
@@ -119,7 +117,7 @@ impl ModelShape {
     }
 
     /// All that models of one shape have in common, by the keys of a definition.
-    fn described(&self) -> [(&'static str, String); 13] {
+    fn described(&self) -> [(&'static str, String); 14] {
         let kinds = |layer: &Vec<HeadKind>| {
             layer.iter().map(HeadKind::to_string).collect::<Vec<_>>().join("+")
         };
@@ -131,6 +129,7 @@ impl ModelShape {
             ("layers", self.layers().to_string()),
             ("d_model", self.d_model.to_string()),
             ("heads", self.heads.first().map_or(0, Vec::len).to_string()),
+            ("d_head", self.d_head.to_string()),
             ("what heads see (arm, global_heads, window, patch)", seen.join(", ")),
             ("visibility", self.visibility.to_string()),
             ("objective", objective.name().to_owned()),
@@ -171,8 +170,7 @@ impl ModelShape {
             let blind = layer.contains(&HeadKind::Local { window: 0 });
             require(!blind, "window", 0, "must be at least 1")?;
         }
-        let why = format!("must be a multiple of heads = {heads}");
-        require(self.d_model.is_multiple_of(heads), "d_model", self.d_model, &why)?;
+        require(self.d_head >= 1, "d_head", self.d_head, "must be at least 1")?;
         require(
             self.visibility == Visibility::Causal || self.mask_share.is_some(),
             "visibility",
@@ -180,10 +178,10 @@ impl ModelShape {
             "shows a token the next one, which it must predict; mask some",
         )?;
         require(
-            self.positions != Positions::Rope || self.d_head().is_multiple_of(2),
-            "d_model",
-            self.d_model,
-            &format!("gives d_head = {}; rope needs an even number", self.d_head()),
+            self.positions != Positions::Rope || self.d_head.is_multiple_of(2),
+            "d_head",
+            self.d_head,
+            "must be even with positions = rope",
         )?;
         require(
             self.positions != Positions::Sinusoidal || self.d_model.is_multiple_of(2),

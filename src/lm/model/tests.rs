@@ -16,6 +16,7 @@ fn shape() -> ModelShape {
         vocabulary_size: 19,
         context: 40,
         d_model: 24,
+        d_head: 8,
         heads: vec![mixed.clone(), mixed],
         visibility: Visibility::Causal,
         mask_share: None,
@@ -43,6 +44,8 @@ pub(in crate::lm) fn every_kind() -> Vec<Model> {
         shape.clone(),
         ModelShape { positions: Positions::Rope, ..shape.clone() },
         ModelShape { positions: Positions::None, ..shape.clone() },
+        ModelShape { d_head: 5, ..shape.clone() },
+        ModelShape { d_head: 12, positions: Positions::Rope, qk_norm: true, ..shape.clone() },
         ModelShape { positions: Positions::Sinusoidal, ..shape.clone() },
         ModelShape { positions: Positions::None, slopes: Slopes::Alibi, ..shape.clone() },
         ModelShape { slopes: Slopes::Learned, ..shape.clone() },
@@ -319,12 +322,12 @@ fn probe_agrees(model: &Model) {
 #[test]
 fn a_shape_that_cannot_be_computed_is_refused() {
     let shape = shape();
-    for (heads, d_model, key) in [
-        (vec![], 24, "heads"),
-        (vec![HeadKind::Global; 5], 24, "d_model"),
-        (vec![HeadKind::Local { window: 0 }], 24, "window"),
+    for (heads, d_head, key) in [
+        (vec![], 8, "heads"),
+        (vec![HeadKind::Global; 5], 0, "d_head"),
+        (vec![HeadKind::Local { window: 0 }], 8, "window"),
     ] {
-        let wrong = ModelShape { heads: vec![heads], d_model, ..shape.clone() };
+        let wrong = ModelShape { heads: vec![heads], d_head, ..shape.clone() };
         let Err(error) = Model::new(wrong, 0.02, 0) else { panic!("{key} was accepted") };
         assert!(error.to_string().starts_with(key), "{error}");
     }

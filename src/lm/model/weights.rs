@@ -39,13 +39,15 @@ impl Plan {
     }
 }
 
-/// The matrices of a block, by name, and their inputs and outputs for C channels.
-fn matrices(c: usize) -> [(&'static str, usize, usize); 6] {
+/// The matrices of a block: name, inputs and outputs. The heads have H·D channels together.
+fn matrices(shape: &ModelShape) -> [(&'static str, usize, usize); 6] {
+    let c = shape.d_model;
+    let of_heads = shape.d_head * shape.heads.first().map_or(0, Vec::len);
     [
-        ("attention.query", c, c),
-        ("attention.key", c, c),
-        ("attention.value", c, c),
-        ("attention.output", c, c),
+        ("attention.query", c, of_heads),
+        ("attention.key", c, of_heads),
+        ("attention.value", c, of_heads),
+        ("attention.output", of_heads, c),
         ("mlp.input", c, 4 * c),
         ("mlp.output", 4 * c, c),
     ]
@@ -73,7 +75,7 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
         let name = |part: &str| format!("layers.{layer}.{part}");
         all.extend([gain(name("attention.norm"), c), gain(name("mlp.norm"), c)]);
         if shape.qk_norm {
-            let d = shape.d_head();
+            let d = shape.d_head;
             all.extend([
                 gain(name("attention.query_norm"), d),
                 gain(name("attention.key_norm"), d),
@@ -87,7 +89,7 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
                 start: Start::Values(Slopes::of_alibi(heads)),
             });
         }
-        for (part, inputs, outputs) in matrices(c) {
+        for (part, inputs, outputs) in matrices(shape) {
             let deviation = if part.ends_with("output") { residual } else { normal };
             all.push(matrix(name(part), inputs, outputs, deviation));
             if shape.sigma_reparam {
@@ -103,8 +105,7 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
 fn tracked(shape: &ModelShape) -> Vec<(String, usize)> {
     let layers = if shape.sigma_reparam { shape.layers() } else { 0 };
     let names = |layer: usize| {
-        matrices(shape.d_model)
-            .map(|(part, _, outputs)| (format!("layers.{layer}.{part}"), outputs))
+        matrices(shape).map(|(part, _, outputs)| (format!("layers.{layer}.{part}"), outputs))
     };
     (0..layers).flat_map(names).collect()
 }

@@ -1,4 +1,4 @@
-//! Made-up heads that attend to few tokens or many, and what is gathered of them.
+//! Tests of the tables of concentration, on synthetic heads.
 
 use crate::experiments::concentration::tables::{ConcentratedHead, Concentrations};
 use crate::experiments::concentration::{ConcentrationMeasurement, FarConcentration};
@@ -6,8 +6,8 @@ use crate::record::Rows;
 use crate::table::Cell;
 use crate::targets::HeadKind;
 
-/// A global head of n = 512 and a window of 16 that holds 0.9 of its far mass on `share` of the far columns, and of its far part's
-/// ‖·‖_F² at `rank`, 100 out of order.
+/// A global head for n = 512 and a window of 16. It holds 0.9 of its far mass on `share` of the far columns. 0.9 of its
+/// far part's ‖·‖_F² has rank `rank`, or 100 after shuffling.
 pub(crate) fn head(arm: &str, seed: u64, share: f64, rank: f64) -> ConcentratedHead {
     let far_columns = 367.5;
     ConcentratedHead {
@@ -55,7 +55,7 @@ pub(crate) fn head(arm: &str, seed: u64, share: f64, rank: f64) -> ConcentratedH
     }
 }
 
-/// Three heads of each of so many seeds, the median one as asked.
+/// Three heads for each of `seeds` seeds; the median head has `share` and `rank`.
 pub(crate) fn heads(arm: &str, seeds: u64, share: f64, rank: f64) -> Concentrations {
     let of_seed = |seed| [0.9, 1.0, 1.1].map(|times| head(arm, seed, times * share, times * rank));
     Concentrations { heads: (1..=seeds).flat_map(of_seed).collect(), failed: 0 }
@@ -78,10 +78,10 @@ fn tables_have_uniform_attention_beside_the_heads() {
     assert_eq!((far.rows().len(), whole.rows().len()), (2, 3));
     let uniform = shown(&far, 0);
     assert_eq!(uniform[..5], ["uniform", "global", "512", "16", "–"]);
-    // exp(H) of uniform attention is every column, and 0.9 of them hold 0.9.
+    // exp(H) of uniform attention is the number of columns, and 0.9 of them hold 0.9 of the mass.
     assert_eq!(uniform[9], "1.00", "{uniform:?}");
     assert!(uniform[10].starts_with("0.90"), "{uniform:?}");
-    // Rows of different lengths are no rank one.
+    // Rows of different lengths do not have rank one.
     assert_eq!(uniform[15], "2.00", "{uniform:?}");
     let heads = shown(&far, 1);
     assert_eq!(heads[5..7], ["7", "6"], "the one with little there is left out: {heads:?}");
@@ -104,6 +104,7 @@ fn a_model_is_looked_at_at_its_last_step() {
             layers: 1,
             d_model: Some(16),
             heads: 1,
+            d_head: None,
             global_heads: Some(1),
             window: Some(16),
             context: 512,

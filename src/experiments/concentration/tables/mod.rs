@@ -12,25 +12,25 @@ use crate::table::error::READ_ERR;
 use crate::table::groups::{groups, keep_last_steps};
 use crate::targets::HeadKind;
 
-/// A head's far part is told of where it has this much of its mass, in the mean.
+/// A head's far part is reported only if it holds at least this share of the head's mass, on average over rows.
 pub const FAR_MASS: f64 = 0.1;
 
-/// One head of a model at its last step here, on a group of passages.
+/// One head of a model at its last measured step, on one group of passages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConcentratedHead {
     /// The study of its run.
     pub of: String,
-    /// The run's name there; none of uniform attention.
+    /// The run's name in that study; `None` for uniform attention.
     pub run: Option<String>,
-    /// The arm.
+    /// The variant.
     pub arm: String,
     /// The run's seed.
     pub seed: u64,
     /// The step of the weights.
     pub step: usize,
-    /// What is so many tokens back or more is far.
+    /// The least relative distance that is far, in tokens.
     pub window: usize,
-    /// What was found of it.
+    /// The measurement.
     pub found: ConcentrationMeasurement,
 }
 
@@ -48,7 +48,7 @@ impl ConcentratedHead {
         })
     }
 
-    /// Of a head that attends to all that it sees alike; none where no row is held.
+    /// A head with uniform attention over all that it may attend to; `None` if no row is measured.
     fn uniform(n: usize, window: usize) -> Option<Self> {
         let found = ConcentrationMeasurement::of_uniform(n, window).ok()?;
         Some(Self {
@@ -62,17 +62,17 @@ impl ConcentratedHead {
         })
     }
 
-    /// Whether it sees everything.
+    /// Whether the head is global.
     pub fn is_global(&self) -> bool {
         self.found.kind == HeadKind::Global
     }
 
-    /// How many rows of its attention were measured.
+    /// The number of rows of its attention that were measured.
     pub fn rows(&self) -> usize {
         self.found.rows(self.window)
     }
 
-    /// Its far part, where it has [`FAR_MASS`] of the mass.
+    /// Its far part, if that holds at least [`FAR_MASS`] of the mass.
     pub fn far(&self) -> Option<&FarConcentration> {
         self.found.far.as_ref().filter(|_| self.found.far_mass >= FAR_MASS)
     }
@@ -82,12 +82,12 @@ impl ConcentratedHead {
         Some(self.far()?.far_tokens_90 / self.found.far_columns)
     }
 
-    /// The rank that holds 0.9 of the far part's ‖·‖_F² over that of the same entries in random order.
+    /// The rank that holds 0.9 of the far part's ‖·‖_F², over the same rank of its entries in random order.
     pub fn far_rank_of_shuffled(&self) -> Option<f64> {
         self.far().map(|far| far.far_rank_90 / far.shuffled_rank_90)
     }
 
-    /// The model that it is of.
+    /// The model of the head: study, run and seed.
     pub fn model(&self) -> (String, Option<String>, u64) {
         (self.of.clone(), self.run.clone(), self.seed)
     }
@@ -98,7 +98,7 @@ impl ConcentratedHead {
 pub struct Concentrations {
     /// The heads of each model at its last step, in the order of the rows.
     pub heads: Vec<ConcentratedHead>,
-    /// Rows of cells that failed.
+    /// The number of rows of failed cells.
     pub failed: usize,
 }
 
@@ -106,7 +106,7 @@ impl Concentrations {
     /// Gathers the rows of studies of concentration.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where there is none.
+    /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<ConcentrationMeasurement>) -> Result<Self, TableError> {
         let heads = rows.rows.iter().filter_map(ConcentratedHead::of_row).collect();
         let why = "no finished row has a trained head";
@@ -130,7 +130,7 @@ impl Concentrations {
         sizes.into_iter().filter_map(uniform).collect()
     }
 
-    /// The tables, the most telling first.
+    /// The tables, the most important first.
     pub fn tables(&self) -> Vec<Table> {
         let mut all = self.uniform();
         all.extend(self.heads.iter().cloned());
@@ -199,7 +199,7 @@ impl Concentrations {
     }
 }
 
-/// A table of heads that are alike, with the columns that say which.
+/// A table with one row per group of heads that agree in its key columns.
 fn table_of_heads<'r>(
     name: &str,
     title: &str,

@@ -1,4 +1,4 @@
-//! The verdict on locality: a dense local target against its controls.
+//! The verdict on locality: a dense local target compared with its controls.
 
 use super::scale_of_cells;
 use crate::claims::Verdict;
@@ -10,7 +10,7 @@ use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
 use crate::solver::LARGEST_CAP;
 use crate::table::Interval;
 
-/// Inflations within this ratio of each other are alike: searches on different machines differ by up to 4 per cent
+/// Rank penalties with a ratio up to this count as equal: searches on different machines differ by up to 4 per cent
 /// (docs/methods.md, Machines).
 const ALIKE: f64 = 1.05;
 
@@ -32,14 +32,14 @@ pub(crate) const LOCALITY_IS_HARD: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// Is it locality? At every (n, d) where both are measured, the logits that a local band needs against those of
-/// random columns of the same number, which are not local: the ratio of their inflations seed by seed, what reached ε at
-/// no logit counting as more than anything. Where all seeds reached ε, the 95 % interval of the ratio has to say it
-/// (Student's over seeds, of the logarithm), elsewhere every seed.
+/// Tests whether locality needs large logits. At every (n, d) it compares the rank penalty of a local band with that of
+/// as many random columns, which are not local. It does so seed by seed; a fit that did not reach ε counts as larger
+/// than any. If all seeds reached ε, the 95 % interval of the ratio decides (Student's over seeds, of the logarithm),
+/// else every seed must agree.
 ///
-/// *Not measured*: no `dirichlet-band` and `random-sparse` of one width, without other change.
+/// *Not measured*: no `dirichlet-band` and `random-sparse` of one width that are alike otherwise.
 ///
-/// Cells in which both are free (up to [`ALIKE`]) tell nothing and are left out.
+/// Cells in which rank costs nothing for either (up to [`ALIKE`]) are left out.
 pub(crate) fn controls(study: &Growth) -> Verdict {
     let bands = study
         .cells
@@ -82,14 +82,14 @@ pub(crate) fn controls(study: &Growth) -> Verdict {
     Verdict::new(LOCALITY_IS_HARD, Ruling::every(rulings), seeds, headline, sentences)
 }
 
-/// Whether a band needs more than its rival: on which side of [`ALIKE`] the ratio of their inflations lies.
+/// Whether a band needs more than its rival: compares the ratio of their rank penalties with [`ALIKE`].
 fn needs_more(band: &GrowthCell, rival: &GrowthCell) -> Ruling {
     let inflation = |seed: &GrowthSeed| seed.inflation.unwrap_or(f64::INFINITY);
     let logs = band.seeds.iter().filter_map(|ours| {
         let theirs = rival.seeds.iter().find(|theirs| theirs.seed == ours.seed)?;
         Some((inflation(ours) / inflation(theirs)).ln())
     });
-    // Of a seed that neither reached nothing is known.
+    // A seed for which neither fit reached ε gives no ratio.
     let logs: Vec<f64> = logs.filter(|log| !log.is_nan()).collect();
     let all = |of: fn(f64, f64) -> f64| logs.iter().copied().reduce(of);
     let ends = match Interval::of(logs.iter().copied()) {
@@ -102,13 +102,13 @@ fn needs_more(band: &GrowthCell, rival: &GrowthCell) -> Ruling {
     })
 }
 
-/// The cells of the width, length and rank of a cell.
+/// The cells with the same width, length and rank as `cell`.
 fn like<'g>(study: &'g Growth, cell: &GrowthCell) -> impl Iterator<Item = &'g GrowthCell> {
     let size = (cell.support, cell.n, cell.rank);
     study.cells.iter().filter(move |other| (other.support, other.n, other.rank) == size)
 }
 
-/// The median inflation; infinite where most seeds reached ε at no logit.
+/// The median rank penalty; infinite if at least half of the seeds did not reach ε.
 fn inflation(cell: &GrowthCell) -> f64 {
     match cell.inflation() {
         Some(spread) if cell.is_mostly_reached() => spread.median,
@@ -123,7 +123,7 @@ fn shown(cell: &GrowthCell) -> String {
     }
 }
 
-/// The same band without a mask, as it is and shuffled, where both are measured.
+/// The rank penalties of the same band without a mask, and of that band shuffled, as text; empty unless both are measured.
 fn without_mask(study: &Growth, band: &GrowthCell) -> String {
     let at = |family: &str| {
         like(study, band).find(|cell| cell.family == family && cell.label.contains("no mask"))
@@ -187,7 +187,7 @@ mod tests {
             VerdictStatus::NotMeasured,
             "both free"
         );
-        // Smaller in the median, in seeds too far apart to tell.
+        // A smaller median, but seeds scatter too much to decide.
         let mut band = cell("dirichlet-band", 64, Some(2.0), 3);
         band.seeds[2].inflation = Some(9.0);
         let cells = vec![band, cell("random-sparse", 64, Some(3.0), 3)];

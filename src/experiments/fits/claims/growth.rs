@@ -1,4 +1,4 @@
-//! Verdicts on logit growth: dense local targets, and sparse global ones.
+//! Verdicts on logit growth, for dense local targets and for sparse global ones.
 
 use super::scale_of_cells;
 use crate::claims::Verdict;
@@ -11,10 +11,9 @@ use crate::experiments::fits::tables::growth::{Growth, GrowthSlope};
 use crate::experiments::fits::tables::growth_cell::GrowthCell;
 use crate::table::{Interval, plural, significant};
 
-/// A slope whose interval lies under this is no growth worth the name: 0.1 means that 100 times
-/// the n/d costs 1.6 times the logits.
+/// A slope whose interval lies below this counts as no growth: at 0.1, 100 times the n/d costs 1.6 times the logits.
 const NO_GROWTH: f64 = 0.1;
-/// Up to this inflation low rank is called easy: half as much again as with no rank limit.
+/// Low rank counts as easy up to this rank penalty: half as much again as without a rank limit.
 const EASY: f64 = 1.5;
 
 pub(crate) const DENSE_LOCAL_GROWS: Claim = Claim {
@@ -54,10 +53,10 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
     vec![dense_local(study), sparse_global(study)]
 }
 
-/// Dense local: the slope of log inflation on log(n/d) for `dirichlet-band`, with its 95 % interval. A slope over all ranks
-/// confirms only what the slope of each rank shows, since ranks differ in level.
+/// Dense local: the slope of log rank penalty on log(n/d) for `dirichlet-band`, with its 95 % interval. A slope over
+/// all ranks confirms only if the slope of each rank agrees, since ranks differ in level.
 ///
-/// *Not measured*: no slope, or an interval that holds both.
+/// *Not measured*: no slope, or an interval that includes both outcomes.
 fn dense_local(study: &Growth) -> Verdict {
     let Some((family, slope, [low, high])) = slope_of(study, "dirichlet-band") else {
         let headline = "too few fits for an exponent";
@@ -109,7 +108,7 @@ fn dense_local(study: &Growth) -> Verdict {
     Verdict::new(DENSE_LOCAL_GROWS, ruling, Seeds::all(family.seeds), headline, sentences)
 }
 
-/// The slopes of a family at each rank where three of its cells reached ε.
+/// The slopes of a family at each rank with three or more cells that reached ε.
 fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Estimate)> {
     let same =
         |other: &&GrowthSlope| other.label == family.label && other.tolerance == family.tolerance;
@@ -117,7 +116,7 @@ fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Estimate)
     own.filter_map(|own| Some((own.rank?, own.slope?.into()))).collect()
 }
 
-/// Why there is no slope of `dirichlet-band`.
+/// Says why there is no slope of `dirichlet-band`.
 fn why_no_slope(study: &Growth) -> String {
     match study.pooled_slopes().find(|family| family.family == "dirichlet-band") {
         None => "Needs rows of dirichlet-band.".to_owned(),
@@ -129,7 +128,7 @@ fn why_no_slope(study: &Growth) -> String {
     }
 }
 
-/// The slope of a family with its ends; of several widths, that of the widest.
+/// The slope of a family with the ends of its interval; if the family has several widths, that of the widest.
 fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Estimate, [f64; 2])> {
     let of_family = study.pooled_slopes().filter(|family| family.family == name);
     let with_slope = of_family.filter_map(|family| Some((family, family.slope?)));
@@ -137,11 +136,11 @@ fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Estim
     Some((family, slope.into(), [slope.low, slope.high]))
 }
 
-/// Sparse global: inflation of `landmark` (low rank by make) and of `random-sparse` (not), over the cells whose rank is at
-/// least the number of columns that a row is spread over. Intervals are Student's over the seeds of a cell, of the
+/// Sparse global: the rank penalty of `landmark` (low rank by construction) and of `random-sparse` (not). It covers the
+/// cells whose rank is at least the support of a row. Intervals are Student's over the seeds of a cell, of the
 /// logarithm.
 ///
-/// *Not measured*: one of the two has no rows at a rank of its support or more.
+/// *Not measured*: one of the two has no rows at a rank of at least its support.
 fn sparse_global(study: &Growth) -> Verdict {
     let families = ["landmark", "random-sparse"].map(|family| {
         let of_family = study.cells.iter().filter(|cell| cell.family == family);
@@ -172,7 +171,7 @@ fn sparse_global(study: &Growth) -> Verdict {
     Verdict::new(SPARSE_IS_EASY, ruling, seeds, headline, sentences)
 }
 
-/// `up to 1.2×`.
+/// The largest median rank penalty as text: `up to 1.2×`.
 fn largest_penalty(cells: &[&GrowthCell]) -> String {
     let medians = cells.iter().filter_map(|cell| Some(cell.inflation()?.median));
     match medians.reduce(f64::max) {
@@ -181,8 +180,8 @@ fn largest_penalty(cells: &[&GrowthCell]) -> String {
     }
 }
 
-/// Whether low rank is easy for a family: in every cell the whole interval of inflation is at most [`EASY`] and every fit
-/// reached ε. It is not where in some cell the whole interval is above, or no seed reached ε.
+/// Low rank is easy for a family if every fit reached ε and the whole interval of every cell's rank penalty is at most
+/// [`EASY`]. It is not easy if in some cell the whole interval is above, or no seed reached ε.
 fn cost(cells: &[&GrowthCell]) -> Ruling {
     let within = |cell: &GrowthCell, holds: &dyn Fn(Interval) -> bool| {
         cell.inflation_within().is_some_and(holds)
@@ -194,7 +193,7 @@ fn cost(cells: &[&GrowthCell]) -> Ruling {
     Ruling::of_rule(cells.iter().all(is_easy), cells.iter().any(is_hard))
 }
 
-/// The worst cell of a family: `landmark 1.15 (n = 256, d = 8)`.
+/// The cell of a family with the largest rank penalty, as text: `landmark 1.15 (n = 256, d = 8)`.
 fn worst(cells: &[&GrowthCell]) -> String {
     let unreached: usize = cells.iter().map(|cell| cell.unreached()).sum();
     let known = cells.iter().filter_map(|cell| Some((cell, cell.inflation()?.median)));
@@ -327,7 +326,7 @@ mod tests {
         let models = Vec::new();
         let alone = sparse_global(&Growth { cells, slopes: Vec::new(), models, failed: 0 });
         assert_eq!(alone.status, VerdictStatus::NotMeasured);
-        // A median under what is easy, of seeds that may lie above it.
+        // The median counts as easy, but some seeds may lie above it.
         let mut apart = cell("landmark", 8, Some(1.2), 3);
         apart.seeds[2].inflation = Some(2.0);
         let undecided = Ruling::Between(Reason::Undecided);

@@ -1,4 +1,4 @@
-//! The verdict on layouts: whether splitting heads into local and global removes the pressure.
+//! The verdict on layouts: whether splitting heads into local and global ones removes the pressure on logits.
 
 use crate::claims::Claim;
 use crate::claims::Reason;
@@ -10,12 +10,12 @@ use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, log_ratio};
 use crate::table::plural;
 
-/// Errors within this ratio of each other are alike: searches on different machines differ by up to 3 per cent
+/// Errors with a ratio up to this count as equal: searches on different machines differ by up to 3 per cent
 /// (docs/methods.md, Machines).
 const ALIKE: f64 = 1.05;
-/// How the names of targets begin that are made of a local and a global part.
+/// The prefix of names of targets that have a local and a global part.
 const MIXTURE: &str = "mixture";
-/// Errors under this, in nats, are what rounding leaves.
+/// Errors below this, in nats, are rounding errors.
 const NO_ERROR: f64 = 1e-12;
 
 pub(crate) const SPLIT_HELPS: Claim = Claim {
@@ -37,11 +37,11 @@ pub(crate) const SPLIT_HELPS: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// Splitting: at every cap, the error of a layout with local *and* global heads against every
-/// all-global layout of the same number of parameters, seed by seed. Intervals are Student's over seeds, of the logarithm
-/// of the ratio of errors.
+/// Compares the error of layouts with local *and* global heads with every all-global layout of the same number of
+/// parameters. It does so at every logit bound, seed by seed. Intervals are Student's over seeds, of the logarithm of
+/// the ratio of errors.
 ///
-/// Targets that are mixtures of a local and a global part have the form of the split, so they qualify the claim at most.
+/// Targets that are mixtures of a local and a global part match the split by construction, so they qualify the claim at most.
 ///
 /// *Not measured*: no split layout has an all-global rival of equal parameters.
 pub(crate) fn layouts(study: &Layouts) -> Verdict {
@@ -82,7 +82,7 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
     Verdict::new(SPLIT_HELPS, ruling, pairs.seeds(), headline, sentences)
 }
 
-/// The all-global layouts for the same target, cap and number of parameters.
+/// The all-global layouts for the same target, logit bound and number of parameters.
 fn rivals<'a>(study: &'a Layouts, split: &'a LayoutCell) -> impl Iterator<Item = &'a LayoutCell> {
     study.cells.iter().filter(move |cell| {
         cell.is_global()
@@ -93,7 +93,7 @@ fn rivals<'a>(study: &'a Layouts, split: &'a LayoutCell) -> impl Iterator<Item =
     })
 }
 
-/// Of each seed that both have, the split's error and the rival's.
+/// The errors of the split layout and of its rival, for each seed that both have.
 fn contest(split: &LayoutCell, rival: &LayoutCell) -> PairsOfSetting {
     let both = split.seeds.iter().filter_map(|ours| {
         let theirs = rival.seeds.iter().find(|theirs| theirs.seed == ours.seed)?;

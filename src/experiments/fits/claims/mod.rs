@@ -6,7 +6,7 @@ pub mod layouts;
 
 use super::tables::growth_cell::GrowthCell;
 
-/// The scale of fits: `n = 48–384, d = 4–32`.
+/// The scale of fits as text: `n = 48–384, d = 4–32`.
 pub(crate) fn scale_of_cells<'c>(cells: impl IntoIterator<Item = &'c GrowthCell>) -> String {
     let (lengths, ranks): (Vec<usize>, Vec<usize>) =
         cells.into_iter().map(|cell| (cell.n, cell.rank)).unzip();

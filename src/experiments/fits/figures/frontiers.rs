@@ -1,4 +1,4 @@
-//! The smallest error within a logit bound, family by family.
+//! The figure of the smallest error within a logit bound, one panel per target.
 
 use crate::experiments::fits::figures::layouts::{errors, floor_line, readable_errors};
 use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
@@ -6,7 +6,7 @@ use crate::figure::ticks::{length, symbols};
 use crate::figure::{Axis, Figure, Key, Panel, Series};
 use crate::figure::{Ink, Stroke};
 
-/// E*(L) against L, a panel per target, a line per rank, with the floor E⁰(L) dashed.
+/// E*(L) against L with the floor E⁰(L) dashed; one panel per target, one line per rank.
 pub fn frontiers(study: &Layouts) -> Figure {
     let y = readable_errors(study);
     let drawn = |cells: &&[LayoutCell]| {

@@ -7,7 +7,7 @@ use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 use crate::table::distinct;
 
-/// The rank penalty L*(ε) / L⁰(ε) against n/d, a panel per family, a line per rank.
+/// The rank penalty L*(ε) / L⁰(ε) against n/d; one panel per family, one line per rank.
 pub fn inflation(growth: &Growth) -> Figure {
     let x = |cells: &[GrowthCell]| {
         Axis::log_at("sequence length / rank (n/d)", cells.iter().map(GrowthCell::ratio))
@@ -18,7 +18,7 @@ pub fn inflation(growth: &Growth) -> Figure {
         None => "rank penalty (×)".to_owned(),
     };
     let y = Axis::log(&label, seeds.filter_map(|seed| seed.inflation).chain([1.0]));
-    // A target that needs no logits at all, as the uniform prefix, has no penalty.
+    // A target that needs no logits, such as the uniform prefix, has no rank penalty.
     let priced = |cells: &&[GrowthCell]| {
         cells.iter().any(|cell| cell.inflation().is_some() || cell.unreached() > 0)
     };
@@ -60,7 +60,7 @@ pub fn inflation(growth: &Growth) -> Figure {
     }
 }
 
-/// L*(ε) against n, a line per rank, with the floor L⁰(ε) dashed; a panel per family.
+/// L*(ε) against n with the floor L⁰(ε) dashed; one panel per family, one line per rank.
 pub fn logits_needed(growth: &Growth) -> Figure {
     let seeds = || growth.cells.iter().flat_map(|cell| &cell.seeds);
     let label = match one_tolerance(growth) {
@@ -103,7 +103,7 @@ pub fn logits_needed(growth: &Growth) -> Figure {
     }
 }
 
-/// The cells of each family at each tolerance, a panel each.
+/// The cells of each family at each tolerance; each group is one panel.
 fn families(growth: &Growth) -> impl Iterator<Item = &[GrowthCell]> {
     growth.cells.chunk_by(|a, b| a.label == b.label && a.tolerance == b.tolerance)
 }
@@ -112,7 +112,7 @@ fn ranks(cells: &[GrowthCell]) -> Vec<usize> {
     distinct(cells.iter().map(|cell| cell.rank))
 }
 
-/// The family, and ε where the study has several; a single ε is part of the axis label.
+/// The title of a panel: the family, and ε if the study has several. A single ε is part of the axis label.
 fn title(growth: &Growth, cells: &[GrowthCell]) -> String {
     let first = &cells[0];
     match one_tolerance(growth) {
@@ -121,7 +121,7 @@ fn title(growth: &Growth, cells: &[GrowthCell]) -> String {
     }
 }
 
-/// The ε of a study that has one.
+/// The ε of the study if it has only one.
 fn one_tolerance(growth: &Growth) -> Option<f64> {
     let first = growth.cells.first()?.tolerance;
     growth.cells.iter().all(|cell| cell.tolerance == first).then_some(first)
@@ -143,7 +143,7 @@ fn unreached_key(growth: &Growth) -> Option<Key> {
     })
 }
 
-/// The cells of one rank where a seed did not reach ε.
+/// Marks the cells of one rank in which a seed did not reach ε.
 fn unreached<'a>(
     name: &str,
     ink: Ink,
@@ -154,13 +154,13 @@ fn unreached<'a>(
     Series::new(name, ink, Shape::Above, points.collect())
 }
 
-/// (n, L⁰(ε)): the floor does not know of ranks, so one line serves them all.
+/// Points (n, L⁰(ε)). The floor does not depend on rank, so there is one line for all ranks.
 fn floor(cells: &[GrowthCell]) -> Vec<(f64, f64)> {
     let points = cells.chunk_by(|a, b| a.n == b.n);
     points.filter_map(|same| Some((same[0].n as f64, same[0].floor()?.median))).collect()
 }
 
-/// Per family, where the value stands at the least and the greatest n/d that have one.
+/// The alternative text: for each family, the value at the smallest and the largest n/d that have one.
 fn alt(growth: &Growth, what: &str, value: impl Fn(&GrowthCell) -> Option<f64>) -> String {
     let lines = families(growth).map(|cells| {
         let mut known: Vec<(f64, f64)> =

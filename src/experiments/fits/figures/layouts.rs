@@ -8,7 +8,7 @@ use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 use crate::table::plural;
 
-/// Error against logit bound, a line per layout, with the floor dashed; a panel per target.
+/// Error against logit bound with the floor dashed; one panel per target, one line per layout.
 pub fn layouts(study: &Layouts) -> Figure {
     let y = readable_errors(study);
     let panels: Vec<Panel> = study
@@ -23,7 +23,7 @@ pub fn layouts(study: &Layouts) -> Figure {
             )
         })
         .collect();
-    // Lines leave the panels at the bottom as well as at the right, so there is no room for names beside them.
+    // Lines leave the panels at the bottom and at the right, so there is no room for names beside them.
     let lines = panels.iter().flat_map(|panel| &panel.series);
     let mut keys =
         Key::of_series(lines.filter(|line| line.shape == Shape::Points), Shape::LineMarkers);
@@ -43,19 +43,19 @@ pub fn layouts(study: &Layouts) -> Figure {
     }
 }
 
-/// Whether every target of the study has this part of its name.
+/// Whether the names of all targets of the study contain this part.
 fn is_shared(study: &Layouts, part: &str) -> bool {
     study.cells.iter().all(|cell| cell.target.split(", ").any(|known| known == part))
 }
 
-/// What all targets of the study have in common.
+/// The parts of the name that all targets of the study share.
 fn shared(study: &Layouts) -> String {
     let first = study.cells.first().map_or("", |cell| cell.target.as_str());
     let parts: Vec<&str> = first.split(", ").filter(|part| is_shared(study, part)).collect();
     parts.join(", ")
 }
 
-/// What tells a panel from the others: the parts of its target's name that not all share.
+/// The title of a panel: the parts of its target's name that not all targets share.
 fn title(study: &Layouts, cell: &LayoutCell) -> String {
     let apart: Vec<&str> = cell.target.split(", ").filter(|part| !is_shared(study, part)).collect();
     let one_length = study.cells.iter().all(|other| other.n == cell.n);
@@ -65,8 +65,8 @@ fn title(study: &Layouts, cell: &LayoutCell) -> String {
     }
 }
 
-/// An axis that holds the errors, from [`LEAST_SHOWN`] on. A floor far under every error would press
-/// them into a corner, and is left out of its range.
+/// An axis that covers the errors from [`LEAST_SHOWN`] on. It excludes floors far below all errors, which would
+/// compress the rest.
 pub(crate) fn readable_errors(study: &Layouts) -> Axis {
     let seeds = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
     let shown = |kl: &f64| *kl >= LEAST_SHOWN;
@@ -78,10 +78,10 @@ pub(crate) fn readable_errors(study: &Layouts) -> Axis {
     )
 }
 
-/// Smaller errors are as good as none.
+/// Smaller errors count as none.
 const LEAST_SHOWN: f64 = 1e-4;
 
-/// The floor, dashed, down to the axis' end.
+/// The floor as a dashed line, cut at the lower end of the axis.
 pub(crate) fn floor_line(cells: &[LayoutCell], y: &Axis) -> Series {
     let mut floor: Vec<(f64, f64)> =
         cells.iter().filter_map(|cell| Some((cell.cap, cell.floor?.median))).collect();
@@ -103,8 +103,8 @@ fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
     series
 }
 
-/// The errors of some layouts against `x`: ticks of single seeds, the line through medians up to where it falls below
-/// `least`, and markers at these.
+/// The errors of some layouts against `x`: ticks for single seeds and markers for medians. A line through the medians
+/// ends where it falls below `least`.
 pub(crate) fn errors<'c>(
     name: &str,
     ink: Ink,
@@ -124,7 +124,7 @@ pub(crate) fn errors<'c>(
     [seeds, line, markers]
 }
 
-/// The line through `points` (x, y) up to where it leaves a logarithmic axis that begins at `least`.
+/// The line through `points` (x, y), cut where it leaves a logarithmic axis that begins at `least`.
 fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
     let inside = points.iter().take_while(|point| point.1 >= least).count();
     let mut kept = points[..inside].to_vec();
@@ -137,7 +137,7 @@ fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
     kept
 }
 
-/// The ink of the variant of training that has such heads; one global head is none.
+/// The ink of the training variant that has such heads; a single global head has its own.
 fn ink(cell: &LayoutCell) -> Ink {
     let heads = cell.heads().map_or(0, |layout| layout.heads().len());
     match (cell.is_split(), cell.is_global(), heads) {
@@ -148,7 +148,7 @@ fn ink(cell: &LayoutCell) -> Ink {
     }
 }
 
-/// `2 global heads of rank 8`, `1 local head (window 24) + 1 global head of rank 8`.
+/// The label of a layout: `2 global heads of rank 8`, `1 local head (window 24) + 1 global head of rank 8`.
 fn name(cell: &LayoutCell) -> String {
     let Some(layout) = cell.heads() else { return cell.label() };
     let mut parts: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! The figures of one fit: its frontier, and where its error sits.
+//! The figures of one fit: its frontier, and its error row by row.
 
 use crate::experiments::fits;
 use crate::experiments::fits::tables::one_fit::OneFit;
@@ -8,10 +8,10 @@ use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 use crate::table::significant;
 
-/// A floor under this share of the smallest error is left out.
+/// A floor below this share of the smallest error is not drawn.
 const FAR_UNDER: f64 = 1e-3;
 
-/// E*(L) with its floor and the proven bounds; none of a fit with fewer than two logit bounds.
+/// E*(L) with its floor and the proven bounds; `None` for a fit with fewer than two logit bounds.
 pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     let by_cap = |of: fn(&crate::experiments::fits::FitMeasurement) -> Option<f64>| {
         let points = fit.rows.iter().filter_map(|row| Some((row.found.cap?, of(&row.found)?)));
@@ -27,7 +27,7 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
         true => by_cap(|found| found.floor_kl_nats),
         false => fit.floor.clone(),
     };
-    // A floor far under all that was found would leave that no room.
+    // A floor far below all errors would compress them.
     let least = found.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
     floor.retain(|point| point.1 >= FAR_UNDER * least);
     let proven = fit.rows.iter().filter_map(|row| {
@@ -73,10 +73,10 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     })
 }
 
-/// KL(A_i ‖ P_i) row by row, a line per fit; none where no fit can be compared with its target.
+/// KL(A_i ‖ P_i) row by row, one line per fit; `None` if no fit can be compared with its target.
 pub fn errors_by_row(fit: &OneFit) -> Option<Figure> {
     let line = |(at, found): (usize, &fits::tables::one_fit::FoundAttention)| {
-        // Rounding leaves some rows a hair under 0.
+        // Rounding makes some values slightly negative.
         let points = found.kl_by_row.iter().enumerate().map(|(row, kl)| (row as f64, kl.max(0.0)));
         let ink = Ink::numbered(at);
         Series::new(&found.name, ink, Shape::Line, points.collect())

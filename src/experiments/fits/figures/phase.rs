@@ -7,16 +7,16 @@ use crate::figure::{Axis, Figure, Key, Panel, Tile};
 use crate::figure::{Rgb, heat};
 use crate::table::{Spread, distinct};
 
-/// The rank penalty at which the scale ends.
+/// The rank penalty at the end of the colour scale.
 const MOST: f64 = 10.0;
 
-/// Rank penalty over w/d (or k/d, m/d) and n/d: a field for each pair of ratios, the median over its cells; dark where most of
-/// them found no logit that reaches ε, grey where the study has no cell.
+/// Rank penalty over w/d (or k/d, m/d) and n/d: one tile per pair of ratios, with the median over its cells. A tile is
+/// dark if most fits did not reach ε at any logit, and grey if the study has no cell.
 pub fn phase(growth: &Growth) -> Figure {
     let fields = fields(growth);
     let x = Axis::log_at("sequence length / rank (n/d)", fields.iter().map(|f| f.n_over_d));
     let y = Axis::log_at("window / rank (w/d)", fields.iter().map(|f| f.w_over_d));
-    // Ratios are powers of two: a field reaches half-way to its neighbours.
+    // Ratios are powers of two, so a tile reaches half-way to its neighbours.
     let half = std::f64::consts::SQRT_2;
     let place = |n_over_d: f64, w_over_d: f64| {
         ((n_over_d / half, n_over_d * half), (w_over_d / half, w_over_d * half))
@@ -74,10 +74,10 @@ pub fn phase(growth: &Growth) -> Figure {
     }
 }
 
-/// A field for which the study has no cell.
+/// The colour of a tile for which the study has no cell.
 const NOT_MEASURED: Rgb = (236, 236, 236);
 
-/// The colour of a rank penalty, by its logarithm.
+/// The colour of a rank penalty, on a logarithmic scale.
 fn colour(inflation: f64) -> Rgb {
     heat(inflation.ln() / MOST.ln())
 }
@@ -85,7 +85,7 @@ fn colour(inflation: f64) -> Rgb {
 struct Field {
     n_over_d: f64,
     w_over_d: f64,
-    /// None where most fits did not reach ε.
+    /// The median rank penalty; `None` if most fits did not reach ε.
     inflation: Option<f64>,
 }
 
@@ -96,7 +96,7 @@ fn fields(growth: &Growth) -> Vec<Field> {
         let here: Vec<&GrowthCell> =
             growth.cells.iter().filter(|cell| ratios(cell) == Some((w_over_d, n_over_d))).collect();
         let seeds = here.iter().flat_map(|cell| &cell.seeds);
-        // What reached nothing is above everything that did.
+        // A fit that did not reach ε counts as larger than any that did.
         let values = seeds.clone().map(|seed| seed.inflation.unwrap_or(f64::MAX));
         let median = Spread::of(values).map(|spread| spread.median);
         Field { n_over_d, w_over_d, inflation: median.filter(|value| *value < f64::MAX / 4.0) }

@@ -6,10 +6,10 @@ use crate::figure::Ink;
 use crate::figure::ticks::{length, symbols, tick_label};
 use crate::figure::{Axis, Figure, Key, Panel};
 
-/// Smaller errors, of smooth targets that are met to rounding, count as none.
+/// Smaller errors count as none; smooth targets are fitted up to rounding.
 const LEAST: f64 = 1e-6;
 
-/// Error against the local head's window, a panel per target and length, a line per rank.
+/// Error against the local head's window; one panel per target and length, one line per rank.
 pub fn window_rule(study: &Layouts) -> Vec<Figure> {
     let is_shown = |kl: f64| kl >= LEAST;
     let all = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);

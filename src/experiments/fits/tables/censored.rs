@@ -1,4 +1,4 @@
-//! Least squares where some values are only known to be larger than a limit.
+//! Fits lines by maximum likelihood when some values are only known to exceed a limit (censored regression).
 
 use nalgebra::{DMatrix, DVector};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
@@ -12,14 +12,14 @@ pub(crate) struct Point {
     pub value: Value,
 }
 
-/// A value, or what it is above.
+/// A known value, or a limit that the value exceeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Value {
     Known(f64),
     Above(f64),
 }
 
-/// The line of greatest likelihood, values being normal around it.
+/// The maximum-likelihood line, with normally distributed residuals.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
     pub coefficients: Vec<f64>,
@@ -30,14 +30,14 @@ pub(crate) struct Line {
 
 const ROUNDS: usize = 5000;
 const ENOUGH: f64 = 1e-10;
-/// The least deviation, in nats: models that pass through every point would have none.
+/// The smallest residual deviation, in nats; without it, a model through every point would have none.
 const LEAST_DEVIATION: f64 = 1e-6;
 
 impl Line {
-    /// Expectation–maximisation of the censored normal likelihood (Tobin 1958, *Econometrica* 26; Dempster,
-    /// Laird and Rubin 1977). Intervals are Wald's from the observed information, with Student's quantile on
-    /// as many degrees of freedom as known values leave. None where these are too few, something is not
-    /// finite or the regressors do not tell the coefficients apart.
+    /// Maximises the censored normal likelihood by expectation–maximisation (Tobin 1958, *Econometrica* 26; Dempster,
+    /// Laird and Rubin 1977). Intervals are Wald's from the observed information, with Student's quantile; its degrees
+    /// of freedom count known values only. Returns `None` if known values are too few, the regressors are collinear, or
+    /// a value is not finite.
     pub fn through(points: &[Point]) -> Option<Self> {
         let columns = points.first()?.regressors.len();
         let is_finite = |point: &Point| {
@@ -50,7 +50,7 @@ impl Line {
         let known = points.iter().filter(|p| matches!(p.value, Value::Known(_))).count();
         let freedom = known.checked_sub(columns + 1).filter(|&freedom| freedom > 0)?;
         let x = DMatrix::from_fn(points.len(), columns, |row, at| points[row].regressors[at]);
-        // Known values alone have to tell the coefficients apart.
+        // The known values alone must determine the coefficients.
         let of_known = DMatrix::from_row_iterator(
             known,
             columns,
@@ -102,7 +102,7 @@ impl Line {
     }
 }
 
-/// φ(z) / (1 − Φ(z)), where both are tiny its asymptote.
+/// φ(z) / (1 − Φ(z)), or its asymptote if both are tiny.
 fn hazard(normal: &Normal, z: f64) -> f64 {
     let tail = normal.sf(z);
     if tail > 1e-280 { normal.pdf(z) / tail } else { z + 1.0 / z }
@@ -120,7 +120,7 @@ fn log_likelihood(points: &[Point], x: &DMatrix<f64>, beta: &DVector<f64>, devia
     points.iter().enumerate().map(one).sum()
 }
 
-/// Minus the Hessian of the log-likelihood in the coefficients and the deviation, by central differences.
+/// The negative Hessian of the log-likelihood in the coefficients and the deviation, by central differences.
 fn information(
     points: &[Point],
     x: &DMatrix<f64>,
@@ -157,9 +157,8 @@ mod tests {
 
     #[test]
     fn without_censoring_it_is_least_squares() {
-        // Anscombe's first set: slope 0.5001, standard error 0.1179 on 9 degrees of freedom. The
-        // likelihood's deviation divides by N, so that the interval is narrower by √(9/11), and the quantile's
-        // degrees are one fewer.
+        // Anscombe's first set: slope 0.5001, standard error 0.1179 on 9 degrees of freedom. The likelihood's deviation
+        // divides by N, so the interval is narrower by √(9/11), and the quantile has one degree of freedom less.
         let x = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
         let y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
         let points: Vec<Point> =
@@ -172,7 +171,7 @@ mod tests {
 
     #[test]
     fn values_that_are_only_known_to_be_large_still_pull() {
-        // y = 2x + noise, cut off at 9: dropping what is above flattens the line, the likelihood does not.
+        // y = 2x + noise, cut off at 9: without the censored points the line is flatter, with the likelihood it is not.
         let noise = |at: usize| 0.3 * ((at * 7 % 11) as f64 - 5.0) / 5.0;
         let all: Vec<(f64, f64)> =
             (0..40).map(|at| (at as f64 / 5.0, 2.0 * at as f64 / 5.0 + noise(at))).collect();

@@ -11,29 +11,29 @@ use crate::table::TableError;
 use crate::table::groups::{distinct, groups, sorted};
 use crate::table::{Slope, plural};
 
-/// How inflation grows with n/d in one family.
+/// The growth of the rank penalty with n/d in one family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrowthSlope {
     /// The target family.
     pub family: String,
     /// The family with its parameters.
     pub label: String,
-    /// How many columns a row is spread over.
+    /// The number of columns over which a row is spread.
     pub support: Option<usize>,
     /// ε in nats.
     pub tolerance: f64,
-    /// The rank of its cells; none for those of all ranks.
+    /// The rank of its cells; `None` for cells of all ranks.
     pub rank: Option<usize>,
-    /// The slope of log inflation on log(n/d), one point (the median over seeds) a cell.
+    /// The slope of log rank penalty on log(n/d), with one point per cell (the median over seeds).
     ///
-    /// Cells, not rows, are the points: the seeds of one (n, d) share whatever the line misses
-    /// there, so counting them apart would make the interval too narrow.
+    /// The points are cells, not rows. The seeds of one (n, d) share the deviation from the line there, so counting
+    /// them separately would make the interval too narrow.
     pub slope: Option<Slope>,
-    /// Fits that reached ε and so stand behind the slope.
+    /// The number of fits that reached ε; the slope is based on them.
     pub reached: usize,
-    /// Fits that did not: censored, which biases the slope low.
+    /// The number of fits that did not reach ε. They are censored, which biases the slope low.
     pub unreached: usize,
-    /// The least number of seeds in any cell.
+    /// The smallest number of seeds in any cell.
     pub seeds: usize,
 }
 
@@ -42,11 +42,11 @@ pub struct GrowthSlope {
 pub struct Growth {
     /// The cells, by label, tolerance, n and rank.
     pub cells: Vec<GrowthCell>,
-    /// For each label and tolerance the slope over all ranks, then that of each rank.
+    /// For each label and tolerance, the slope over all ranks, then the slope of each rank.
     pub slopes: Vec<GrowthSlope>,
     /// The six models of L*(ε), fitted to each family.
     pub models: Vec<ModelFit>,
-    /// Cells that failed with an error and are left out.
+    /// The number of cells that failed and are left out.
     pub failed: usize,
 }
 
@@ -54,7 +54,7 @@ impl Growth {
     /// Gathers the L*(ε) rows of a study of fits.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where no row carries a tolerance.
+    /// [`TableError::NoRows`] if no row has a tolerance.
     pub fn of(rows: &Rows<FitMeasurement>) -> Result<Self, TableError> {
         let why = "no finished row has a tolerance, so there is no L*(ε) to read";
         let advice = "give the study's definition a tolerance and run it again";
@@ -106,7 +106,7 @@ fn slopes(cells: &[GrowthCell]) -> Vec<GrowthSlope> {
     let families = cells.chunk_by(|a, b| a.label == b.label && a.tolerance == b.tolerance);
     families
         .flat_map(|family| {
-            // A slope over all ranks may be that of none.
+            // The slope over all ranks may differ from the slope of every single rank.
             let each = distinct(family.iter().map(|cell| cell.rank)).into_iter().map(Some);
             [None].into_iter().chain(each).map(|rank| slope(family, rank))
         })
@@ -140,7 +140,7 @@ impl Growth {
         self.slopes.iter().filter(|slope| slope.rank.is_none())
     }
 
-    /// The slopes of the families, the models of L*(ε), then every cell.
+    /// The tables: slopes of the families, models of L*(ε), and all cells.
     pub fn tables(&self) -> Vec<Table> {
         vec![self.slope_table(), model_table(&self.models), self.cell_table()]
     }

@@ -7,16 +7,16 @@ use crate::table::{Interval, Spread};
 pub struct GrowthSeed {
     /// The seed.
     pub seed: usize,
-    /// L*(ε), the least max |logit| that reached ε; none where no cap tried did.
+    /// L*(ε), the smallest max |logit| that reached ε; `None` if no logit bound tried did.
     pub needed: Option<f64>,
     /// L⁰(ε), the same with no rank limit.
     pub floor: Option<f64>,
-    /// L*(ε) / L⁰(ε), the price of low rank.
+    /// L*(ε) / L⁰(ε), the rank penalty.
     pub inflation: Option<f64>,
 }
 
 impl GrowthSeed {
-    /// Whether any cap tried reached ε.
+    /// Whether any logit bound tried reached ε.
     pub fn reached(&self) -> bool {
         self.needed.is_some()
     }
@@ -29,7 +29,7 @@ pub struct GrowthCell {
     pub family: String,
     /// The family with its parameters: `dirichlet-band, w = 32`.
     pub label: String,
-    /// How many columns a row is spread over: a band's window, m of a landmark target, k of a random-sparse one.
+    /// The number of columns over which a row is spread: window of a band, m of `landmark`, k of `random-sparse`.
     pub support: Option<usize>,
     /// ε in nats.
     pub tolerance: f64,
@@ -37,10 +37,9 @@ pub struct GrowthCell {
     pub n: usize,
     /// The rank d of the factors.
     pub rank: usize,
-    /// One fit a seed, in order.
+    /// The fits, one per seed, in order.
     pub seeds: Vec<GrowthSeed>,
-    /// How many of the fits that reached ε stopped at the step limit, so that their logits are
-    /// upper bounds only.
+    /// The number of fits that reached ε and stopped at the step limit; their logits are upper bounds only.
     pub step_limited: usize,
 }
 
@@ -65,13 +64,13 @@ impl GrowthCell {
         Spread::of(self.seeds.iter().filter_map(|seed| seed.inflation))
     }
 
-    /// Student's interval over the seeds that reached ε of their geometric mean of L*(ε) / L⁰(ε).
+    /// Student's interval of the geometric mean of L*(ε) / L⁰(ε), over the seeds that reached ε.
     pub fn inflation_within(&self) -> Option<Interval> {
         let logs = self.seeds.iter().filter_map(|seed| Some(seed.inflation?.ln()));
         Interval::of(logs).map(Interval::exp)
     }
 
-    /// How many seeds reached ε.
+    /// The number of seeds that reached ε.
     pub fn reached(&self) -> usize {
         self.seeds.iter().filter(|seed| seed.reached()).count()
     }
@@ -81,7 +80,7 @@ impl GrowthCell {
         2 * self.reached() > self.seeds.len()
     }
 
-    /// How many seeds reached ε at no cap tried.
+    /// The number of seeds that did not reach ε at any logit bound tried.
     pub fn unreached(&self) -> usize {
         self.seeds.len() - self.reached()
     }

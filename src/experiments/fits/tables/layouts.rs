@@ -1,4 +1,4 @@
-//! Layouts of heads against each other: the error at each cap.
+//! Compares layouts of heads: the error at each logit bound.
 
 use crate::experiments::fits::FitMeasurement;
 use crate::record::{Row, Rows};
@@ -8,7 +8,7 @@ use crate::table::TableError;
 use crate::table::groups::{groups, sorted};
 use crate::targets::{HeadKind, Layout};
 
-/// One fit: a seed's error under one cap.
+/// One fit: the error of one seed at one logit bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayoutSeed {
     /// The seed.
@@ -17,7 +17,7 @@ pub struct LayoutSeed {
     pub kl_nats: f64,
 }
 
-/// The seeds of one layout under one cap.
+/// The seeds of one layout at one logit bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutCell {
     /// The target: its family and parameters.
@@ -28,11 +28,11 @@ pub struct LayoutCell {
     pub n: usize,
     /// The rank of each head.
     pub rank: usize,
-    /// The cap on max |logit|.
+    /// The bound on max |logit|.
     pub cap: f64,
-    /// One fit a seed, in order.
+    /// The fits, one per seed, in order.
     pub seeds: Vec<LayoutSeed>,
-    /// E⁰(cap) over the seeds: the least error with no rank limit.
+    /// E⁰(cap) over the seeds: the smallest error without a rank limit.
     pub floor: Option<Spread>,
 }
 
@@ -42,21 +42,21 @@ impl LayoutCell {
         Spread::of(self.seeds.iter().map(|seed| seed.kl_nats))
     }
 
-    /// The heads; none where the layout cannot be read.
+    /// The heads; `None` if the layout cannot be parsed.
     pub fn heads(&self) -> Option<Layout> {
         self.layout.parse().ok()
     }
 
-    /// heads · 2 · n · rank, the numbers in the factors.
+    /// The number of parameters of the factors: heads · 2 · n · rank.
     pub fn parameters(&self) -> Option<usize> {
         let of_one = 2_usize.saturating_mul(self.n).saturating_mul(self.rank);
         Some(self.heads()?.heads().len().saturating_mul(of_one))
     }
 
-    /// The multiply–adds of QKᵀ and PV: twice the rank for each pair that a head sees, causal.
+    /// The multiply–adds of QKᵀ and PV: twice the rank for each pair that a causal head may use.
     pub fn cost(&self) -> Option<usize> {
         let layout = self.heads()?;
-        // Row i sees i + 1 columns, or the window where that is less.
+        // Row i has i + 1 columns, or the window if that is smaller.
         let pairs = |head: &HeadKind| -> usize {
             let most = head.window().map_or(self.n, |window| window.min(self.n));
             let growing = most.saturating_mul(most.saturating_add(1)) / 2;
@@ -66,7 +66,7 @@ impl LayoutCell {
         Some(2_usize.saturating_mul(self.rank).saturating_mul(all))
     }
 
-    /// Whether local and global heads stand side by side.
+    /// Whether the layout has both local and global heads.
     pub fn is_split(&self) -> bool {
         self.heads().is_some_and(|layout| {
             let global = layout.heads().iter().filter(|&&head| head == HeadKind::Global).count();
@@ -74,32 +74,32 @@ impl LayoutCell {
         })
     }
 
-    /// Whether every head sees everything.
+    /// Whether every head is global.
     pub fn is_global(&self) -> bool {
         self.heads()
             .is_some_and(|layout| layout.heads().iter().all(|&head| head == HeadKind::Global))
     }
 
-    /// `global, rank 16`.
+    /// The label: `global, rank 16`.
     pub fn label(&self) -> String {
         format!("{}, rank {}", self.layout, self.rank)
     }
 }
 
-/// A study of layouts: its cells by target, layout, rank and cap.
+/// A study of layouts: its cells by target, layout, rank and logit bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layouts {
     /// The cells in order.
     pub cells: Vec<LayoutCell>,
-    /// Cells that failed with an error and are left out.
+    /// The number of cells that failed and are left out.
     pub failed: usize,
 }
 
 impl Layouts {
-    /// Gathers the rows with a cap of a study of fits.
+    /// Gathers the rows of a study of fits that have a logit bound.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where no row carries a cap and an error in nats.
+    /// [`TableError::NoRows`] if no row has a logit bound and an error in nats.
     pub fn of(rows: &Rows<FitMeasurement>) -> Result<Self, TableError> {
         let why = "no finished row has a cap, so there is nothing to compare";
         let advice = "give the study's definition caps and run it again";
@@ -107,7 +107,7 @@ impl Layouts {
         Ok(Self { cells, failed: rows.failed })
     }
 
-    /// One table: every layout under every cap.
+    /// One table: every layout at every logit bound.
     pub fn tables(&self) -> Vec<Table> {
         let title = "Error of each layout of heads within each logit bound";
         let table = Table::from_items("layouts", title, &self.cells)

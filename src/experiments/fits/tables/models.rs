@@ -9,18 +9,18 @@ use crate::table::plural;
 /// A model of L*(ε) as a function of sequence length n, rank d and support k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// (A) c·(n/d)^α: the paper's.
+    /// (A) c·(n/d)^α, the paper's model.
     Ratio,
-    /// (B) c·L⁰(ε): what attention of any rank needs, times a constant.
+    /// (B) c·L⁰(ε): the logits needed at any rank, times a constant.
     Floor,
-    /// (C) c·n^{γ/d}: n^{1/d} where γ = 1.
+    /// (C) c·n^{γ/d}, which is n^{1/d} for γ = 1.
     Root,
-    /// (D) c·k^δ: √k where δ = ½.
+    /// (D) c·k^δ, which is √k for δ = ½.
     Support,
-    /// (E) L⁰(ε)·n^{γk/d}: the floor, and a price that grows with how many columns a row is spread over for each of the
-    /// rank's. No constant: where k/d goes to 0 the floor is what is needed.
+    /// (E) L⁰(ε)·n^{γk/d}: the floor times a factor that grows with the ratio of support k to rank d. It has no
+    /// constant: as k/d goes to 0, the needed logits approach the floor.
     Spread,
-    /// (F) c·L⁰(ε)·(n/d)^α: the paper's, of the rank penalty instead of the logit.
+    /// (F) c·L⁰(ε)·(n/d)^α, the paper's model applied to the rank penalty instead of the logit.
     Penalty,
 }
 
@@ -41,7 +41,7 @@ impl Model {
         }
     }
 
-    /// Which of the regressors' coefficients is the exponent.
+    /// The index of the coefficient that is the exponent.
     fn exponent(self) -> Option<usize> {
         match self {
             Self::Ratio | Self::Root | Self::Support | Self::Penalty => Some(1),
@@ -50,7 +50,7 @@ impl Model {
         }
     }
 
-    /// Regressors of log L*, and what is taken from it beforehand; none where the cell does not say.
+    /// The regressors of log L*, and an offset that is subtracted first; `None` if the cell lacks a value.
     fn regressors(self, cell: &GrowthCell) -> Option<(Vec<f64>, f64)> {
         let (n, d) = (cell.n as f64, cell.rank as f64);
         Some(match self {
@@ -69,21 +69,21 @@ impl Model {
 pub struct ModelFit {
     /// The target family.
     pub family: String,
-    /// The error asked for.
+    /// The tolerance ε.
     pub tolerance: f64,
     /// The model.
     pub model: Model,
-    /// Its exponent with its 95 % interval; none for the floor's model, which has none.
+    /// Its exponent with its 95 % interval; `None` for the model of the floor, which has none.
     pub exponent: Option<(f64, f64, f64)>,
-    /// Akaike's criterion, corrected for few points, above that of the family's best model.
+    /// Akaike's criterion with the correction for few points (AICc), minus that of the family's best model.
     pub aicc_above_best: f64,
-    /// Cells whose median is known, and cells in which most fits reached ε at no logit up to the largest.
+    /// The numbers of cells with a known median, and of cells in which most fits did not reach ε up to the largest logit bound.
     pub cells: (usize, usize),
 }
 
-/// Fits every model to every family's cells: log L*(ε), the median over seeds, normal around the model,
-/// and above the largest cap where most seeds did not reach ε. Families are ordered by name, models by
-/// AICc.
+/// Fits every model to every family's cells. The values are log L*(ε), the median over seeds, with normal residuals.
+/// Cells in which most seeds did not reach ε are censored at the largest logit bound. Families are ordered by name,
+/// models by AICc.
 pub(crate) fn fit_models(cells: &[GrowthCell]) -> Vec<ModelFit> {
     let mut fits = Vec::new();
     let mut sorted: Vec<&GrowthCell> = cells.iter().collect();
@@ -115,13 +115,13 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
         offset.is_finite().then_some(Point { regressors, value })
     };
     let points: Vec<Point> = cells.iter().filter_map(point).collect();
-    // A target that needs no logits at all, as the uniform prefix, has no logarithm of them.
+    // A target that needs no logits, such as the uniform prefix, has no logarithm of them.
     if points.iter().any(|point| matches!(point.value, Value::Known(log) if !log.is_finite())) {
         return None;
     }
     let line = Line::through(&points)?;
     let known = points.iter().filter(|p| matches!(p.value, Value::Known(_))).count();
-    // The deviation is fitted too.
+    // The residual deviation is a parameter, too.
     let parameters = (line.coefficients.len() + 1) as f64;
     let correction = points.len() as f64 - parameters - 1.0;
     if correction <= 0.0 {
@@ -140,7 +140,7 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
     })
 }
 
-/// The models as a table.
+/// The table of the models.
 pub(crate) fn model_table(fits: &[ModelFit]) -> Table {
     let title = "Six models of the needed logit L*(ε), best of each family first";
     let are_censored = fits.iter().any(|fit| fit.cells.1 > 0);
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::experiments::fits::tables::growth_cell::GrowthSeed;
 
-    /// A family whose L* is `law`(n, d, k), with a little scatter; above the largest cap not reached.
+    /// A family whose L* is `law`(n, d, k), with a little scatter; values above the largest logit bound are not reached.
     fn family(law: fn(f64, f64, f64) -> f64) -> Vec<GrowthCell> {
         let mut cells = Vec::new();
         for k in [4usize, 8, 16] {
@@ -214,7 +214,7 @@ mod tests {
         for (model, law, exponent) in laws {
             let fits = fit_models(&family(law));
             assert_eq!(fits[0].model, model, "{fits:?}");
-            // The penalty's model holds the floor's, with an exponent of 0.
+            // The penalty's model contains the floor's, with an exponent of 0.
             let rival =
                 fits[1..].iter().find(|fit| (model, fit.model) != (Model::Floor, Model::Penalty));
             assert!(rival.unwrap().aicc_above_best > 10.0, "{model:?}: {fits:?}");

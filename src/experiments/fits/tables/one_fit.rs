@@ -1,4 +1,4 @@
-//! The folder of one fit: its rows, its target, and the attention that its queries and keys make.
+//! Reads the folder of one fit: its rows, its target, and the attention of its queries and keys.
 
 use std::path::Path;
 
@@ -14,35 +14,36 @@ use crate::table::significant;
 use crate::table::{Cell, Table};
 use crate::targets::Target;
 
-/// The file of a fit's target, in its folder.
+/// The file of the target in a fit's folder.
 pub const TARGET: &str = "target.npy";
-/// The rows, in a fit's folder.
+/// The file of the rows in a fit's folder.
 const FRONTIER: &str = "frontier.csv";
-/// Fits whose attention is held against the target at most: the outermost, and others evenly between.
+/// The maximum number of fits whose attention is compared with the target: the outermost, and others evenly between.
 const MOST_FOUND: usize = 5;
-/// Points of the floor's line.
+/// The number of points of the floor's line.
 const FLOOR_POINTS: usize = 40;
 
-/// A fit as its folder tells of it.
+/// The contents of a fit's folder.
 #[derive(Clone, Debug)]
 pub struct OneFit {
     /// The target's short text, n, rank and heads.
     pub label: String,
     /// The rank.
     pub rank: usize,
-    /// The rows, as they stand.
+    /// The rows in the order of the file.
     pub rows: Vec<FrontierRow>,
-    /// (L, E⁰(L)) between the least cap and the largest, the least error of any rank; empty where the target is not there.
+    /// Points (L, E⁰(L)) between the smallest and the largest logit bound, the smallest error at any rank; empty
+    /// without a target.
     pub floor: Vec<(f64, f64)>,
-    /// Rows whose queries and keys are not there any more.
+    /// The number of rows whose queries and keys no longer exist.
     pub lost: usize,
-    /// The target; none where the folder does not have it.
+    /// The target; `None` if the folder does not have it.
     pub target: Option<Array2<f64>>,
-    /// What was found, against the target; empty where that is not there.
+    /// The attention found, compared with the target; empty without a target.
     pub found: Vec<FoundAttention>,
 }
 
-/// The attention that the factors of one row make.
+/// The attention made by the factors of one row.
 #[derive(Clone, Debug)]
 pub struct FoundAttention {
     /// The row's logit bound and KL: `max |logit| ≤ 8: KL 0.05`.
@@ -57,7 +58,7 @@ impl OneFit {
     /// Reads the folder that `fit` wrote.
     ///
     /// # Errors
-    /// Rows, a target or factors that are damaged, or not of each other; no rows.
+    /// Rows, a target or factors that are damaged or do not belong together; no rows.
     pub fn read(folder: &Path) -> Result<Self, TableError> {
         let path = folder.join(FRONTIER);
         let advice = "fit again into another folder";
@@ -102,7 +103,7 @@ impl OneFit {
         Ok(Self { label, rank, rows, floor, lost, target, found })
     }
 
-    /// The result of each fit, its outcome and what would improve it.
+    /// The table of results: each fit, its outcome and what would improve it.
     pub fn table(&self) -> Table {
         let asked = |row: &FrontierRow| row.terms.tolerance.or(row.found.cap).map(Cell::Setting);
         let proven = |row: &FrontierRow| Some(row.found.proven.as_ref()?.lower_bound_max_abs_logit);
@@ -147,11 +148,11 @@ fn help(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The floor at caps evenly apart on a logarithmic axis, where there are two caps or more.
+/// The floor at logit bounds that are evenly spaced on a logarithmic axis; empty with fewer than two logit bounds.
 fn floor_of(problem: &Problem, rows: &[FrontierRow]) -> Vec<(f64, f64)> {
     let caps = || rows.iter().filter_map(|row| row.found.cap);
     let (least, most) = (caps().fold(f64::INFINITY, f64::min), caps().fold(0.0, f64::max));
-    // A cap of 0 or less is none, and has no place on such an axis.
+    // A bound of 0 or less has no place on a logarithmic axis.
     if !problem.covers_target() || least <= 0.0 || least >= most {
         return Vec::new();
     }
@@ -160,7 +161,7 @@ fn floor_of(problem: &Problem, rows: &[FrontierRow]) -> Vec<(f64, f64)> {
     (0..FLOOR_POINTS).map(|at| (cap(at), floor.kl_nats(cap(at)))).collect()
 }
 
-/// A few of them, the first and the last among these.
+/// Selects up to [`MOST_FOUND`] items evenly, including the first and the last.
 fn spread_out<T: Copy>(all: &[T]) -> Vec<T> {
     match all.len() {
         0..=MOST_FOUND => all.to_vec(),

@@ -6,10 +6,10 @@ use crate::table::groups::distinct;
 use crate::table::plural;
 use crate::targets::HeadKind;
 
-/// The errors that a window is asked for, in nats.
+/// The errors for which the smallest window is searched, in nats.
 pub const ERRORS: [f64; 3] = [0.05, 0.1, 0.2];
 
-/// The least window that reaches an error, at one length and rank.
+/// The smallest window that reaches an error, at one length and rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeastWindow {
     /// The target: its family and parameters.
@@ -20,16 +20,16 @@ pub struct LeastWindow {
     pub rank: usize,
     /// The error, in nats.
     pub error: f64,
-    /// The least window tried whose median error is no larger; none where none is.
+    /// The smallest window tried whose median error is at most `error`; `None` if no window reaches it.
     pub window: Option<usize>,
-    /// What the layout with that window costs, in multiply–adds.
+    /// The cost of the layout with that window, in multiply–adds.
     pub cost: Option<usize>,
-    /// Whether no other rank reaches the error at this length for less.
+    /// Whether no other rank reaches the error at this length with a lower cost.
     pub cheapest: bool,
 }
 
 impl LayoutCell {
-    /// The window of the one local head of a layout that has one.
+    /// The window of the local head, if the layout has exactly one.
     pub fn window(&self) -> Option<usize> {
         let heads = self.heads()?;
         let mut windows = heads.heads().iter().filter_map(|head| match head {
@@ -41,7 +41,7 @@ impl LayoutCell {
 }
 
 impl Layouts {
-    /// For every target, length, rank and error of [`ERRORS`], the least window that reaches it.
+    /// The smallest window that reaches the error, for every target, length, rank and error of [`ERRORS`].
     pub fn least_windows(&self) -> Vec<LeastWindow> {
         let mut found: Vec<LeastWindow> = Vec::new();
         let settings = self.cells.iter().map(|cell| (cell.target.as_str(), cell.n, cell.rank));
@@ -77,7 +77,7 @@ impl Layouts {
         found
     }
 
-    /// The tables of a study of windows: the least ones, then every cell.
+    /// The tables of a study of windows: the smallest windows, then all cells.
     pub fn window_tables(&self) -> Vec<Table> {
         let found = self.least_windows();
         let missing = found.iter().filter(|one| one.window.is_none()).count();
@@ -142,7 +142,7 @@ mod tests {
                 (8, 0.2, Some(8), false),
             ]
         );
-        // 64·65/2 pairs of the global head and 8·64 − 28 of the local one, twice, rank 8.
+        // 64·65/2 pairs of the global head and 8·64 − 28 of the local one, twice, at rank 8.
         assert_eq!(found[3].cost, Some(2 * 8 * (2080 + 484)));
     }
 }

@@ -1,4 +1,4 @@
-//! Verdicts on trained heads: what drives the growth of their logits, and what orders them.
+//! Verdicts on trained heads: which factors drive the growth of their logits, and which quantities order them.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use crate::experiments::heads::tables::heads::{
 };
 use crate::table::{Spread, plural, significant};
 
-/// The factors of a largest logit, in the order in which they are given.
+/// The factors of a largest logit, in order.
 const FACTORS: [&str; 5] =
     ["floor", "rank penalty", "input factor", "excess factor", "shift factor"];
 
-/// Growth of a largest logit by less than this factor is none to be explained.
+/// A largest logit that grows by less than this factor is not analysed.
 const LEAST_GROWTH: f64 = 2.0;
-/// A share of the growth from here on carries it.
+/// A factor with at least this share of the growth drives it.
 const CARRIES: f64 = 0.5;
-/// A share up to here is next to nothing, as predicted before the rows.
+/// A share of at most this counts as next to nothing, as fixed in the prediction.
 const NEXT_TO_NOTHING: f64 = 0.1;
-/// A partial ρ up to here is next to nothing: it stands for 4 per cent of the variance of ranks.
+/// A partial ρ of at most this counts as next to nothing: it explains 4 % of the variance of ranks.
 const NO_ORDER: f64 = 0.2;
-/// From this variance inflation on, |ρ| of 0.95, two orders can hardly be told apart (Marquardt 1970, *Technometrics*
-/// 12, whose bound of 10 is the usual one).
+/// From this variance inflation on (|ρ| of 0.95), two orders can hardly be separated. The bound of 10 is the usual one
+/// (Marquardt 1970, *Technometrics* 12).
 const COLLINEAR: f64 = 10.0;
 
 pub(crate) const RANK_CARRIES_GROWTH: Claim = Claim {
@@ -83,7 +83,7 @@ pub(crate) const NEEDED_TELLS_ACTUAL: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// The share of rank in something, of each model or run, by setting.
+/// The share of rank in a quantity, for each model or run, grouped by setting.
 struct Shares<K> {
     by_setting: BTreeMap<K, Vec<f64>>,
 }
@@ -97,19 +97,19 @@ impl<K: Ord> Shares<K> {
         Self { by_setting }
     }
 
-    /// All of them, from the least to the greatest; none where there is none.
+    /// The median of all shares with their range; `None` if there are none.
     fn spread(&self) -> Option<Estimate> {
         Estimate::median(self.by_setting.values().flatten().copied())
     }
 
-    /// Student's interval over the seeds of each setting that has two or more.
+    /// Student's intervals over seeds, for each setting with two or more.
     fn intervals(&self) -> impl Iterator<Item = Estimate> {
         let means = self.by_setting.values();
         let means = means.filter_map(|shares| Estimate::mean(shares.iter().copied()));
         means.filter(|mean| mean.ends().is_some())
     }
 
-    /// Whether rank is the cause: in every setting, by every share and by the interval.
+    /// Rules on whether rank is the cause: every share and interval must agree, in every setting.
     fn ruling(&self) -> Ruling {
         let of_setting = |shares: &Vec<f64>| {
             let interval = Estimate::mean(shares.iter().copied())?;
@@ -127,8 +127,8 @@ impl<K: Ord> Shares<K> {
     }
 }
 
-/// What carries the growth: the share of inflation in the growth of log max |logit| of every `mhsa` run whose
-/// largest logit at least doubles. Intervals are Student's over the seeds of a setting, a run and its length.
+/// The share of the rank penalty in the growth of log max |logit|, for every `mhsa` run whose largest logit at least
+/// doubles. Intervals are Student's over the seeds of a setting, which is a run and its length.
 pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let grown: Vec<PartsOfGrowth> = study
@@ -167,10 +167,11 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     Verdict::new(RANK_CARRIES_GROWTH, of_rank.ruling(), of_rank.seeds(), headline, sentences)
 }
 
-/// Whether rank is the cause once the inputs are given: the share of log tying that goes where W_q·W_kᵀ may be any
-/// matrix, in the largest head of every `mhsa` model at its last step. Intervals are Student's over the seeds of a run.
+/// Tests whether rank is the cause for given inputs: the share of log tying that vanishes if W_q·W_kᵀ may be any
+/// matrix. It uses the largest head of every `mhsa` model at its last step. Intervals are Student's over the seeds of a
+/// run.
 ///
-/// The prediction has a rule without intervals; the sentence says which status that rule gives.
+/// The prediction has a rule without intervals; the sentence gives the status by that rule.
 pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let last = study.last_step();
@@ -215,10 +216,11 @@ pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
     Verdict::new(RANK_GIVEN_INPUTS, shares.ruling(), shares.seeds(), headline, sentences)
 }
 
-/// What orders heads: Spearman's ρ of needed against actual within each `mhsa` model, and its partial ρ with
-/// the attention's entropy taken out; medians over models, as was predicted of.
+/// Tests which quantity orders heads: Spearman's ρ of needed against actual logits within each `mhsa` model, and its
+/// partial ρ given the entropy of attention. Both are medians over models, as in the prediction.
 ///
-/// The prediction has a rule without a region and without variance inflation; the sentence says which status it gives.
+/// The prediction has a rule without an undecided range and without variance inflation; the sentence gives the status
+/// by that rule.
 pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let all: Vec<HeadOrdering> = study
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!(growth(&grown(1.5, 3.0, 3)).status, VerdictStatus::Qualified);
         assert_eq!(growth(&grown(1.02, 4.0, 3)).status, VerdictStatus::Refuted);
         assert_eq!(growth(&grown(1.02, 4.0, 2)).status, VerdictStatus::Qualified, "two seeds");
-        // A tenth at most in every run, but seeds too far apart to say so of others.
+        // At most a tenth in every run, but seeds scatter too much to generalise.
         let mut apart = grown(1.001, 4.0, 3);
         apart.heads[1].needed = Some(2.0 * 1.13);
         assert_eq!(growth(&apart).status, VerdictStatus::Qualified);
@@ -333,7 +335,7 @@ mod tests {
 
     #[test]
     fn orderings_have_every_word() {
-        // Heads of 3 models: entropy in one order, needed in that of the actual or against it.
+        // Heads of 3 models: entropy has one order, needed logits that of the actual ones or its reverse.
         let study = |needed: fn(usize) -> f64, models: usize| {
             let heads = (0..models).flat_map(move |seed| {
                 (0..12).map(move |at| {
@@ -354,7 +356,7 @@ mod tests {
             VerdictStatus::Qualified,
             "two models"
         );
-        // In the order of entropy but for two neighbours: what is left is the order of the actual.
+        // Needed logits have the order of entropy except for two heads, whose swap follows the actual order.
         let collinear = ordering(&study(
             |at| {
                 let entropy = |at: usize| [3.0, 1.0, 2.5, 2.0][at % 4] + 0.01 * at as f64;

@@ -10,11 +10,11 @@ use crate::experiments::heads::HeadMeasurement;
 use crate::experiments::heads::tables::published::{LARGE_NATS, PublishedHeads, PublishedModel};
 use crate::table::{Spread, plural, significant};
 
-/// A head that needs this share of its logits or more at its rank has them because it needs them.
+/// A head that needs at least this share of its logits at its rank counts as needing them.
 const NEEDED: f64 = 0.5;
-/// A ramp that explains this share of a head's logits or more is what they are.
+/// A head counts as a ramp if a ramp explains at least this share of its logits.
 const IS_A_RAMP: f64 = 0.5;
-/// A share up to here is next to nothing.
+/// A share of at most this is next to nothing.
 const NO_RAMP: f64 = 0.1;
 
 pub(crate) const PUBLISHED_NEED: Claim = Claim {
@@ -47,15 +47,15 @@ pub(crate) const PUBLISHED_RAMP: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// Whether heads of large logits need them at their rank: the share needed / actual in the median head above
+/// Tests whether heads with large logits need them at their rank, by the share needed / actual in the median head above
 /// [`LARGE_NATS`](crate::experiments::heads::tables::published::LARGE_NATS) of each model.
 pub(crate) fn needed(study: &PublishedHeads) -> Verdict {
     let ruling = |share: f64| Ruling::of_rule(share >= NEEDED, share < NEEDED);
     of_models(study, PUBLISHED_NEED, "needed/actual logits", needed_of_actual, ruling)
 }
 
-/// Whether their logits are a ramp over positions: the share of the variance that c·j explains in the median such head
-/// of each model that sees what is before a token alone.
+/// Tests whether their logits are a ramp over positions, by the share of the variance that c·j explains. It takes the
+/// median such head of each model with a causal mask.
 pub(crate) fn ramp(study: &PublishedHeads) -> Verdict {
     let ruling = |share: f64| Ruling::of_rule(share >= IS_A_RAMP, share <= NO_RAMP);
     of_models(study, PUBLISHED_RAMP, "ramp explains a share of", |head| head.share_ramp, ruling)
@@ -67,9 +67,9 @@ fn needed_of_actual(head: &HeadMeasurement) -> Option<f64> {
 
 type ValueOfHead = fn(&HeadMeasurement) -> Option<f64>;
 
-/// The verdict on the median of `value`, which is `what`, over the large heads of each model.
+/// The verdict on the median of `value`, described by `what`, over the large heads of each model.
 ///
-/// *Not measured*: no fitted head of so large logits.
+/// *Not measured*: no head with such large logits was fitted.
 fn of_models(
     study: &PublishedHeads,
     claim: Claim,
@@ -111,7 +111,7 @@ fn of_models(
     Verdict::new(claim, ruling, seeds, headline, sentences)
 }
 
-/// How many heads are large: by max |logit|, by half the range, which is what softmax sees, and by the signed maximum,
+/// Counts the large heads by max |logit|, by half-range, which is what softmax receives, and by the signed maximum,
 /// which most tools log.
 fn counts(model: &PublishedModel<'_>) -> String {
     let PublishedModel { run, heads, large, .. } = model;

@@ -9,12 +9,12 @@ use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 use crate::table::{groups, significant};
 
-/// A level of a logit, from the smallest that is needed to the actual one.
+/// One level of a head's logits, from the smallest that is needed to the actual one.
 type Level = (&'static str, LevelOf);
 
 type LevelOf = fn(&HeadParts) -> Option<f64>;
 
-/// The step between two of them is a factor: rank penalty, input factor, excess factor, shift factor.
+/// The ratio of two successive levels is a factor: rank penalty, input factor, excess factor, shift factor.
 const LEVELS: [Level; 5] = [
     ("floor: needed at any rank", |h| h.floor),
     ("needed at rank d_head", |h| h.needed),
@@ -23,17 +23,17 @@ const LEVELS: [Level; 5] = [
     ("max |logit|", |h| Some(h.actual)),
 ];
 
-/// How many runs lead: a row of panels.
+/// The number of runs in the first figure: one row of panels.
 const LEADING: usize = 3;
 
-/// The levels of the largest logit of each model, against step: a panel per run. The first run of each variant of
-/// each study leads; more than a row of panels, and the other runs, stand in a figure of their own.
+/// The levels of the largest logit of each model against step, one panel per run. The first figure has the first run of
+/// each variant of each study, up to one row of panels. The other runs are in a second figure.
 pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
     let epsilon = study.epsilon_told();
     let largest: Vec<&HeadParts> =
         study.largest().into_iter().filter(|head| head.epsilon == epsilon).collect();
     let mut runs = groups(largest.iter().copied(), |head| (&head.of, &head.run));
-    // One step alone is no line.
+    // A run with a single step has no line.
     runs.retain(|run| run.iter().any(|head| head.step != run[0].step));
     let mut arms: Vec<(&str, &str)> = Vec::new();
     let (leading, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|run| {
@@ -88,10 +88,10 @@ fn panel(heads: &[&HeadParts], y: &Axis) -> Panel {
     Panel::new(&title, Axis::log_at("step", all_steps), y.clone(), series)
 }
 
-/// `multi-head, RoPE: n = 512, d_head = 8`.
+/// The title of a panel: `multi-head, RoPE: n = 512, d_head = 8`.
 pub(crate) fn title_of(arm: &str, run: &str, n: usize, rank: usize) -> String {
     let (variant, rest) = Variant::of_name(arm, run);
-    // The head dimension says that heads are wide.
+    // The head dimension already shows that heads are wide.
     let rest = match rest.as_str() {
         "" | "wide heads" => String::new(),
         rest => format!(", {rest}"),

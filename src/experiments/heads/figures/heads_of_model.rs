@@ -1,4 +1,4 @@
-//! The heads of trained models: the factors of each as bars, and the largest logits by layer.
+//! The figures of the heads of trained models: the factors of each head as bars, and the largest logits by layer.
 
 use crate::experiments::heads::tables::head_parts::HeadParts;
 use crate::experiments::heads::tables::heads::TrainedHeads;
@@ -6,9 +6,9 @@ use crate::figure::{Axis, Figure, Key, Panel, Tile};
 use crate::figure::{Rgb, heat};
 use crate::table::{groups, significant};
 
-/// Bars in a panel at most: the heads of the largest logits.
+/// The maximum number of bars in a panel: the heads with the largest logits.
 const MOST_BARS: usize = 16;
-/// What a bar is made of, from below, and its colour.
+/// The segments of a bar from bottom to top, with their colours.
 const PARTS: [(&str, Rgb); 5] = [
     ("floor", (150, 150, 150)),
     ("rank penalty", (59, 10, 143)),
@@ -23,15 +23,14 @@ fn models<'h>(study: &'h TrainedHeads) -> Vec<(String, Vec<&'h HeadParts>)> {
     let shown = study.heads.iter().filter(|head| head.epsilon == epsilon && head.step == last);
     let model = |heads: Vec<&'h HeadParts>| {
         let name = format!("{}, seed {}", heads[0].run, heads[0].seed);
-        // Of a head with several passages or ranks, the first is shown.
+        // If a head has several passages or ranks, the first is shown.
         let same = groups(heads, |head| (head.layer, head.head));
         (name, same.into_iter().map(|same| same[0]).collect())
     };
     groups(shown, |head| (&head.run, head.seed)).into_iter().map(model).collect()
 }
 
-/// The factors of each head's logit, one upon the other on a logarithmic axis; none where no head
-/// has all of them.
+/// The factors of each head's logit, stacked on a logarithmic axis. Returns `None` if no head has all of them.
 pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     let mut models = models(study);
     for (_, heads) in &mut models {
@@ -45,7 +44,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     }
     let all = || models.iter().flat_map(|(_, heads)| heads);
     let levels = all().flat_map(|head| [head.actual, head.floor.unwrap_or(head.actual)]);
-    // A bar begins below the least floor, which has no height of its own on such an axis.
+    // Bars begin at half of the smallest floor, because a logarithmic axis has no zero.
     let least = levels.clone().fold(f64::INFINITY, f64::min);
     let y = Axis::log("max |logit|", levels.chain([0.5 * least]));
     let panels = models.iter().map(|(name, heads)| {
@@ -57,7 +56,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
             let mut product = 1.0;
             for ((_, colour), part) in PARTS.iter().zip(head.parts().into_iter().flatten()) {
                 product *= part;
-                // The excess and the shift factor may be under 1: such a factor lowers the bar.
+                // The excess and the shift factor may be below 1; such a factor lowers the bar.
                 let (low, high) = (from.min(product), from.max(product));
                 panel.tiles.push(Tile {
                     x: (at as f64 + 0.15, at as f64 + 0.85),
@@ -96,7 +95,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     })
 }
 
-/// Max |logit| of each head, a field per head; a panel per model.
+/// Max |logit| of each head as a heat map with one tile per head, one panel per model.
 pub fn by_layer(study: &TrainedHeads) -> Figure {
     let models = models(study);
     let most = study.heads.iter().map(|head| head.actual).fold(f64::MIN_POSITIVE, f64::max);

@@ -1,4 +1,4 @@
-//! The figures of the logits that trained heads need against those that they have.
+//! The figures of needed against actual logits of trained heads.
 
 use crate::experiments::heads::tables::head_parts::HeadParts;
 use crate::experiments::heads::tables::heads::TrainedHeads;
@@ -9,8 +9,8 @@ use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 use crate::table::{groups, significant};
 
-/// Needed against actual at the last step: a point per head, a panel per ε; and the same computed from the layer inputs.
-/// Heads that were `screened` and not fitted stand at their floor.
+/// Needed against actual logits at the last step, with one point per head and one panel per ε. A second figure has
+/// those needed from the layer inputs. Heads that were `screened` and not fitted are drawn at their floor.
 pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
     let figure = |name: &str, label: &str, of: fn(&HeadParts) -> Option<f64>, caption: &str| {
         let last = study.last_step();
@@ -96,14 +96,15 @@ pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
     ]
 }
 
-/// Heads of which only the floor is known.
+/// The label of heads of which only the floor is known.
 const NOT_FITTED: &str = "head not fitted, at its floor (a lower bound)";
 
 fn is_local(head: &HeadParts) -> bool {
     head.kind.starts_with("local")
 }
 
-/// `LS-attention, local heads`; `multi-head` where all heads are global; `fitted head` where all are alike.
+/// The label of a kind of heads: `LS-attention, local heads`, `multi-head` if all heads are global, `fitted head` if
+/// all are of one kind.
 fn name_of(study: &TrainedHeads, arm: &str, kind: &str) -> String {
     if kinds_of(study).len() == 1 {
         return "fitted head".to_owned();

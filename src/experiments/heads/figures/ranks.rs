@@ -11,8 +11,8 @@ use crate::table::{Spread, distinct, groups, significant};
 
 type ValueOf = fn(&HeadParts) -> Option<f64>;
 
-/// What queries and keys are made of: how bars of it are called, which ink they have, and what it needs at the rank of a
-/// row and at any.
+/// A way to form queries and keys, with the label and ink of its bars. `at_rank` and `at_any` give the needed logits at
+/// the rank of a row and at any rank.
 struct Made {
     of: &'static str,
     from: usize,
@@ -40,7 +40,7 @@ impl Made {
         Ink::of_rank(self.from)
     }
 
-    /// The ink of bars, which seeds lie on.
+    /// The ink of bars; a paler colour, because seeds are drawn over them.
     fn bars(&self) -> Ink {
         Ink { colour: pale(self.ink().colour), ..self.ink() }
     }
@@ -48,8 +48,8 @@ impl Made {
 
 const PROVEN: &str = "proven lower bound";
 
-/// What the attention of each model's largest head would have needed at its own and larger ranks, and at any: bars of
-/// free and of tied queries and keys, under the logits that it has. A panel a run.
+/// The logits that the attention of each model's largest head needs at its own rank, at larger ranks and at any rank.
+/// Bars are for free queries and keys and for those from the layer inputs; the actual logits are a line. One panel per run.
 pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
     let epsilon = study.epsilon_told();
     let last = study.last_step();
@@ -97,7 +97,7 @@ pub fn ranks(study: &TrainedHeads) -> Option<Figure> {
 
 fn panel(heads: &[&HeadParts], epsilon: f64) -> Panel {
     let ranks = distinct(heads.iter().map(|head| head.rank));
-    // A head's rows differ in the rank alone: those of one rank have what is of none.
+    // Rows of a head differ only in rank, so the rows of one rank supply values that do not depend on it.
     let once = || heads.iter().copied().filter(|head| head.rank == ranks[0]);
     let mut names: Vec<String> = ranks.iter().map(usize::to_string).collect();
     names.push("any".to_owned());
@@ -131,7 +131,7 @@ fn panel(heads: &[&HeadParts], epsilon: f64) -> Panel {
     Panel::new(&title, x, y, series)
 }
 
-/// The ink of what is proven of tied logits.
+/// The ink of proven lower bounds on logits needed from the layer inputs.
 fn proven() -> Ink {
     Ink { stroke: Stroke::Dotted, colour: DARK, ..Ink::numbered(0) }
 }

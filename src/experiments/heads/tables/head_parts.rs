@@ -1,13 +1,13 @@
-//! One trained head of a table: what its logits are, and what they needed to be.
+//! One trained head of a table: its logits, and the logits that its attention needs.
 
 use crate::experiments::heads::HeadMeasurement;
 use crate::heads::Levels;
 use crate::record::Row;
 
-/// Inputs that cost a head less than this factor leave nothing to take a share of.
+/// If the inputs cost a head less than this factor, no share of it is computed.
 const LEAST_TYING: f64 = 1.1;
 
-/// The name that people read of each of [`PARTS`](crate::heads::PARTS).
+/// The display name of each of [`PARTS`](crate::heads::PARTS).
 pub const FACTOR_NAMES: [&str; 5] =
     ["floor", "rank penalty", "input factor", "excess factor", "shift factor"];
 
@@ -16,9 +16,9 @@ pub const FACTOR_NAMES: [&str; 5] =
 pub struct HeadParts {
     /// The study of its run.
     pub of: String,
-    /// The run's name there.
+    /// The run's name in that study.
     pub run: String,
-    /// The arm.
+    /// The variant.
     pub arm: String,
     /// The text that it was trained on.
     pub corpus: String,
@@ -30,27 +30,27 @@ pub struct HeadParts {
     pub layer: usize,
     /// The head, from 0.
     pub head: usize,
-    /// What it sees: `global`, `local:16`.
+    /// The kind of head: `global` or `local:16`.
     pub kind: String,
-    /// Tokens of a passage.
+    /// The number of tokens of a passage.
     pub n: usize,
     /// The head dimension d.
     pub rank: usize,
-    /// Which passages.
+    /// The group of passages.
     pub passage: usize,
     /// ε in nats.
     pub epsilon: f64,
     /// max |z|.
     pub actual: f64,
-    /// The greatest max − min of a row's logits.
+    /// The largest max − min of a row's logits.
     pub spread: f64,
-    /// L*(ε; P, d); none where no logit reached ε.
+    /// L*(ε; P, d); `None` if no logits reached ε.
     pub needed: Option<f64>,
     /// Lˣ(ε; P, d).
     pub needed_tied: Option<f64>,
-    /// Lˣ(ε; P, ∞): tied to the same inputs at any rank; none where it was not asked for.
+    /// Lˣ(ε; P, ∞), with the same inputs at any rank; `None` if it was not requested.
     pub needed_any_rank: Option<f64>,
-    /// What is proven of that from below.
+    /// A proven lower bound on `needed_any_rank`, and so on `needed_tied`.
     pub lower_bound_tied: Option<f64>,
     /// L⁰(ε; P).
     pub floor: Option<f64>,
@@ -94,7 +94,7 @@ impl From<&Row<HeadMeasurement>> for HeadParts {
 }
 
 impl HeadParts {
-    /// floor, inflation, tying, drift and gauge; none where one is not known, or the floor is 0.
+    /// floor, inflation, tying, drift and gauge; `None` if one is unknown or the floor is 0.
     pub fn parts(&self) -> Option<[f64; 5]> {
         let &Self { floor, needed, needed_tied, spread, actual, .. } = self;
         let [floor, inflation, tying, drift, gauge] =
@@ -102,15 +102,15 @@ impl HeadParts {
         Some([floor?, inflation?, tying?, drift?, gauge?])
     }
 
-    /// The share of log tying, at rank d, that goes where inputs need `less` than Lˣ(d): log(Lˣ(d)/less) /
-    /// log(Lˣ(d)/L*(d)); none where tying is under 1.1.
+    /// The share of log tying at rank d that vanishes if the inputs need only `less` instead of Lˣ(d): log(Lˣ(d)/less)
+    /// / log(Lˣ(d)/L*(d)). Returns `None` if tying is below 1.1.
     pub fn share_of_tying_less(&self, less: f64) -> Option<f64> {
         let (needed, tied) = (self.needed?, self.needed_tied?);
         let share = (tied / less).ln() / (tied / needed).ln();
         (tied >= LEAST_TYING * needed && share.is_finite()).then_some(share)
     }
 
-    /// The share that goes at any rank.
+    /// The share of log tying that vanishes at any rank.
     pub fn share_of_tying_by_rank(&self) -> Option<f64> {
         self.share_of_tying_less(self.needed_any_rank?)
     }
@@ -124,17 +124,17 @@ impl HeadParts {
     }
 }
 
-/// What the attention of a model's largest head would have needed at a larger rank, with the same inputs.
+/// The logits that the attention of a model's largest head needs at a larger rank, with the same inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WiderHead<'h> {
     /// The head at its own rank d.
     pub own: &'h HeadParts,
-    /// The same at the larger rank r.
+    /// The same head at the larger rank r.
     pub wider: &'h HeadParts,
 }
 
 impl WiderHead<'_> {
-    /// The share of log tying that rank r takes away.
+    /// The share of log tying that vanishes at rank r.
     pub fn share_of_tying(&self) -> Option<f64> {
         self.own.share_of_tying_less(self.wider.needed_tied?)
     }

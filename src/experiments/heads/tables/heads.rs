@@ -1,4 +1,4 @@
-//! Trained heads held against what their attention needed: by run, step and ε.
+//! Trained heads compared with the logits that their attention needs: by run, step and ε.
 
 use std::collections::BTreeMap;
 
@@ -10,45 +10,45 @@ use crate::table::TableError;
 use crate::table::error::READ_ERR;
 use crate::table::groups::{distinct, epsilons, greatest_of_each, groups, main_epsilon};
 
-/// What each part adds to the growth of the largest logit of a run from its first step here to its last.
+/// The contribution of each factor to the growth of a run's largest logit, from the first measured step to the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartsOfGrowth {
-    /// The arm.
+    /// The variant.
     pub arm: String,
     /// The run's name.
     pub run: String,
-    /// Its length of passages.
+    /// The number of tokens of its passages.
     pub n: usize,
     /// The seed.
     pub seed: usize,
     /// ε in nats.
     pub epsilon: f64,
-    /// The first and the last step.
+    /// The first and the last measured step.
     pub steps: (usize, usize),
-    /// log(actual at the last) − log(actual at the first), of the largest head of each.
+    /// log(actual at the last step) − log(actual at the first step), each of the largest head.
     pub growth: f64,
-    /// Of this, what each of [`PARTS`](crate::heads::PARTS) adds: they sum to `growth`.
+    /// The contribution of each of [`PARTS`](crate::heads::PARTS); they sum to `growth`.
     pub by_part: [f64; 5],
 }
 
-/// How well something orders the heads of a model by their largest logits.
+/// The rank correlation of a quantity with the largest logits of the heads of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ordering {
-    /// The arm.
+    /// The variant.
     pub arm: String,
     /// ε in nats.
     pub epsilon: f64,
-    /// What orders them: `needed`, `floor`, `needed, given entropy`, …
+    /// The quantity: `needed`, `floor`, `needed, given entropy`, …
     pub by: &'static str,
-    /// How well.
+    /// The rank correlation.
     pub correlation: RankCorrelation,
-    /// Where entropy is taken out: Spearman's ρ of what orders with low entropy, its median over models.
+    /// For quantities given entropy: Spearman's ρ of the quantity with low entropy, median over models.
     pub with_entropy: Option<f64>,
 }
 
 impl Ordering {
-    /// 1/(1 − ρ²), ρ with what is taken out: how many times the variance of a partial correlation grows because the
-    /// two tell of much the same (Marquardt 1970, *Technometrics* 12). None where nothing is taken out.
+    /// 1/(1 − ρ²), with ρ to the entropy that is fixed: the factor by which collinearity raises the variance of a
+    /// partial correlation (Marquardt 1970, *Technometrics* 12). `None` if nothing is fixed.
     pub fn variance_inflation(&self) -> Option<f64> {
         self.with_entropy.map(|rho| 1.0 / (1.0 - rho * rho))
     }
@@ -57,17 +57,17 @@ impl Ordering {
 /// A study of trained heads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainedHeads {
-    /// The heads, in the order of the rows: runs as their definitions name them.
+    /// The heads, in the order of the rows.
     pub heads: Vec<HeadParts>,
-    /// Rows of cells that failed.
+    /// The number of rows of failed cells.
     pub failed: usize,
 }
 
 impl TrainedHeads {
-    /// Gathers the rows of a study of trained heads, those of heads that were fitted.
+    /// Gathers the rows of a study of trained heads, without heads that were not fitted.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where there is none.
+    /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<HeadMeasurement>) -> Result<Self, TableError> {
         let fitted = rows.rows.iter().filter(|row| row.found.is_fitted());
         let heads = fitted.map(HeadParts::from).collect();
@@ -82,12 +82,12 @@ impl TrainedHeads {
         Ok(Self { heads, failed: rows.failed })
     }
 
-    /// The errors ε, from large to small.
+    /// The errors ε in descending order.
     pub fn epsilons(&self) -> Vec<f64> {
         epsilons(self.heads.iter().map(|head| head.epsilon))
     }
 
-    /// The ε that figures and verdicts tell of: 0.01 where the study has it, or else the middle one.
+    /// The ε of figures and verdicts: 0.01 if the study has it, else the middle one.
     pub fn epsilon_told(&self) -> f64 {
         main_epsilon(&self.epsilons())
     }
@@ -97,7 +97,7 @@ impl TrainedHeads {
         self.heads.iter().map(|head| head.step).max().unwrap_or(0)
     }
 
-    /// The heads at their own rank, without the wider ones that were asked for beside it.
+    /// The heads at their own rank, without the fits at larger ranks.
     pub fn at_own_rank(&self) -> Vec<&HeadParts> {
         let mut own = BTreeMap::new();
         for head in &self.heads {
@@ -107,12 +107,12 @@ impl TrainedHeads {
         self.heads.iter().filter(|head| own[&head.model()] == head.rank).collect()
     }
 
-    /// The head of the largest logit of each run, seed, step, rank and ε.
+    /// The head with the largest logit of each run, seed, step, rank and ε.
     pub fn largest(&self) -> Vec<&HeadParts> {
         greatest_of_each(&self.heads, |head| (head.model(), head.rank), |head| head.actual)
     }
 
-    /// What carries the growth of each run's largest logit, for runs of several steps.
+    /// The contributions to the growth of each run's largest logit, for runs with several steps.
     pub fn growth(&self) -> Vec<PartsOfGrowth> {
         let run = |head: &'_ HeadParts| {
             let (of, run, seed, _, epsilon) = head.model();
@@ -136,7 +136,7 @@ impl TrainedHeads {
         groups(self.largest(), run).into_iter().filter_map(growth).collect()
     }
 
-    /// The largest head of each model, step and ε at each rank above its own, where it was fitted at any.
+    /// The largest head of each model, step and ε at each larger rank at which it was fitted.
     pub fn wider(&self) -> Vec<WiderHead<'_>> {
         let mut found = Vec::new();
         for ranks in groups(self.largest(), HeadParts::model) {
@@ -148,8 +148,8 @@ impl TrainedHeads {
         found
     }
 
-    /// How well needed logits, and what they are to be held against, order the heads of each model by their
-    /// largest logits, at the last step.
+    /// The rank correlations of needed logits, and of quantities to compare them with, with the largest logits of each
+    /// model's heads at the last step.
     pub fn orderings(&self) -> Vec<Ordering> {
         let last = self.last_step();
         let own = self.at_own_rank();
@@ -199,7 +199,7 @@ impl TrainedHeads {
 
 type OfHead = fn(&HeadParts) -> Option<f64>;
 
-/// What heads may be ordered by.
+/// The quantities that may order heads.
 const ORDERED_BY: [(&str, OfHead); 6] = [
     ("needed", |h| h.needed),
     ("needed, tied", |h| h.needed_tied),

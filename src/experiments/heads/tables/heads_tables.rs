@@ -8,7 +8,7 @@ use crate::table::Table;
 use crate::table::groups::groups;
 
 impl TrainedHeads {
-    /// The tables: parts of the largest logit, what carries its growth, what orders heads.
+    /// The tables: factors of the largest logit, contributions to its growth, and rank correlations of heads.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = vec![self.parts_table()];
         let growth = self.growth();
@@ -19,7 +19,7 @@ impl TrainedHeads {
         tables
     }
 
-    /// The table of what larger ranks would have needed.
+    /// The table of the logits needed at larger ranks.
     pub fn ranks_table(&self) -> Table {
         let wider = self.wider();
         let key = |one: &WiderHead<'_>| {
@@ -61,7 +61,7 @@ impl TrainedHeads {
             .build()
     }
 
-    /// The table of the five parts of each model's largest logit.
+    /// The table of the five factors of each model's largest logit.
     pub fn parts_table(&self) -> Table {
         let title = "Factors of the largest logit of each model: max |logit| = floor · rank \
                      penalty · input factor · excess factor · shift factor";

@@ -1,9 +1,9 @@
-//! Made-up heads, and what is gathered of them.
+//! Tests of the tables of heads, on synthetic heads.
 
 use crate::experiments::heads::tables::head_parts::{HeadParts, WiderHead};
 use crate::experiments::heads::tables::heads::TrainedHeads;
 
-/// A head whose parts are those given, its attention of so much entropy.
+/// A head with the given factors and entropy of attention.
 pub(crate) fn head(
     (arm, seed, step, head): (&str, usize, usize, usize),
     [floor, inflation, tying, drift, gauge]: [f64; 5],
@@ -71,7 +71,7 @@ fn a_wider_head_is_held_against_itself_at_its_own_rank() {
     let study = TrainedHeads { heads, failed: 0 };
     let found = study.wider();
     assert_eq!(found, [WiderHead { own: &own, wider: &wider }]);
-    // Of a factor of 8, one of 2.
+    // The larger rank removes a factor of 2 of a tying of 8, a third of its logarithm.
     assert!((found[0].share_of_tying().unwrap() - 1.0 / 3.0).abs() < 1e-12);
     assert!((own.share_of_tying_by_rank().unwrap() - 2.0 / 3.0).abs() < 1e-12);
     let untied = HeadParts { needed_tied: own.needed, ..own.clone() };
@@ -81,7 +81,7 @@ fn a_wider_head_is_held_against_itself_at_its_own_rank() {
 
 #[test]
 fn an_ordering_is_within_a_model_and_of_its_last_step() {
-    // Within each model needed orders heads; over both it would not.
+    // Needed logits order the heads within each model, but not over both.
     let heads = (0..8).flat_map(|at| {
         let size = 1.0 + at as f64;
         [

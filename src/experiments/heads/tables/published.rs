@@ -1,4 +1,4 @@
-//! The heads of models from elsewhere: those of large logits, and what they needed.
+//! The heads of published models: those with large logits, and the logits that they need.
 
 use crate::experiments::heads::HeadMeasurement;
 use crate::experiments::heads::tables::head_parts::HeadParts;
@@ -7,15 +7,15 @@ use crate::record::{Row, Rows};
 use crate::table::groups::{epsilons, groups};
 use crate::table::{Spread, Table, TableError};
 
-/// Logits from here on are large, in nats: one token has e²⁰ times the attention of another of logit 0.
+/// Logits from here on are large: a token gets e²⁰ times the attention of one with logit 0.
 pub const LARGE_NATS: f64 = 20.0;
 
-/// A study of models from elsewhere.
+/// A study of published models.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedHeads {
     /// Every head, fitted or screened, by model.
     heads: Vec<Row<HeadMeasurement>>,
-    /// Those that were fitted.
+    /// The heads that were fitted; `None` if there are none.
     pub fitted: Option<TrainedHeads>,
     failed: usize,
 }
@@ -30,7 +30,7 @@ pub struct PublishedModel<'h> {
     pub epsilon: f64,
     /// Every head.
     pub heads: Vec<&'h HeadMeasurement>,
-    /// Those whose max |logit| is [`LARGE_NATS`] or more.
+    /// The heads whose max |logit| is at least [`LARGE_NATS`].
     pub large: Vec<&'h HeadMeasurement>,
 }
 
@@ -38,7 +38,7 @@ impl PublishedHeads {
     /// Gathers the rows.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where there is none.
+    /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<HeadMeasurement>) -> Result<Self, TableError> {
         let fitted = rows.rows.iter().any(|row| row.found.is_fitted());
         let fitted =
@@ -52,7 +52,7 @@ impl PublishedHeads {
         rows.map(HeadParts::from).collect()
     }
 
-    /// The models, by ε from large to small.
+    /// The models, by ε in descending order.
     pub fn models(&self) -> Vec<PublishedModel<'_>> {
         let runs = groups(&self.heads, |row| (&row.of.model.run, &row.of.model.arm));
         let mut models = Vec::new();
@@ -69,7 +69,7 @@ impl PublishedHeads {
         models
     }
 
-    /// The tables: heads of large logits beside all, and the parts of the largest.
+    /// The tables: heads with large logits and all heads, and the factors of the largest.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = vec![self.large_table()];
         tables.extend(self.fitted.as_ref().map(TrainedHeads::parts_table));
@@ -112,7 +112,7 @@ impl PublishedHeads {
     }
 }
 
-/// Some heads of a model, which stand in one line of the table.
+/// Heads of a model that share one line of the table.
 struct Line<'m> {
     model: &'m PublishedModel<'m>,
     which: &'m str,

@@ -1,4 +1,4 @@
-//! Trained heads' lattices: what their attention needs by the inputs and the rank that are allowed.
+//! Lattices of trained heads: the logits that their attention needs, by the inputs and the rank of queries and keys.
 
 use crate::experiments::lattice::LatticeMeasurement;
 use crate::heads::{InputSet, RankLimit};
@@ -7,16 +7,16 @@ use crate::table::TableError;
 use crate::table::error::READ_ERR;
 use crate::table::groups::{epsilons, greatest_of_each, main_epsilon};
 
-/// What a corner needs.
+/// The logits needed at one corner: one set of inputs and one rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatticeCorner {
-    /// What queries and keys may be made of.
+    /// The inputs of queries and keys.
     pub inputs: InputSet,
-    /// The rank that they may have.
+    /// The largest rank allowed.
     pub rank: RankLimit,
-    /// The least max |logit| found; none where no logit reached ε.
+    /// The smallest max |logit| found; `None` if no logits reached ε.
     pub needed: Option<f64>,
-    /// What is proven of that from below, where the rank is any.
+    /// A proven lower bound on `needed`, for any rank only.
     pub lower_bound: Option<f64>,
 }
 
@@ -25,23 +25,23 @@ pub struct LatticeCorner {
 pub struct LatticeOfHead {
     /// The study of its run.
     pub of: String,
-    /// The run's name there.
+    /// The run's name in that study.
     pub run: String,
-    /// The arm.
+    /// The variant.
     pub arm: String,
     /// The run's seed.
     pub seed: u64,
     /// The step of the weights.
     pub step: usize,
-    /// Which passages.
+    /// The group of passages.
     pub passage: usize,
     /// The layer, from 0.
     pub layer: usize,
     /// The head, from 0.
     pub head: usize,
-    /// Whether it sees a window alone.
+    /// Whether the head is local.
     pub is_local: bool,
-    /// Tokens of a passage.
+    /// The number of tokens of a passage.
     pub n: usize,
     /// The head dimension d.
     pub own_rank: usize,
@@ -49,23 +49,23 @@ pub struct LatticeOfHead {
     pub epsilon: f64,
     /// max |z|.
     pub actual: f64,
-    /// The greatest max − min of a row's logits.
+    /// The largest max − min of a row's logits.
     pub spread: f64,
     /// The attention on the last 16 tokens.
     pub mass_within_16: f64,
-    /// In the order of the rows: inputs, then rank.
+    /// The corners in the order of the rows: by inputs, then rank.
     pub corners: Vec<LatticeCorner>,
 }
 
-/// The parts of a head's log(½ spread / floor): what the two constraints add to it, each in either order and on average,
-/// and what neither asks for. In nats of log; they sum to `whole`.
+/// Splits a head's log(half-range / floor) into the effects of the two constraints, each in either order, and a rest
+/// that neither requires. All values are natural logarithms; the Shapley values and the rest sum to `whole`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
     /// log(½ spread / floor).
     pub whole: f64,
-    /// What rank ≤ d adds, inputs being free, and then their own.
+    /// The effect of rank ≤ d: with free inputs, and with the head's own.
     pub rank: [f64; 2],
-    /// What the head's own inputs add, rank being any, and then ≤ d.
+    /// The effect of the head's own inputs: at any rank, and at rank ≤ d.
     pub inputs: [f64; 2],
 }
 
@@ -80,24 +80,24 @@ impl Shares {
         0.5 * (self.inputs[0] + self.inputs[1])
     }
 
-    /// What both constraints add beyond what each adds alone: below 0 where either would do.
+    /// The joint effect of both constraints beyond the sum of their single effects; negative if they overlap.
     pub fn interaction(&self) -> f64 {
         self.rank[1] - self.rank[0]
     }
 
-    /// log(½ spread / needed at both): what neither asks for.
+    /// log(half-range / needed under both constraints): the rest that neither requires.
     pub fn rest(&self) -> f64 {
         self.whole - self.of_rank() - self.of_inputs()
     }
 }
 
 impl LatticeOfHead {
-    /// What a corner needs; none where it is not there or no logit reached ε.
+    /// The logits needed at a corner; `None` if it was not measured or no logits reached ε.
     pub fn needed(&self, inputs: InputSet, rank: RankLimit) -> Option<f64> {
         self.corner(inputs, rank)?.needed
     }
 
-    /// What is proven of these inputs at any rank.
+    /// A proven lower bound for these inputs at any rank.
     pub fn lower_bound(&self, inputs: InputSet) -> Option<f64> {
         self.corner(inputs, RankLimit::Any)?.lower_bound
     }
@@ -106,21 +106,22 @@ impl LatticeOfHead {
         self.corners.iter().find(|corner| (corner.inputs, corner.rank) == (inputs, rank))
     }
 
-    /// The floor L⁰(ε): what logits of any rank and inputs need.
+    /// The floor L⁰(ε): the logits needed with any rank and inputs.
     pub fn floor(&self) -> Option<f64> {
         self.needed(InputSet::Free, RankLimit::Any)
     }
 
-    /// The half-spread of the head's own logits: the least max |logit| of any shifts of their rows.
+    /// The half-range of the head's logits: the smallest max |logit| over all shifts of rows.
     pub fn half_spread(&self) -> f64 {
         0.5 * self.spread
     }
 
-    /// The shares of rank and inputs; none where the floor is 0 or one of the four corners is not there.
+    /// The effects of rank and inputs; `None` if the floor is 0 or one of the four corners is missing.
     ///
-    /// The game has two players, the constraints R (rank ≤ d) and I (the head's own inputs). A coalition S is worth
-    /// v(S) = log needed(ε; S), the logits that attention within ε needs under the constraints of S: v(∅) = log L⁰, v(R) with
-    /// free queries and keys of rank d, v(I) with W_q·W_kᵀ any matrix, v(RI) with both.
+    /// They are computed as a game of two players, the constraints R (rank ≤ d) and I (the head's own inputs). A
+    /// coalition S has the value v(S) = log needed(ε; S), the logits that attention within ε needs under the
+    /// constraints S. v(∅) = log L⁰; v(R) is for free queries and keys of rank d, v(I) for any matrix W_q·W_kᵀ, v(RI)
+    /// for both constraints.
     pub fn shares(&self) -> Option<Shares> {
         let own_rank = RankLimit::Of(self.own_rank);
         let v = |inputs, rank| {
@@ -137,32 +138,31 @@ impl LatticeOfHead {
         Some(Shares { whole, rank: [r - none, both - i], inputs: [i - none, both - r] })
     }
 
-    /// needed(own, any rank) / needed(`given`, any rank): how many times as much the head's inputs need as they would with
-    /// these columns beside them. Both are minima of convex problems, as far as descent finds them.
+    /// needed(own, any rank) / needed(`given`, any rank): the factor by which adding these columns to the head's inputs
+    /// reduces the needed logits. Both are minima of convex problems, found by descent.
     pub fn saved_by(&self, given: InputSet) -> Option<f64> {
         ratio(self.needed(InputSet::Own, RankLimit::Any)?, self.needed(given, RankLimit::Any)?)
     }
 
-    /// What of that is proven: the bound of the head's own inputs over what was found with the columns.
+    /// A proven lower bound on that factor: the lower bound for the head's own inputs over the logits found with the columns.
     pub fn saved_by_proven(&self, given: InputSet) -> Option<f64> {
         ratio(self.lower_bound(InputSet::Own)?, self.needed(given, RankLimit::Any)?)
     }
 
-    /// The share of log(needed(own, any rank) / floor) that goes with the columns.
+    /// The share of log(needed(own, any rank) / floor) that vanishes with the added columns.
     pub fn share_saved_by(&self, given: InputSet) -> Option<f64> {
         let all = ratio(self.needed(InputSet::Own, RankLimit::Any)?, self.floor()?)?.ln();
         let share = self.saved_by(given)?.ln() / all;
         (all > 0.0 && share.is_finite()).then_some(share)
     }
 
-    /// The same beyond what a column of ones takes away, which every set with positions has and which tells none apart:
-    /// log(needed(bias) / needed(`given`)) over log(needed(own) / floor), at any rank.
+    /// As [`share_saved_by`](Self::share_saved_by), without the effect of a column of ones. Every set with positions has one,
+    /// and it separates no positions. It is log(needed(bias) / needed(`given`)) over log(needed(own) / floor), at any rank.
     pub fn share_saved_beyond_bias(&self, given: InputSet) -> Option<f64> {
         Some(self.share_saved_by(given)? - self.share_saved_by(InputSet::Bias)?)
     }
 
-    /// The least rank at which free queries and keys reach ε with logits up to `most`; none where none that was fitted
-    /// does.
+    /// The smallest fitted rank at which free queries and keys reach ε with logits up to `most`; `None` if no fitted rank does.
     pub fn realised_rank(&self, most: f64) -> Option<usize> {
         self.corners
             .iter()
@@ -174,25 +174,25 @@ impl LatticeOfHead {
             })
     }
 
-    /// needed(rank ≤ d) / needed(any rank), with these inputs; none where a corner is not there or needs nothing. Rotated
-    /// queries and keys are no W_q·W_kᵀ of any rank.
+    /// needed(rank ≤ d) / needed(any rank) with these inputs; `None` if a corner is missing or needs no logits. With
+    /// RoPE, queries and keys are not W_q·W_kᵀ of any rank.
     pub fn cost_of_rank(&self, inputs: InputSet) -> Option<f64> {
         let at = |rank| self.needed(inputs, rank);
         ratio(at(RankLimit::Of(self.own_rank))?, at(RankLimit::Any)?)
     }
 
-    /// How many times what it needs, with its inputs and its rank, the head's half-spread is.
+    /// The half-range of the head over the logits needed with its inputs and its rank.
     pub fn over_needed(&self) -> Option<f64> {
         let needed = self.needed(InputSet::Own, RankLimit::Of(self.own_rank))?;
         ratio(self.half_spread(), needed)
     }
 
-    /// The model at its step, and ε.
+    /// Identifies the model, its step and ε.
     pub(crate) fn model(&self) -> (&str, &str, u64, usize, u64) {
         (&self.of, &self.run, self.seed, self.step, self.epsilon.to_bits())
     }
 
-    /// The same but for the seed.
+    /// The same without the seed.
     pub(crate) fn setting(&self) -> (&str, &str, usize, u64) {
         (&self.of, &self.run, self.step, self.epsilon.to_bits())
     }
@@ -205,9 +205,9 @@ fn ratio(over: f64, under: f64) -> Option<f64> {
 /// A study of lattices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lattices {
-    /// By head and ε, in the order of the rows.
+    /// The lattices by head and ε, in the order of the rows.
     pub heads: Vec<LatticeOfHead>,
-    /// Rows of cells that failed.
+    /// The number of rows of failed cells.
     pub failed: usize,
 }
 
@@ -215,7 +215,7 @@ impl Lattices {
     /// Gathers the rows of a study of lattices.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where there is none.
+    /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<LatticeMeasurement>) -> Result<Self, TableError> {
         let same = |a: &Row<LatticeMeasurement>, b: &Row<LatticeMeasurement>| {
             let of = |row: &Row<LatticeMeasurement>| {
@@ -230,17 +230,17 @@ impl Lattices {
         Ok(Self { heads, failed: rows.failed })
     }
 
-    /// The errors ε, from large to small.
+    /// The errors ε in descending order.
     pub fn epsilons(&self) -> Vec<f64> {
         epsilons(self.heads.iter().map(|head| head.epsilon))
     }
 
-    /// The ε that figures and verdicts tell of: 0.01 where the study has it, or else the middle one.
+    /// The ε of figures and verdicts: 0.01 if the study has it, else the middle one.
     pub fn epsilon_told(&self) -> f64 {
         main_epsilon(&self.epsilons())
     }
 
-    /// The sets of inputs that any head has.
+    /// The sets of inputs that at least one head has.
     pub fn inputs(&self) -> Vec<InputSet> {
         let has = |set: &InputSet| {
             self.heads.iter().any(|head| head.corners.iter().any(|corner| corner.inputs == *set))
@@ -253,7 +253,7 @@ impl Lattices {
         self.heads.iter().map(|head| head.step).max().unwrap_or(0)
     }
 
-    /// The head of the largest logit of each model, step and ε, among those that `are` so.
+    /// The head with the largest logit of each model, step and ε, among those for which `are` is true.
     pub fn largest(&self, are: impl Fn(&LatticeOfHead) -> bool) -> Vec<&LatticeOfHead> {
         let heads = self.heads.iter().filter(|head| are(head));
         greatest_of_each(heads, LatticeOfHead::model, |head| head.actual)
@@ -261,7 +261,7 @@ impl Lattices {
 }
 
 impl LatticeOfHead {
-    /// The rows of one head at one ε; none where there is no row.
+    /// Combines the rows of one head at one ε; `None` if there are no rows.
     fn of_rows(rows: &[Row<LatticeMeasurement>]) -> Option<Self> {
         let Row { of, found, .. } = rows.first()?;
         let corner = |row: &Row<LatticeMeasurement>| {
@@ -289,13 +289,13 @@ impl LatticeOfHead {
     }
 }
 
-/// Made-up lattices for tests of what is made of them.
+/// Synthetic lattices for tests.
 #[cfg(test)]
 pub(crate) mod made_up {
     use super::*;
 
-    /// A head of rank 16 and ½ spread 40 at ε = 0.01 that needs 4 free, 5 at rank 16, and so much with its own inputs at any
-    /// rank and at 16, and with a line.
+    /// A head of rank 16 and half-range 40 at ε = 0.01. Free queries and keys need 4 at any rank and 5 at rank 16. Its
+    /// own inputs need `own` at any rank and at 16; with a line they need `line`.
     pub(crate) fn head(seed: u64, own: [f64; 2], line: f64) -> LatticeOfHead {
         use InputSet::{Free, Line, Own};
         let at =
@@ -337,19 +337,19 @@ mod tests {
     use super::made_up::head;
     use super::*;
 
-    /// By Shapley's axioms: shares sum to the whole, a constraint that adds nothing has none, and equal ones have equal shares.
+    /// Shapley's axioms: shares sum to the whole, a constraint without effect has share 0, and equal ones have equal shares.
     #[test]
     fn shares_are_shapley_values() {
         let shares = head(1, [20.0, 32.0], 8.0).shares().unwrap();
         assert!((shares.whole - 10f64.ln()).abs() < 1e-12);
-        // Orders: rank first 4 → 5 → 32, inputs first 4 → 20 → 32.
+        // The two orders: rank first 4 → 5 → 32, inputs first 4 → 20 → 32.
         assert!((shares.of_rank() - 0.5 * (1.25f64 * 1.6).ln()).abs() < 1e-12);
         assert!((shares.of_inputs() - 0.5 * (5.0f64 * 6.4).ln()).abs() < 1e-12);
         assert!((shares.interaction() - (1.6f64 / 1.25).ln()).abs() < 1e-12);
         let sum = shares.of_rank() + shares.of_inputs() + shares.rest();
         assert!((sum - shares.whole).abs() < 1e-12);
         assert!((shares.rest() - (40.0f64 / 32.0).ln()).abs() < 1e-12);
-        // Own inputs add nothing to either coalition.
+        // Own inputs add nothing in either order.
         let idle = head(1, [4.0, 5.0], 4.0).shares().unwrap();
         assert!(idle.of_inputs().abs() < 1e-12 && (idle.of_rank() - 1.25f64.ln()).abs() < 1e-12);
         let alike = head(1, [5.0, 9.0], 4.0).shares().unwrap();

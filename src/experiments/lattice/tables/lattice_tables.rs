@@ -11,7 +11,7 @@ const OF_LARGEST: &str =
     "The head with the largest logit of each model. Medians over seeds with (least–greatest).";
 
 impl Lattices {
-    /// The tables: needed by inputs and rank, what each constraint adds, what positions save, realised ranks.
+    /// The tables: effect of each constraint, logits saved by positions, needed logits by corner, realised ranks.
     pub fn tables(&self) -> Vec<Table> {
         vec![
             self.shares_table(),
@@ -21,19 +21,19 @@ impl Lattices {
         ]
     }
 
-    /// The ranks that any head has, any last.
+    /// The ranks that occur in any head; "any rank" is the last.
     pub fn ranks(&self) -> Vec<RankLimit> {
         distinct(self.heads.iter().flat_map(|head| &head.corners).map(|corner| corner.rank))
     }
 
-    /// A row for each run, step and ε and each of these sets of inputs: the largest heads over the seeds.
+    /// The largest heads over seeds, for each run, step and ε and each set of inputs.
     fn by_inputs(&self, sets: &[InputSet]) -> Vec<WithInputs<'_>> {
         let settings = groups(self.largest(|_| true), LatticeOfHead::setting);
         let of_setting = |heads: &Vec<_>| sets.iter().map(|&set| (set, heads.clone())).collect();
         settings.iter().flat_map::<Vec<_>, _>(of_setting).collect()
     }
 
-    /// What each corner needs.
+    /// The table of the logits needed at each corner.
     pub fn corners_table(&self) -> Table {
         let title = "Logits that the attention of the largest head needs, by the inputs and the \
                      rank of queries and keys";
@@ -56,7 +56,7 @@ impl Lattices {
             .build()
     }
 
-    /// What each constraint adds: Shapley values beside both orders.
+    /// The table of the effect of each constraint: Shapley values and both orders.
     pub fn shares_table(&self) -> Table {
         let share = |value: fn(&Shares) -> f64| {
             move |head: &LatticeOfHead| {
@@ -90,7 +90,7 @@ impl Lattices {
             .build()
     }
 
-    /// What positions for nothing would save.
+    /// The table of the logits that added position columns save.
     pub fn positions_table(&self) -> Table {
         let mut given = self.inputs();
         given.retain(|set| !matches!(set, InputSet::Own | InputSet::Free));
@@ -116,7 +116,7 @@ impl Lattices {
             .build()
     }
 
-    /// The rank that each head's own logits would pay for.
+    /// The table of the smallest rank for which each head's own logits would suffice.
     pub fn realised_table(&self) -> Table {
         let mut ranks = self.ranks();
         ranks.retain(|rank| *rank != RankLimit::Any);
@@ -145,7 +145,7 @@ impl Lattices {
             .build()
     }
 
-    /// What each model's largest head needs at the ε that is told, in words.
+    /// The logits that each model's largest head needs at the main ε, as text.
     pub fn in_words(&self) -> String {
         let epsilon = self.epsilon_told();
         let largest = self.largest(|head| head.epsilon == epsilon && head.step == self.last_step());
@@ -167,7 +167,7 @@ impl Lattices {
     }
 }
 
-/// The columns that say which head, or of which setting.
+/// Adds the columns that identify a head, or a setting.
 fn setting_columns<'r, R>(
     table: Columns<'r, R>,
     head: impl Fn(&'r R) -> &'r LatticeOfHead,
@@ -180,7 +180,7 @@ fn setting_columns<'r, R>(
         .settings("epsilon", ("ε", "nats"), |item| head(item).epsilon)
 }
 
-/// Heads of one setting with one of the sets of inputs.
+/// Heads of one setting with one set of inputs.
 type WithInputs<'h> = (InputSet, Vec<&'h LatticeOfHead>);
 
 fn table_of_heads<'r>(
@@ -191,7 +191,7 @@ fn table_of_heads<'r>(
     setting_columns(Table::from_items(name, title, rows), |row| row.1[0])
 }
 
-/// A value of heads with their set of inputs, over the heads.
+/// The median and range over heads of a value that depends on their set of inputs.
 fn over(
     value: impl Fn(&LatticeOfHead, InputSet) -> Option<f64>,
 ) -> impl Fn(&WithInputs<'_>) -> Option<Spread> {

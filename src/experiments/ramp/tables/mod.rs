@@ -1,4 +1,4 @@
-//! Trained heads held against ramps over positions.
+//! Tables of trained heads compared with ramps over positions.
 
 #[cfg(test)]
 pub mod ramps_tests;
@@ -12,29 +12,29 @@ use crate::table::groups::{distinct, groups, keep_last_steps};
 use crate::table::{Coefficient, Regression};
 use crate::targets::HeadKind;
 
-/// A head is local whose rows have this much of their mass on their last 16 tokens, in the mean.
+/// A head is local if its rows have at least this share of their mass on their last 16 tokens, on average.
 pub const LOCAL_MASS: f64 = 0.8;
 
-/// One head of a model at its last step here.
+/// One head of a model at its last measured step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RampHead {
     /// The study of its run.
     pub of: String,
-    /// The run's name there.
+    /// The run's name in that study.
     pub run: String,
-    /// The arm.
+    /// The variant.
     pub arm: String,
-    /// The model's positions; none for a published one.
+    /// The model's positional encoding; `None` for a published model.
     pub positions: Option<String>,
-    /// The slopes beside its logits; none for a published one.
+    /// The position bias of the model; `None` for a published model.
     pub slopes: Option<String>,
     /// The run's seed.
     pub seed: u64,
     /// The step of the weights.
     pub step: usize,
-    /// The width of the stream.
+    /// The width of the residual stream.
     pub d_model: Option<usize>,
-    /// What was found of it.
+    /// The measurement.
     pub found: RampMeasurement,
 }
 
@@ -56,18 +56,18 @@ impl From<&Row<RampMeasurement>> for RampHead {
 }
 
 impl RampHead {
-    /// Whether it attends locally.
+    /// Whether the head is local.
     pub fn is_local(&self) -> bool {
         self.found.mass_within_16 >= LOCAL_MASS
     }
 
-    /// What was found of it, where it attends locally.
+    /// The measurement, if the head is local.
     fn local(&self) -> Option<&RampMeasurement> {
         self.is_local().then_some(&self.found)
     }
 
-    /// Whether nothing but its logits can make it local: a head that sees everything, of multi-head attention whose
-    /// positions are learned vectors and that has no slope over the lag.
+    /// Whether only its logits can make the head local: it is a global head of `mhsa` with learned positions and
+    /// without a position bias.
     pub fn buys_its_locality(&self) -> bool {
         self.arm == "mhsa"
             && self.found.kind == HeadKind::Global
@@ -75,17 +75,17 @@ impl RampHead {
             && self.slopes.as_deref() == Some("none")
     }
 
-    /// The head dimension, and the width of the stream.
+    /// The head dimension and the width of the residual stream.
     pub fn shape(&self) -> (usize, Option<usize>) {
         (self.found.rank, self.d_model)
     }
 
-    /// Its half-spread over the formula.
+    /// Its half-range over the predicted one.
     pub fn ratio(&self) -> Option<f64> {
         Some(self.found.half_spread / self.found.formula?)
     }
 
-    /// The model that it is of.
+    /// The model of the head: study, run and seed.
     pub fn model(&self) -> (String, String, u64) {
         (self.of.clone(), self.run.clone(), self.seed)
     }
@@ -96,7 +96,7 @@ impl RampHead {
 pub struct Ramps {
     /// The heads of each model at its last step, in the order of the rows.
     pub heads: Vec<RampHead>,
-    /// Rows of cells that failed.
+    /// The number of rows of failed cells.
     pub failed: usize,
 }
 
@@ -104,7 +104,7 @@ impl Ramps {
     /// Gathers the rows of studies of ramps.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where there is none.
+    /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<RampMeasurement>) -> Result<Self, TableError> {
         let heads = rows.rows.iter().map(RampHead::from).collect();
         let why = "no finished row has a trained head";
@@ -113,13 +113,13 @@ impl Ramps {
         Ok(Self { heads, failed: rows.failed })
     }
 
-    /// The local heads that [buy their locality](RampHead::buys_its_locality), of every dimension and width.
+    /// The local heads that [only their logits make local](RampHead::buys_its_locality), of every dimension and width.
     pub fn all_bought(&self) -> impl Iterator<Item = &RampHead> {
         self.heads.iter().filter(|head| head.is_local() && head.buys_its_locality())
     }
 
-    /// The dimension of heads and the width of the stream at which local heads that buy their locality have most lengths,
-    /// and of those most heads: at other ones, lengths cannot be told from dimensions.
+    /// The head dimension and width at which such heads cover the most lengths, and among those the most heads. With
+    /// several shapes, the effect of length could not be separated from that of dimension.
     pub fn shape_of_the_law(&self) -> Option<(usize, Option<usize>)> {
         let mut shapes = groups(self.all_bought(), RampHead::shape);
         shapes.sort_by_key(|heads| {
@@ -129,15 +129,15 @@ impl Ramps {
         Some(shapes.first()?[0].shape())
     }
 
-    /// The heads that the law is about: local ones that [buy their locality](RampHead::buys_its_locality), of the
-    /// [one shape](Self::shape_of_the_law).
+    /// The heads of the ramp law: local ones that [only their logits make local](RampHead::buys_its_locality), of [one
+    /// shape](Self::shape_of_the_law).
     pub fn bought(&self) -> Vec<&RampHead> {
         let shape = self.shape_of_the_law();
         self.all_bought().filter(|head| Some(head.shape()) == shape).collect()
     }
 
-    /// log half_spread of these heads on log (n − 1) and log ln(1 + 1/τ), clustered by model: exponents that the formula
-    /// has at 1; none where they are of too few models or of one length.
+    /// Regresses log half_spread of these heads on log (n − 1) and log ln(1 + 1/τ), clustered by model; the formula
+    /// predicts exponents of 1. Returns `None` for too few models or only one length.
     pub fn exponents(&self) -> Option<Regression> {
         let point = |head: &RampHead| {
             let f = &head.found;
@@ -150,7 +150,7 @@ impl Ramps {
         Regression::of(&points)
     }
 
-    /// The tables, the most telling first.
+    /// The tables, the most important first.
     pub fn tables(&self) -> Vec<Table> {
         vec![self.runs_table(), self.exponents_table()]
     }

@@ -1,4 +1,4 @@
-//! Made-up heads against ramps, and what is gathered of them.
+//! Tests of the tables of ramps, on synthetic heads.
 
 use crate::experiments::ramp::RampMeasurement;
 use crate::experiments::ramp::tables::{RampHead, Ramps};
@@ -6,8 +6,8 @@ use crate::heads::ramp_half_spread;
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
 
-/// A local head of mhsa with learned positions, of a half-spread that is `times` the formula, of whose logits a line
-/// explains `share`.
+/// A local head of mhsa with learned positions. Its half-range is `times` the formula, and a line explains `share` of
+/// its logits.
 pub(crate) fn head(n: usize, seed: u64, mean_lag: f64, times: f64, share: f64) -> RampHead {
     let formula = ramp_half_spread(n, mean_lag);
     let half_spread = times * formula.unwrap_or(0.0);
@@ -64,7 +64,7 @@ pub(crate) fn head(n: usize, seed: u64, mean_lag: f64, times: f64, share: f64) -
     }
 }
 
-/// Heads of so many seeds at each length, of lags from 3 to 8, whose half-spreads grow as n^exponent and have a scatter.
+/// Heads of `seeds` seeds at each length, with mean distances from 3 to 8. Half-ranges grow as n^`exponent`, with some scatter.
 pub(crate) fn heads(lengths: &[usize], seeds: u64, exponent: f64, share: f64) -> Ramps {
     let mut heads = Vec::new();
     for &n in lengths {
@@ -89,7 +89,7 @@ fn exponents_are_those_that_the_heads_have() {
     assert_eq!((found.points, found.clusters), (45, 15));
 }
 
-/// Heads of other dimensions and widths would put their own price in the place of the length's.
+/// Heads of other dimensions and widths would mix their own effect with that of the length.
 #[test]
 fn the_law_is_of_the_shape_that_has_most_lengths() {
     let mut all = heads(&[256, 512], 2, 1.0, 0.9);
@@ -103,7 +103,7 @@ fn the_law_is_of_the_shape_that_has_most_lengths() {
     assert_eq!((all.bought().len(), all.all_bought().count()), (12, 42));
 }
 
-/// Heads that a slope, a window or few tokens in reach make what they are say nothing of the law.
+/// Heads that a position bias or a window can make local, and heads that are not local, are no evidence for the law.
 #[test]
 fn only_local_heads_that_logits_alone_can_make_local_are_of_the_law() {
     let one = head(256, 1, 5.0, 1.0, 0.9);

@@ -1,4 +1,4 @@
-//! Verdicts on variants side by side: the global head, tasks from local to long-range, and data other than text.
+//! Verdicts that compare variants: the global head, tasks from local to long-range, and data other than text.
 
 use super::scale_of_runs;
 use crate::claims::Verdict;
@@ -13,14 +13,14 @@ use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::{Spread, significant};
 
-/// 42/36, the paper's: perplexity without the global head over that with it.
+/// 42/36, the paper's number: perplexity without the global head over perplexity with it.
 const WITHOUT_GLOBAL: f64 = 1.17;
-/// Perplexities within this ratio of each other are alike: less than a fifth of the effect that the paper reports.
+/// Perplexities with a ratio up to this count as equal: less than a fifth of the effect that the paper reports.
 const PERPLEXITIES_ALIKE: f64 = 1.03;
-/// How far the loss may exceed the entropy on look-ups where they are learned; and how much lower the loss of a variant that
-/// learned them is than that of one that did not.
+/// The largest excess of the loss over the entropy for which look-ups count as learned. Also the difference in loss
+/// between a variant that learned them and one that did not.
 const LEARNED_NATS: f64 = 0.05;
-/// The data of the synthetic corpora, which are of no kind.
+/// The corpus name of synthetic data, which is not real data.
 const SYNTHETIC: &str = "synthetic";
 
 const LACKING: [&str; 2] = [
@@ -85,11 +85,11 @@ pub(crate) fn arms(study: &Trainings) -> Vec<Verdict> {
     verdicts
 }
 
-/// `local-only` against `ls`, by the ratio of perplexities: e to the difference in loss, seed by seed, with Student's
-/// interval over seeds.
+/// Compares `local-only` with `ls` by the ratio of perplexities, e to the difference in loss, seed by seed, with
+/// Student's interval over seeds.
 ///
-/// *Not measured*: one of the two is missing; or no variant with a global head has a perplexity lower than `local-only`'s
-/// by more than [`PERPLEXITIES_ALIKE`], so that nothing shows a need of context beyond the windows.
+/// *Not measured*: one of the two is missing. Or no variant with a global head has a perplexity lower than
+/// `local-only`'s by more than [`PERPLEXITIES_ALIKE`], so that context beyond the windows has no shown use.
 fn global_head(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["ls", "local-only"]);
     let study = &tuned.study;
@@ -131,8 +131,8 @@ fn global_head(study: &Trainings) -> Verdict {
     Verdict::new(GLOBAL_HEAD, ruling, pairs.seeds(), headline, sentences)
 }
 
-/// The perplexity of `local-only` over the lowest one of a variant with global heads, of medians over the seeds of a run;
-/// the greatest over settings.
+/// The perplexity of `local-only` over the lowest one of a variant with global heads, from medians over the seeds of a
+/// run. Returns the maximum over settings.
 fn gain_of_far_context(study: &Trainings) -> Option<f64> {
     let median = |runs: &[TrainingRun]| {
         Some(Spread::of(runs.iter().filter_map(|run| run.valid_loss_nats))?.median)
@@ -152,8 +152,7 @@ fn gain_of_far_context(study: &Trainings) -> Option<f64> {
     gains.reduce(f64::max)
 }
 
-/// How far the median losses of the variants lie above the corpus's entropy, at one share of recall: the least and the
-/// greatest.
+/// The median losses of the variants above the corpus's entropy, at one share of recall: the smallest and the largest.
 fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
     let of_arm = |arm: &str| {
         let here = study.arm(arm).filter(|run| run.recall == Some(recall));
@@ -164,18 +163,18 @@ fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
     Some((arms.low, arms.high))
 }
 
-/// By how much the least excess grows with look-ups, where no variant has learned to look up: it is more than
-/// [`LEARNED_NATS`], and the variants lie no further apart than at the least share and [`LEARNED_NATS`].
+/// The growth of the smallest excess with look-ups, if no variant has learned them. Then it exceeds [`LEARNED_NATS`],
+/// and the variants differ by at most [`LEARNED_NATS`] more than at the smallest share.
 fn unlearned(study: &Trainings, most: f64, least: f64) -> Option<f64> {
     let (most, least) = (excess(study, most)?, excess(study, least)?);
     let is_apart = (most.1 - most.0) - (least.1 - least.0) > LEARNED_NATS;
     Some(most.0 - least.0).filter(|&nats| nats > LEARNED_NATS && !is_apart)
 }
 
-/// Long-range tasks: the loss of `local-only` and of `ls` less that of `mhsa`, seed by seed, at the largest share of recall, with
-/// Student's intervals over seeds.
+/// Long-range tasks: the loss of `local-only` and of `ls` minus that of `mhsa`, seed by seed, at the largest share of
+/// recall. Intervals are Student's over seeds.
 ///
-/// *Not measured*: a variant is missing there, or none has learned to look up.
+/// *Not measured*: a variant is missing there, or none has learned look-ups.
 pub(crate) fn dial(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["mhsa", "ls", "local-only"]);
     let study = &tuned.study;
@@ -225,8 +224,9 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
     Verdict::new(LONG_RANGE_LIMIT, ruling, pairs.seeds(), headline, sentences)
 }
 
-/// The last validation loss and the peak of max |logit| of `ls` against `mhsa`, seed by seed, with the window of the lowest
-/// loss. Intervals are Student's over seeds. None without `ls` and `mhsa` on real data.
+/// Compares the last validation loss and the peak max |logit| of `ls` with those of `mhsa`, seed by seed, for the
+/// window with the lowest loss. Intervals are Student's over seeds. Returns `None` without `ls` and `mhsa` on real
+/// data.
 pub(crate) fn other_data(study: &Trainings) -> Option<Verdict> {
     let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
     let study = &tuned.study;
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_global_head_has_every_word() {
-        // Multi-head attention shows that far context is worth a fifth of a nat.
+        // With multi-head attention, far context reduces the loss by more than a fifth of a nat.
         let status = |local: &[f64], mhsa: f64| {
             let arms: [(&str, &[f64]); 3] =
                 [("ls", &[1.0; 3]), ("local-only", local), ("mhsa", &[mhsa; 3])];

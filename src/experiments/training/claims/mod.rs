@@ -11,7 +11,7 @@ use super::tables::training::TrainingRun;
 use crate::claims::words::{joined, listed};
 use crate::table::Spread;
 
-/// The scale of trainings: `n = 256, 512; 0.23–0.28 M parameters; 6000 steps`, as far as the runs have it.
+/// The scale of training runs: `n = 256, 512; 0.23–0.28 M parameters; 6000 steps`, as far as the runs record it.
 pub(crate) fn scale_of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>) -> String {
     let runs: Vec<&TrainingRun> = runs.into_iter().collect();
     let millions = runs.iter().filter_map(|run| run.parameters).map(|p| p as f64 / 1e6);

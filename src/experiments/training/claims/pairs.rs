@@ -1,7 +1,7 @@
-//! Two variants compared seed by seed.
+//! Compares two variants seed by seed.
 //!
-//! Runs of one seed and setting start from the same weights and read the same windows of text, so each is compared
-//! with the one that shares them: three seeds are three pairs, not nine.
+//! Runs of one seed and setting start from the same weights and read the same windows of text. Each run is paired with
+//! the one that shares them, so three seeds make three pairs, not nine.
 
 use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
@@ -15,24 +15,24 @@ pub(crate) struct Pairs {
     pub settings: Vec<PairsOfSetting>,
 }
 
-/// A pair for each seed of a setting.
+/// The pairs of one setting, one per seed.
 pub(crate) struct PairsOfSetting {
-    /// The name of our run.
+    /// The name of the first run, "ours".
     pub ours: String,
-    /// The name of their run.
+    /// The name of the second run, "theirs".
     pub theirs: String,
-    /// Tokens of context.
+    /// The context length in tokens.
     pub context: Option<usize>,
-    /// The seed, our value and theirs.
+    /// The seed with the values of ours and theirs.
     pub seeds: Vec<(usize, f64, f64)>,
 }
 
-/// What distinguishes settings: everything but the seed.
+/// Identifies a setting: everything but the seed.
 type Setting<'r> = (&'r str, &'r str, &'r str, Option<usize>, Option<f64>, Option<f64>);
 
 impl Pairs {
-    /// A value of every run of the arm `ours` beside that of the run of `theirs` with its seed and setting; none where
-    /// there is no such pair.
+    /// Pairs a value of every run of variant `ours` with that of the run of `theirs` with the same seed and setting.
+    /// Returns `None` if there is no such pair.
     pub fn of_arms(
         study: &Trainings,
         [ours, theirs]: [&str; 2],
@@ -44,7 +44,7 @@ impl Pairs {
         Self::matching(study, is_pair, |ours, theirs| Some((value(ours)?, value(theirs)?)))
     }
 
-    /// Values of all runs that are a pair, ours and theirs.
+    /// Pairs values of all runs for which `is_pair` is true; `None` if there are none.
     pub fn matching(
         study: &Trainings,
         is_pair: impl Fn(&TrainingRun, &TrainingRun) -> bool,
@@ -83,7 +83,7 @@ impl Pairs {
         (!settings.is_empty()).then_some(Self { settings })
     }
 
-    /// Each setting in `words` with what distinguishes it: its length, or the names of its runs where lengths are equal.
+    /// Formats each setting with `words` and what distinguishes it: its length, or the names of its runs if lengths are equal.
     pub fn by_setting(&self, words: impl Fn(&PairsOfSetting) -> String) -> String {
         let has_own_length = |setting: &PairsOfSetting| {
             let alike = self.settings.iter().filter(|other| other.context == setting.context);
@@ -97,23 +97,23 @@ impl Pairs {
         joined(self.settings.iter().map(one), ", ")
     }
 
-    /// The seeds of each setting.
+    /// The number of seeds of each setting.
     pub fn seeds(&self) -> Seeds {
         Seeds::of_settings(self.settings.iter().map(|setting| setting.seeds.len()))
     }
 
-    /// All pairs, ours and theirs.
+    /// All pairs of values, ours and theirs.
     pub fn all(&self) -> impl Iterator<Item = (f64, f64)> {
         let seeds = self.settings.iter().flat_map(|setting| &setting.seeds);
         seeds.map(|&(_, ours, theirs)| (ours, theirs))
     }
 
-    /// How many pairs.
+    /// The number of pairs.
     pub fn len(&self) -> usize {
         self.all().count()
     }
 
-    /// In how many pairs it holds of our value and theirs.
+    /// The number of pairs for which `holds` is true of ours and theirs.
     pub fn count(&self, holds: impl Fn(f64, f64) -> bool) -> usize {
         self.all().filter(|&(ours, theirs)| holds(ours, theirs)).count()
     }
@@ -123,13 +123,13 @@ impl Pairs {
         self.settings.iter().map(move |setting| setting.estimate(compare))
     }
 
-    /// Over settings, the ruling on the estimate of `compare` in each.
+    /// Combines the rulings on the estimate of `compare` in each setting.
     pub fn every(&self, compare: Compare, ruling: impl Fn(Estimate) -> Ruling) -> Ruling {
         Ruling::every(self.estimates(compare).map(ruling))
     }
 
-    /// Of one setting its estimate; of several, the mean over settings with Student's interval over the seeds that have
-    /// them all, none where fewer than two do.
+    /// For one setting, its estimate. For several, the mean over settings with Student's interval over the seeds that
+    /// have all settings; `None` if fewer than two do.
     pub fn overall(&self, compare: Compare) -> Option<Estimate> {
         if let [one] = &self.settings[..] {
             return Some(one.estimate(compare));
@@ -157,10 +157,10 @@ impl PairsOfSetting {
     }
 }
 
-/// How our value compares with theirs.
+/// Compares the value of ours with that of theirs.
 pub(crate) type Compare = fn(f64, f64) -> f64;
 
-/// Ours less theirs.
+/// Ours minus theirs.
 pub(crate) fn difference(ours: f64, theirs: f64) -> f64 {
     ours - theirs
 }
@@ -170,7 +170,7 @@ pub(crate) fn log_ratio(ours: f64, theirs: f64) -> f64 {
     (ours / theirs).ln()
 }
 
-/// Whether they differ in nothing but what makes a variant: the keys of their definitions agree, and what rows say of them.
+/// Whether two runs differ only in the keys that define a variant, by their definitions and by their rows.
 pub(crate) fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
     let numbers = |run: &TrainingRun| (run.seed, run.context, run.learning_rate, run.recall);
     let sizes = |run: &TrainingRun| (run.steps, run.d_model, run.heads);
@@ -245,7 +245,7 @@ mod tests {
         let pairs = pairs(runs).unwrap();
         assert_eq!((pairs.settings.len(), pairs.len(), pairs.seeds()), (2, 6, Seeds::all(3)));
         assert_eq!(pairs.count(|ls, mhsa| ls < mhsa), 6);
-        // Between seeds losses differ by a nat, within them by the gain alone.
+        // Losses of different seeds differ by a nat; within a seed they differ only by the gain.
         let first = pairs.settings[0].estimate(difference);
         let [low, high] = first.ends().unwrap();
         assert!((first.value + 0.1).abs() < 1e-12 && high - low < 1e-9, "{first:?}");

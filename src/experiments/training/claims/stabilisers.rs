@@ -1,8 +1,8 @@
-//! Verdicts on LS-attention against other stabilisers: perplexity, and the time to reach theirs.
+//! Verdicts on LS-attention compared with other stabilisers: perplexity, and the time to reach theirs.
 //!
-//! The paper compares with two others, and each of its two numbers is against one of them: 2/5 of the perplexity "achieved
-//! by one method", 1/20 of the time to reach "the other". Here are five. Picking the one against which a bound is met would
-//! choose the rival after the rows, so a bound counts as met only where it is met against every one.
+//! The paper compares with two others, and each of its two numbers refers to one of them. They are 2/5 of the
+//! perplexity "achieved by one method" and 1/20 of the time to reach "the other". This project has five. Choosing the
+//! one that meets a bound would choose it after the rows, so a bound must be met against every one.
 
 use super::scale_of_runs;
 use crate::claims::Verdict;
@@ -16,15 +16,15 @@ use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::{plural, significant};
 
-/// The stabilisers of others.
+/// Stabilisers other than LS-attention.
 const STABILISERS: [&str; 5] = ["qk-norm", "sigma-reparam", "softcap", "qk-clip", "z-loss"];
-/// Two fifths, and what still rounds to it: "nearly 2/5" are the paper's words.
+/// The largest number that still rounds to two fifths; the paper says "nearly 2/5".
 const MOST_PERPLEXITY: f64 = 0.45;
-/// A twentieth, and what still rounds to it.
+/// The largest number that still rounds to a twentieth.
 const MOST_TIME: f64 = 0.075;
-/// A ratio above this is no gain: within 5 per cent.
+/// A ratio above this counts as no gain: it is within 5 per cent.
 const NO_GAIN: f64 = 0.95;
-/// What a sentence says where its intervals decide nothing.
+/// The sentence for intervals that decide nothing.
 const UNDECIDED: &str = "The intervals decide nothing";
 
 const LACKING: [&str; 2] = [
@@ -71,14 +71,14 @@ pub(crate) fn stabilisers(study: &Trainings) -> Vec<Verdict> {
     vec![two_fifths(study), twentieth(study)]
 }
 
-/// `ls` against every stabiliser that acts.
+/// Pairs of `ls` with every stabiliser that has an effect.
 struct Rivals {
     tuned: Tuned,
     found: Vec<(&'static str, Pairs)>,
 }
 
 impl Rivals {
-    /// Values of each pair of runs; none where there is no pair.
+    /// Pairs the values of runs; `None` if there is no pair.
     fn of(
         study: &Trainings,
         values: impl Fn(&Trainings, &TrainingRun, &TrainingRun) -> Option<(f64, f64)>,
@@ -96,7 +96,7 @@ impl Rivals {
         (!found.is_empty()).then_some(Self { tuned, found })
     }
 
-    /// Every setting beside the name of the stabiliser.
+    /// Every setting with the name of the stabiliser.
     fn settings(&self) -> impl Iterator<Item = (&'static str, &PairsOfSetting)> {
         self.found.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(|one| (*arm, one)))
     }
@@ -105,7 +105,7 @@ impl Rivals {
         Seeds::of_settings(self.settings().map(|(_, setting)| setting.seeds.len()))
     }
 
-    /// The scale of all runs that are compared, and whether they are tuned.
+    /// The scale of all compared runs, and whether they are tuned.
     fn scale(&self) -> [String; 2] {
         let runs = self.tuned.study.runs.iter();
         let compared = runs.filter(|run| run.arm == "ls" || is_stabiliser(run));
@@ -117,8 +117,8 @@ fn is_stabiliser(run: &TrainingRun) -> bool {
     STABILISERS.contains(&&*run.arm)
 }
 
-/// Whether some run of a stabiliser differs from the run of multi-head attention of its seed and length. One that never
-/// acts, as QK-clip under its threshold, is no other method.
+/// Whether at least one run of a stabiliser differs from the run of multi-head attention of its seed and length. A
+/// stabiliser that never acts, such as QK-clip below its threshold, is no other method.
 fn acts(study: &Trainings, arm: &str) -> bool {
     let outcome = |run: &TrainingRun| (run.valid_loss_nats, run.peak_max_abs_logit);
     let is_plain = |run: &TrainingRun| {
@@ -130,8 +130,8 @@ fn acts(study: &Trainings, arm: &str) -> bool {
     !study.arm(arm).all(is_plain)
 }
 
-/// The ruling on ratios that are to be `bound` or less against every stabiliser; hidden where intervals hold both that and
-/// no gain.
+/// The ruling on ratios that should be at most `bound` against every stabiliser. It is hidden if the intervals allow
+/// both that and no gain.
 fn ruling(ratios: &[Estimate], bound: f64) -> Ruling {
     let has_gain = |ratio: &Estimate| ratio.ends().is_some_and(|[_, high]| high < NO_GAIN);
     let every = Ruling::every(ratios.iter().map(|ratio| ratio.at_most(bound)));
@@ -140,8 +140,8 @@ fn ruling(ratios: &[Estimate], bound: f64) -> Ruling {
     every.hidden_if(is_open && !is_one_seed && !ratios.iter().any(has_gain))
 }
 
-/// The least ratio of perplexities that any model can have to a stabiliser's here: e to the corpus's entropy less its
-/// loss. None where the entropy of a corpus is not known, as of a text.
+/// The smallest ratio of perplexities to a stabiliser's that any model can reach: e to the corpus's entropy minus the
+/// stabiliser's loss. `None` if the entropy of a corpus is unknown, as for a text.
 fn least_ratio(study: &Trainings) -> Option<f64> {
     let of_others = study.runs.iter().filter(|run| is_stabiliser(run));
     let ratios: Option<Vec<f64>> = of_others
@@ -150,11 +150,11 @@ fn least_ratio(study: &Trainings) -> Option<f64> {
     ratios?.into_iter().reduce(f64::min)
 }
 
-/// The ratio of perplexities, `ls` over each stabiliser of others: e to the difference in loss, seed by seed, with
+/// The ratio of perplexities, `ls` over each other stabiliser: e to the difference in loss, seed by seed, with
 /// Student's interval over seeds.
 ///
-/// *Not measured*: the intervals hold both 2/5 and no gain, no stabiliser's runs, or none of `ls`; or the corpus's own
-/// entropy leaves no room for such a ratio.
+/// *Not measured*: the intervals allow both 2/5 and no gain. Or there are no runs of a stabiliser or of `ls`, or the
+/// corpus's entropy rules out such a ratio.
 fn two_fifths(study: &Trainings) -> Verdict {
     let losses = |_: &Trainings, ls: &TrainingRun, other: &TrainingRun| {
         Some((ls.valid_loss_nats?, other.valid_loss_nats?))
@@ -186,20 +186,20 @@ fn two_fifths(study: &Trainings) -> Verdict {
     Verdict::new(TWO_FIFTHS, ruling, rivals.seeds(), headline, sentences)
 }
 
-/// The time in which `ls` first has a stabiliser's final perplexity, over that stabiliser's, seed by seed. What else a
-/// machine does slows runs, so the pace of either lies between those of its two fastest seeds, and the ratio between the
-/// two that these leave. That it was reached is known at evaluations only: the time lies between the last
-/// one without and the first one with it, and an interval goes from the lower end of Student's for the former to the
-/// upper end of that for the latter. Where it was not reached, the former is the whole run, the latter endless.
+/// The time in which `ls` first reaches a stabiliser's final perplexity, over that stabiliser's time, seed by seed.
+/// Other load on the machine slows runs, so the two fastest seeds of each bound its pace, and with it the ratio.
+/// Progress is known only at evaluations: the time lies between the last one before the goal and the first one at it.
+/// An interval goes from the lower end of Student's for the former to the upper end for the latter. If the goal was not
+/// reached, these are the whole run and infinity.
 ///
-/// Processor time on a CPU qualifies the claim at most, since the paper counts GPU hours.
+/// CPU time qualifies the claim at most, since the paper counts GPU hours.
 ///
-/// *Not measured*: as for perplexity, without evaluations, or where these lie further apart than a twentieth of a run and
-/// the claim is not missed all the same.
+/// *Not measured*: as for perplexity, or without evaluations. Or evaluations are further apart than a twentieth of a
+/// run, unless the claim is refuted all the same.
 fn twentieth(study: &Trainings) -> Verdict {
     let Some(rivals) = Rivals::of(study, share) else { return Verdict::lacking(TWENTIETH) };
     let ends: Vec<[f64; 2]> = rivals.settings().map(|(_, setting)| ends(setting)).collect();
-    // Of one seed nothing is known beyond its own evaluations.
+    // For one seed only its own evaluations bound the ratio.
     let ratio = |((_, setting), ends): ((&str, &PairsOfSetting), &[f64; 2])| {
         let estimate = Estimate::range(ends[0], *ends);
         if setting.seeds.len() > 1 { estimate } else { estimate.without_ends() }
@@ -210,7 +210,7 @@ fn twentieth(study: &Trainings) -> Verdict {
     let ruling = ruling(&ratios, MOST_TIME);
     let ruling = ruling
         .hidden_if(spacing.is_some() && ruling != Ruling::Fails)
-        // The paper counts GPU hours; these are of a CPU.
+        // The paper counts GPU hours; these are CPU times.
         .undecided_if(true);
     let each = rivals.settings().zip(&ends).map(|((arm, setting), ends)| {
         let shown = joined(ends.map(|share| significant(share, 2)), ", ");
@@ -240,8 +240,8 @@ fn twentieth(study: &Trainings) -> Verdict {
     Verdict::new(TWENTIETH, ruling, rivals.seeds(), headline, [time, scale, note, coarse])
 }
 
-/// Where the ratio of times lies at one setting: over seeds from the lower end of the time without to the upper end of the
-/// time with; of one seed between the two.
+/// The interval of the ratio of times at one setting, from the time before the goal to the time at it. Over seeds it
+/// spans from the lower end of the former to the upper end of the latter.
 fn ends(setting: &PairsOfSetting) -> [f64; 2] {
     if let [(_, without, with)] = setting.seeds[..] {
         return [without, with];
@@ -253,7 +253,7 @@ fn ends(setting: &PairsOfSetting) -> [f64; 2] {
     ]
 }
 
-/// The largest distance between evaluations of a run of `ls`, as a share of its steps.
+/// The largest gap between evaluations of a run of `ls`, as a share of its steps.
 fn spacing(study: &Trainings) -> Option<f64> {
     let of_run = |run: &TrainingRun| {
         let steps: Vec<f64> = run.log.valid_loss.iter().map(|(step, _)| *step).collect();
@@ -263,8 +263,8 @@ fn spacing(study: &Trainings) -> Option<f64> {
     study.arm("ls").filter_map(of_run).reduce(f64::max)
 }
 
-/// The time of `ours` at its last evaluation that is not as good as `theirs` in the end, and at the first that is, over
-/// the time of `theirs`; the second is infinite where it never is.
+/// The times of `ours` at the last evaluation before it reaches the final loss of `theirs` and at the first after, over
+/// the time of `theirs`. The second is infinite if it never does.
 fn share(study: &Trainings, ours: &TrainingRun, theirs: &TrainingRun) -> Option<(f64, f64)> {
     let &(last, goal) = theirs.log.valid_loss.last()?;
     let (ours_fastest, ours_next) = study.paces(&ours.run);
@@ -297,7 +297,7 @@ mod tests {
             seed,
             valid_loss_nats: Some(*loss),
             log: RunLog {
-                // Each evaluation halves what is above the end.
+                // Each evaluation halves the excess over the final loss.
                 valid_loss: (1..=10)
                     .map(|at| (10.0 * f64::from(at), loss + 0.5f64.powi(at) - 0.5f64.powi(10)))
                     .collect(),
@@ -363,7 +363,7 @@ mod tests {
         assert!(measured.contains("0.74"), "{measured}");
     }
 
-    /// The status where ls takes `pace` seconds a step, the other a tenth, evaluated so often per run.
+    /// The verdict if ls takes `pace` seconds per step, the other takes 0.1, and each run has `evaluations` evaluations.
     fn timed(theirs: &[f64], pace: f64, evaluations: usize) -> Verdict {
         let mut study = study(&[("ls", &[1.0; 3]), ("qk-norm", theirs)]);
         for run in &mut study.runs {
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn cpu_time_against_stabilisers_qualifies_at_most() {
-        // ls is there at its first of 100 evaluations: within a hundredth of the time.
+        // ls reaches the goal at the first of 100 evaluations, so within a hundredth of the time.
         assert_eq!(timed(&[2.5; 3], 0.1, 100).status, VerdictStatus::Qualified);
         assert_eq!(timed(&[0.5; 3], 0.1, 100).status, VerdictStatus::Qualified, "never reached");
         assert_eq!(

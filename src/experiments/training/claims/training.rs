@@ -1,4 +1,4 @@
-//! Verdicts on training: logits, divergence and loss of LS-attention against multi-head attention.
+//! Verdicts on training that compare LS-attention with multi-head attention: logits, divergence and loss.
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
@@ -14,16 +14,16 @@ use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
 use crate::table::{plural, significant};
 
-/// A validation loss this much above the other's, in nats, still counts as no higher: a hundredth of a nat is one per
-/// cent of perplexity, and less than seeds of one setting differ by.
+/// A validation loss that is higher by at most this, in nats, still counts as no higher. 0.01 nats are 1 % of
+/// perplexity, and less than the differences between seeds of one setting.
 pub(crate) const NO_WORSE_NATS: f64 = 0.01;
-/// Peaks within this factor of each other are alike. The paper reports four times and more (200 against 50), of whose
-/// logarithm this is a sixth.
+/// Peaks with a ratio up to this count as equal. The paper reports a ratio of four or more (200 to 50); the logarithm
+/// of this one is a sixth of that.
 pub(crate) const LOGITS_ALIKE: f64 = 1.25;
-/// The paper's bound on LS-attention's logits, and the least that it reports of multi-head attention.
+/// The paper's bound on LS-attention's logits, and the smallest value that it reports for multi-head attention.
 const LS_AT_MOST: f64 = 50.0;
 const MHSA_AT_LEAST: f64 = 200.0;
-/// The paper's length of context and steps for divergence.
+/// The paper's context length and number of steps for divergence.
 const PAPER_CONTEXT: usize = 2048;
 const PAPER_STEPS: usize = 20_000;
 
@@ -83,8 +83,8 @@ pub(crate) const NO_WORSE: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// The verdicts of a study of trainings, on those of its runs that ended. Runs that were stopped are named beside them.
-/// Contexts shorter than the paper's give no verdict on divergence.
+/// The verdicts of a study of training runs, from the runs that ended. Each verdict also mentions runs that were
+/// stopped. Contexts shorter than the paper's give no verdict on divergence.
 pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
     let ended = study.ended();
     let long = study.runs.iter().any(|run| run.context.is_some_and(|n| n >= PAPER_CONTEXT));
@@ -93,7 +93,7 @@ pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
     verdicts.push(no_worse(&ended));
     for verdict in &mut verdicts {
         if let Some([headline, so_far]) = so_far(study, verdict.claim) {
-            // Runs that were stopped are the only ones there.
+            // All runs were stopped.
             if verdict.seeds == 0 {
                 [verdict.headline, verdict.measured] = [headline, so_far];
             } else {
@@ -104,8 +104,7 @@ pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
     verdicts
 }
 
-/// What the stopped runs of both variants have of a claim's quantity, as a headline and a sentence; none where there are
-/// none.
+/// The values of the stopped runs of both variants for a claim, as a headline and a sentence; `None` if there are none.
 fn so_far(study: &Trainings, claim: Claim) -> Option<[String; 2]> {
     let is_compared = |run: &&TrainingRun| ["ls", "mhsa"].contains(&&*run.arm);
     let stopped: Vec<&TrainingRun> =
@@ -134,11 +133,11 @@ fn so_far(study: &Trainings, claim: Claim) -> Option<[String; 2]> {
     ])
 }
 
-/// Logits: `ls` against `mhsa` by the peak of max |logit| over the run, seed by seed at one setting. Intervals are
-/// Student's over seeds, of the difference of the peaks' logarithms.
+/// Logits: compares the peak max |logit| of `ls` with that of `mhsa`, seed by seed in each setting. Intervals are
+/// Student's over seeds, of the difference of the logarithms of the peaks.
 ///
-/// *Not measured*: one of the arms is missing, or lacks its logits; or neither comes to [`LS_AT_MOST`] at any setting,
-/// so that there are no large logits that `ls` could avoid. A setting without such logits refutes nothing.
+/// *Not measured*: a variant is missing or lacks its logits. Or neither reaches [`LS_AT_MOST`] in any setting, so that
+/// there are no large logits for `ls` to avoid. A setting without such logits refutes nothing.
 fn logits(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
     let peak = |run: &TrainingRun| run.peak_max_abs_logit;
@@ -189,14 +188,14 @@ fn logits(study: &Trainings) -> Verdict {
     )
 }
 
-/// `Lower in 3 of 3 pairs`.
+/// A count of pairs as text: `Lower in 3 of 3 pairs`.
 fn lower_in(what: &str, count: usize, pairs: &Pairs) -> String {
     format!("{what} in {count} of {}", plural(pairs.len(), "pair"))
 }
 
-/// Divergence, of runs of the paper's length and number of steps alone.
+/// Divergence, only from runs with the paper's length and number of steps.
 ///
-/// *Not measured*: no runs of 2,048 tokens or more and 20,000 steps asked for, of both arms.
+/// *Not measured*: no runs of both variants with at least 2,048 tokens and 20,000 steps.
 fn divergence(study: &Trainings) -> Verdict {
     let [mhsa, ls] = ["mhsa", "ls"].map(|arm| {
         let is_long = |run: &&TrainingRun| {
@@ -215,7 +214,7 @@ fn divergence(study: &Trainings) -> Verdict {
         );
         return Verdict::unmeasured(DIVERGES, "no runs at n ≥ 2,048 for 20,000 steps", needs);
     }
-    // Fewer than half of the runs do not make "diverges" true of a model.
+    // "Diverges" is not true of a model if fewer than half of its runs do.
     let is_refuted = [share(mhsa).at_least(0.5), share(ls).at_most(0.5)].contains(&Ruling::Fails);
     let ruling = Ruling::of_rule(mhsa.0 == mhsa.1 && ls.0 == 0, is_refuted);
     let counts = format!(
@@ -227,7 +226,7 @@ fn divergence(study: &Trainings) -> Verdict {
     Verdict::new(DIVERGES, ruling, seeds, format!("diverged: {counts}"), sentences)
 }
 
-/// A share with its 95 % interval, of which `times` of `of` were seen: Clopper and Pearson's.
+/// The share `times` / `of` with its 95 % interval by Clopper and Pearson.
 fn share((times, of): (usize, usize)) -> Estimate {
     let (times, of) = (times as f64, of as f64);
     let quantile = |a: f64, b: f64, share: f64| Beta::new(a, b).map(|beta| beta.inverse_cdf(share));
@@ -238,9 +237,9 @@ fn share((times, of): (usize, usize)) -> Estimate {
     Estimate::range(times / of, ends)
 }
 
-/// Loss: `ls` against `mhsa` by the last validation loss, paired as for logits; intervals of the difference in nats.
+/// Loss: compares the last validation loss of `ls` with that of `mhsa`, paired as for logits; intervals are in nats.
 ///
-/// *Not measured*: one of the arms is missing.
+/// *Not measured*: a variant is missing.
 pub(crate) fn no_worse(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
     let loss = |run: &TrainingRun| run.valid_loss_nats;
@@ -249,7 +248,7 @@ pub(crate) fn no_worse(study: &Trainings) -> Verdict {
     };
     let no_worse = pairs.count(|ls, mhsa| ls <= mhsa + NO_WORSE_NATS);
     let against_rope = against_rope(&tuned.study);
-    // With the better positions multi-head attention wins.
+    // With RoPE, the better positional encoding, multi-head attention has the lower loss.
     let loses_to_rope =
         against_rope.is_some_and(|lost| lost.at_most(NO_WORSE_NATS) == Ruling::Fails);
     let ruling = pairs
@@ -277,7 +276,7 @@ pub(crate) fn no_worse(study: &Trainings) -> Verdict {
     Verdict::new(NO_WORSE, ruling, pairs.seeds(), headline, sentences)
 }
 
-/// `0.011–0.044 nats lower` for differences that all have one sign, else `-0.02 to 0.01 nats`.
+/// Formats differences: `0.011–0.044 nats lower` if all have one sign, else `-0.02 to 0.01 nats`.
 fn all_apart(differences: impl Iterator<Item = f64> + Clone) -> String {
     let sizes = from_to(differences.clone().map(f64::abs), 2);
     if differences.clone().all(|value| value < 0.0) {
@@ -289,8 +288,8 @@ fn all_apart(differences: impl Iterator<Item = f64> + Clone) -> String {
     }
 }
 
-/// The loss of `ls` less that of multi-head attention with RoPE, seed by seed, of equal size, length and steps; none without
-/// two such runs.
+/// The loss of `ls` minus that of multi-head attention with RoPE, seed by seed, at equal size, length and steps.
+/// Returns `None` with fewer than two pairs.
 fn against_rope(study: &Trainings) -> Option<Estimate> {
     let is_pair = |ls: &TrainingRun, rope: &TrainingRun| {
         let size = |run: &TrainingRun| (run.seed, run.context, run.steps, run.d_model, run.heads);
@@ -304,7 +303,7 @@ fn against_rope(study: &Trainings) -> Option<Estimate> {
     Estimate::mean(pairs.all().map(|(ls, rope)| ls - rope)).filter(|lost| lost.ends().is_some())
 }
 
-/// The scale without the lengths, which stand with the numbers.
+/// The scale without the lengths, which are given with the numbers.
 fn scale(study: &Trainings) -> String {
     let runs = study.arm("ls").chain(study.arm("mhsa")).cloned();
     let runs: Vec<TrainingRun> = runs.map(|run| TrainingRun { context: None, ..run }).collect();

@@ -1,4 +1,4 @@
-//! Words of verdicts on training.
+//! Tests of the verdicts on training.
 
 use super::*;
 use crate::claims::VerdictStatus;
@@ -34,10 +34,10 @@ fn logits_and_losses_have_every_word() {
     assert_eq!(judged(3, (12.0, 1.9), (60.0, 2.4)), [Qualified, Confirmed]);
     assert_eq!(judged(1, (12.0, 1.9), (220.0, 2.4)), [SingleSeed, SingleSeed]);
     assert_eq!(judged(2, (12.0, 1.9), (220.0, 2.4)), [Qualified, Qualified]);
-    // Where nothing is large there is nothing to avoid.
+    // Without large logits there is nothing to avoid.
     assert_eq!(judged(3, (20.0, 1.9), (20.0, 2.4)), [NotMeasured, Confirmed]);
     assert_eq!(judged(2, (70.0, 2.6), (60.0, 2.4)), [Qualified, Qualified]);
-    // Lower by a tenth is alike, by a third is not.
+    // Peaks that are lower by a tenth count as equal, by a third they do not.
     assert_eq!(judged(3, (54.0, 1.9), (60.0, 2.4)), [Refuted, Confirmed]);
     assert_eq!(judged(3, (40.0, 1.9), (60.0, 2.4)), [Qualified, Confirmed]);
     assert_eq!(judged(3, (70.0, 2.6), (60.0, 2.4)), [Refuted, Refuted]);
@@ -136,7 +136,7 @@ fn divergence_needs_the_papers_length_and_steps() {
 
 #[test]
 fn shares_have_clopper_and_pearson_s_interval() {
-    // None of 3: 1 − 0.025^(1/3); 5 of 10: the table's 0.187 to 0.813.
+    // 0 of 3: 1 − 0.025^(1/3); 5 of 10: 0.187 to 0.813 in tables.
     let ends = |counts| share(counts).ends().unwrap();
     let [low, high] = ends((0, 3));
     assert!(low == 0.0 && (high - (1.0 - 0.025f64.cbrt())).abs() < 1e-6, "{low} to {high}");

@@ -1,4 +1,4 @@
-//! Learning rates: runs at one shared rate do not decide which variant has smaller logits or a lower loss.
+//! Selects the best learning rate of each variant; runs at one shared rate do not decide between variants.
 
 use crate::claims::claim::RATES;
 use std::collections::BTreeMap;
@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use crate::experiments::training::Settings;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 
-/// Runs of which each tuned variant has those of its best learning rate alone.
+/// Runs in which each tuned variant has only those at its best learning rate.
 pub(crate) struct Tuned {
-    /// The runs; those of tuned variants have no learning rate, since it is no longer a part of the setting.
+    /// The runs; those of tuned variants have no learning rate, because it is no longer a part of the setting.
     pub study: Trainings,
-    /// Whether all runs that are compared are of tuned variants.
+    /// Whether all compared runs belong to tuned variants.
     pub is_tuned: bool,
 }
 
-/// What tells configurations apart, but for the learning rate and the seed.
+/// Identifies a configuration, without the learning rate and the seed.
 type Configuration = (String, String, String, [Option<usize>; 5], String, Option<u64>, Settings);
 
 fn configuration(run: &TrainingRun) -> Configuration {
@@ -32,8 +32,8 @@ fn without_rate(run: &TrainingRun) -> Settings {
 }
 
 impl Tuned {
-    /// Keeps the best learning rate of every tuned variant, under the name of its run among `baselines` or its first one,
-    /// and says whether every run that `is_compared` picks is of such a variant.
+    /// Keeps the best learning rate of every tuned variant, under the name of its run in `baselines`, or else of its
+    /// first run. Checks whether every run for which `is_compared` is true belongs to such a variant.
     pub fn of(
         study: &Trainings,
         baselines: &[String],
@@ -70,18 +70,19 @@ impl Tuned {
         Self { study, is_tuned }
     }
 
-    /// The comparison of variants by their names alone.
+    /// Compares all runs of the variants `arms`.
     pub fn of_arms(study: &Trainings, arms: &[&str]) -> Self {
         Self::of(study, &[], |run| arms.contains(&&*run.arm))
     }
 
-    /// A sentence on these runs: that they are untuned, where they are.
+    /// A note for verdicts if the runs are not tuned; empty if they are.
     pub fn note(&self) -> &'static str {
         if self.is_tuned { "" } else { "One learning rate" }
     }
 }
 
-/// The learning rate of the lowest mean validation loss; none where fewer than [`RATES`] were tried, or the best is at an end.
+/// The learning rate with the lowest mean validation loss; `None` if fewer than [`RATES`] were tried, or if the best is
+/// the lowest or the highest.
 fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
     let mut losses: Vec<(f64, Vec<f64>)> = Vec::new();
     for run in runs {
@@ -98,7 +99,7 @@ fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
     (losses.len() >= RATES && is_inside).then(|| losses[best].0)
 }
 
-/// The same runs at three learning rates, the middle one the best by a nat.
+/// The same runs at three learning rates; the loss at the middle one is lower by a nat.
 #[cfg(test)]
 pub(crate) fn at_three_rates(study: &Trainings) -> Trainings {
     let rates = [(1e-3, 1.0), (3e-3, 0.0), (1e-2, 1.0)];

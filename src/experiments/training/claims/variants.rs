@@ -14,9 +14,9 @@ use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
 use crate::table::{Slope, plural, significant};
 
-/// The peak with the bias is to be under this share of the peak without it, as predicted.
+/// The predicted bound on the peak with the bias, as a share of the peak without it.
 const OF_PEAK: f64 = 0.5;
-/// The loss may be this much above LS-attention's, in nats, as predicted.
+/// The predicted bound on the loss above LS-attention's, in nats.
 const ABOVE_LS_NATS: f64 = 0.05;
 /// The run with twice the rank at equal parameters.
 const MORE_RANK: &str = "mhsa-wide-heads";
@@ -76,8 +76,8 @@ pub(crate) const PREDICTED_EXPONENT: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// Multi-head attention with learned positions and ALiBi against the same without ALiBi, seed by seed; none where there is
-/// no such run. Intervals are Student's over seeds. The peak is of QKᵀ/√d alone: the bias is not counted in it.
+/// Compares multi-head attention with learned positions and ALiBi with the same without ALiBi, seed by seed; `None`
+/// without such a run. Intervals are Student's over seeds. The peak is of QKᵀ/√d without the bias.
 pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
     let is_sloped = |run: &TrainingRun| {
         (&*run.arm, &*run.positions, &*run.slopes) == ("mhsa", "learned", "alibi")
@@ -120,13 +120,13 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
     Some(Verdict::new(SLOPES_FREE_LOGITS, ruling, seeds, headline, sentences))
 }
 
-/// Half the range of the steepest of ALiBi's biases over a full context: slopes are 2^(−8h/H), h from 1 to H.
+/// Half the range of ALiBi's steepest bias over a full context; its slopes are 2^(−8h/H) for h from 1 to H.
 fn half_range_of_alibi(run: &TrainingRun) -> Option<f64> {
     let steepest = (-8.0 / run.heads? as f64).exp2();
     Some(0.5 * steepest * (run.context? as f64 - 1.0))
 }
 
-/// The ruling on pairs of a peak with twice the rank and one without: each seed counts, and the interval of every setting.
+/// The ruling on pairs of a peak with twice the rank and one without; every seed and the interval of every setting count.
 fn with_more_rank(pairs: &Pairs, tuned: &Tuned) -> Ruling {
     let ruling = |setting: &PairsOfSetting| {
         let each = || setting.seeds.iter().map(|(_, wide, narrow)| wide / narrow);
@@ -140,8 +140,8 @@ fn with_more_rank(pairs: &Pairs, tuned: &Tuned) -> Ruling {
     Ruling::every(pairs.settings.iter().map(ruling)).undecided_if(!tuned.is_tuned)
 }
 
-/// Peak max |logit| of the run with twice the rank over its baseline's, seed by seed. Intervals are Student's over seeds, of
-/// the logarithm.
+/// Peak max |logit| of the run with twice the rank over that of its baseline, seed by seed. Intervals are Student's
+/// over seeds, of the logarithm.
 pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict {
     let tuned = Tuned::of(study, baselines, |run| run.arm == "mhsa");
     let is_pair = |wide: &TrainingRun, base: &TrainingRun| {
@@ -175,8 +175,8 @@ pub(crate) fn interventions(study: &Trainings, baselines: &[String]) -> Verdict 
     Verdict::new(MORE_RANK_HELPS, ruling, peaks.seeds(), headline, sentences)
 }
 
-/// Peak max |logit| of multi-head attention over that of the same with heads of half as many channels, twice as many of
-/// them, seed by seed, wherever one of the two is unchanged; none where there is no such pair.
+/// Peak max |logit| of multi-head attention over that of the same model with twice as many heads of half the dimension,
+/// seed by seed. One of the two must be unchanged. Returns `None` without such a pair.
 pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
     let tuned = Tuned::of(study, baselines, |run| run.arm == "mhsa");
     let is_alike = |wide: &TrainingRun, narrow: &TrainingRun| {
@@ -219,10 +219,10 @@ pub(crate) fn head_dimension(study: &Trainings, baselines: &[String]) -> Option<
     Some(Verdict::new(MORE_RANK_HELPS, ruling, pairs.seeds(), headline, sentences))
 }
 
-/// The slope of log peak max |logit| on log n, which at one head dimension is that on log(n/d), over the runs of an
-/// arm, against what was predicted of it; none without a prediction.
+/// The slope of log peak max |logit| on log n over the runs of a variant, compared with the predicted exponent; `None`
+/// without a prediction. At one head dimension it equals the slope on log(n/d).
 ///
-/// *Not measured*: an arm has too few lengths.
+/// *Not measured*: a variant has too few lengths.
 pub(crate) fn exponent(study: &Trainings, predicted: &[PredictedExponent]) -> Option<Verdict> {
     let mut measured: Vec<(&PredictedExponent, Estimate)> = Vec::new();
     for expected in predicted {
@@ -287,7 +287,7 @@ mod tests {
             slopes: if name == "sloped" { "alibi" } else { "none" }.to_owned(),
             seed,
             context: Some(512),
-            // Seeds differ by more than what is asked about.
+            // Seeds differ by more than the effects of interest.
             peak_max_abs_logit: Some(peak * (1.0 + seed as f64)),
             valid_loss_nats: Some(loss + seed as f64),
             ..TrainingRun::default()
@@ -302,7 +302,7 @@ mod tests {
         ];
         let study = Trainings { runs: runs.concat(), failed: 0 };
         let baselines = ["mhsa".to_owned(), "ls".to_owned()];
-        // At one learning rate nothing is decided.
+        // Runs at one learning rate decide nothing.
         let status = |study: &Trainings| slopes(study, &baselines).map(|verdict| verdict.status);
         let at_one = status(&study);
         assert!(
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(judged(10.0, 1.9, 0), None, "no such run");
     }
 
-    /// Heads of 16 channels peak at 100; those of 8 and 32 at so much.
+    /// Runs with d_head = 16 peak at 100, those with d_head = 8 and 32 at the given values.
     fn by_dimension(peak_of_8: f64, peak_of_32: f64, seeds: usize) -> Option<VerdictStatus> {
         let run = |name: &str, heads: usize, peak: f64, seed: usize| TrainingRun {
             run: name.to_owned(),
@@ -344,7 +344,7 @@ mod tests {
             (0..seeds).map(|seed| run(name, heads, peak, seed)).collect()
         };
         let runs = [of("8", 8, peak_of_8), of("16", 4, 100.0), of("32", 2, peak_of_32)];
-        // Twice the width is another model.
+        // A model of twice the width is a different model.
         let wider =
             of("wide", 8, 1.0).into_iter().map(|run| TrainingRun { d_model: Some(128), ..run });
         let runs = runs.concat().into_iter().chain(wider).collect();

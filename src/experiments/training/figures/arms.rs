@@ -1,4 +1,4 @@
-//! The figures of studies that hold many trainings side by side.
+//! The figures of studies with many training runs: variants, ablations, recall and learning rates.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 use crate::table::{Spread, distinct, groups, plural};
 
-/// Arms without a stabiliser, which differ in what their heads see; the others are `mhsa` with one.
+/// Variants without a stabiliser, which differ in their global and local heads; the others are `mhsa` with a stabiliser.
 const LAYOUTS: [&str; 4] = ["mhsa", "ls", "local-only", "layer-alternating"];
 
-/// Validation perplexity against tokens and against time of the variants without a stabiliser, the final values of all
+/// Validation perplexity of the variants without a stabiliser against tokens and against time, the final values of all
 /// variants, and max |logit| against step. Lines are medians over seeds.
 pub fn arms(study: &Trainings) -> Vec<Figure> {
     let looks = Looks::from_study(study);
@@ -52,11 +52,11 @@ pub fn arms(study: &Trainings) -> Vec<Figure> {
     [Some(perplexity), finals, Some(logits(study, &looks))].into_iter().flatten().collect()
 }
 
-/// A run, and over its seeds what was found at each step.
+/// The first seed of a run, and the spread over its seeds at each step.
 type OverSeeds<'r> = (&'r TrainingRun, Vec<(f64, Spread)>);
 
-/// Max |logit| against step: medians over seeds in bands from the least to the greatest. Stabilisers have a panel of
-/// their own, beside plain multi-head attention.
+/// Max |logit| against step: medians over seeds, with bands from the smallest to the largest value. Stabilisers have
+/// their own panel, together with plain multi-head attention.
 fn logits(study: &Trainings, looks: &Looks) -> Figure {
     let lines: Vec<OverSeeds> =
         study.by_run().map(|seeds| (&seeds[0], logits_over_seeds(seeds))).collect();
@@ -99,14 +99,14 @@ fn logits(study: &Trainings, looks: &Looks) -> Figure {
     }
 }
 
-/// Max |logit| at each step that the seeds of a run have logged.
+/// The spread of max |logit| over the seeds of a run, at each logged step.
 fn logits_over_seeds(seeds: &[TrainingRun]) -> Vec<(f64, Spread)> {
     let logged = seeds.iter().flat_map(|run| run.log.max_logit.iter().copied()).collect();
     let at_steps = by_x(logged).into_iter();
     at_steps.filter_map(|(step, logits)| Some((step, Spread::of(logits)?))).collect()
 }
 
-/// (x, perplexity) at each evaluation, medians over seeds.
+/// Points (x, perplexity) at each evaluation; medians over seeds.
 fn medians(seeds: &[TrainingRun], x: &dyn Fn(&TrainingRun, f64) -> f64) -> Curve {
     let evaluations = seeds.iter().map(|run| run.log.valid_loss.len()).max().unwrap_or(0);
     let at = |at: usize| {
@@ -119,8 +119,8 @@ fn medians(seeds: &[TrainingRun], x: &dyn Fn(&TrainingRun, f64) -> f64) -> Curve
     (0..evaluations).filter_map(at).collect()
 }
 
-/// Validation perplexity against the window, a line per number of global heads; all global heads is a level. A panel per
-/// length of context and head dimension.
+/// Validation perplexity against the window, one line per number of global heads; a model with global heads only is a
+/// horizontal line. One panel per context length and head dimension.
 pub fn ablation(study: &Trainings) -> Figure {
     let setting = |run: &TrainingRun| (run.context, run.d_head());
     let settings: BTreeSet<_> = study.runs.iter().map(setting).collect();
@@ -138,7 +138,7 @@ pub fn ablation(study: &Trainings) -> Figure {
     keys.push(Key::grey("multi-head: every head global", Stroke::Dashed));
     let windows = split().filter_map(|run| run.window);
     let x = Axis::log_at("window of the local heads (tokens)", windows.map(|window| window as f64));
-    // One scale for all panels, so that they can be read against each other.
+    // All panels have one scale, so that they can be compared.
     let values = study.runs.iter().filter_map(TrainingRun::perplexity);
     let y = Axis::linear("validation perplexity", values, None);
     let panel = |at: (Option<usize>, Option<usize>)| {
@@ -174,7 +174,7 @@ pub fn ablation(study: &Trainings) -> Figure {
     }
 }
 
-/// Loss above the corpus's entropy against the share of recall, a line per variant.
+/// Loss above the corpus's entropy against the share of recall, one line per variant.
 pub fn dial(study: &Trainings) -> Figure {
     let mut series = Vec::new();
     for arm in distinct(study.runs.iter().map(|run| run.arm.as_str())) {
@@ -205,13 +205,13 @@ pub fn dial(study: &Trainings) -> Figure {
     }
 }
 
-/// The variant without its positions, which titles name: one colour for it in all panels.
+/// The variant without its positions, which are in the titles, so that it has one colour in all panels.
 fn beside_positions(run: &TrainingRun) -> Variant<'_> {
     Variant::new(&run.arm, None, Some(&run.slopes))
 }
 
-/// Validation loss (left) and peak max |logit| (right) against the learning rate: a row per kind of positions, a line per
-/// variant.
+/// Validation loss (left) and peak max |logit| (right) against the learning rate: one row of panels per positional
+/// encoding, one line per variant.
 pub fn learning_rate(study: &Trainings) -> Figure {
     let rates = || study.runs.iter().filter_map(|run| run.learning_rate);
     let x = Axis::log("learning rate", rates());
@@ -264,12 +264,12 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     }
 }
 
-/// The points of seeds from left to right.
+/// The points of seeds, sorted by x.
 fn along_x(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = points.collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points
 }
 
-/// Kinds of positions in the order of panels.
+/// Positional encodings in the order of panels.
 const POSITIONS: [&str; 4] = ["learned", "rope", "sinusoidal", "none"];

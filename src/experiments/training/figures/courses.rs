@@ -1,4 +1,4 @@
-//! The figures of training runs by their folders: one run head by head, or several beside each other.
+//! The figures of training runs from their folders: one run head by head, or several runs compared.
 
 use crate::experiments::training::tables::run_course::{HeadCourse, RunCourse};
 use crate::experiments::training::tables::run_courses::RunCourses;
@@ -10,7 +10,7 @@ use crate::table::{distinct, groups, significant};
 const LOGITS: &str = "max |logit|";
 const LOSS: &str = "loss (nats per token)";
 
-/// Loss, logits and entropy head by head, schedule of one run.
+/// The figures of one run: loss, logits and entropy head by head, and the schedule.
 pub fn course(run: &RunCourse) -> Vec<Figure> {
     let mut figures = vec![loss(run)];
     match run.heads.is_empty() {
@@ -84,7 +84,7 @@ fn logits_of_all(run: &RunCourse) -> Option<Figure> {
     })
 }
 
-/// A panel per layer, a line per head.
+/// A figure with one panel per layer and one line per head.
 fn by_head(
     run: &RunCourse,
     name: &str,
@@ -117,7 +117,7 @@ fn by_head(
     }
 }
 
-/// Where each named curve ends, in words.
+/// The last value of each named curve, as text.
 fn ends_of<'c>(curves: impl Iterator<Item = (String, &'c Curve)>) -> String {
     let end = |(name, curve): (String, &Curve)| {
         Some(format!("{name} ends at {}", significant(curve.last()?.1, 3)))
@@ -151,12 +151,12 @@ fn panel(title: &str, label: &str, from: Option<f64>, series: Vec<Series>) -> Pa
     Panel::new(title, x, y, series)
 }
 
-/// A series of a run.
+/// Selects a curve of a run.
 type OfRun = fn(&RunCourse) -> &Curve;
 
-/// Loss and logits of several runs: a colour per setting, a dash per seed.
+/// Loss and logits of several runs: one colour per setting, one dash pattern per seed.
 pub fn courses(of: &RunCourses) -> Vec<Figure> {
-    // A colour per setting, in the order of first runs, and a dash per run of it.
+    // One colour per setting, in the order of first runs, and one dash pattern per run of a setting.
     let settings = groups(&of.runs, |run| of.label(run));
     let ink = |run: &RunCourse| {
         let place = |(at, runs): (usize, &Vec<&RunCourse>)| {

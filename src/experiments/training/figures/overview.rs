@@ -8,12 +8,12 @@ use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Marker, Stroke};
 use crate::table::{Spread, significant};
 
-/// A number of a run.
+/// Selects a number of a run.
 pub(crate) type Value = fn(&TrainingRun) -> Option<f64>;
 pub(crate) const LOSS: Value = |run| run.valid_loss_nats;
 pub(crate) const PEAK: Value = |run| run.peak_max_abs_logit;
 
-/// Variants of which the figure shows the first five that a study has.
+/// The variants of the figure in order of preference; it shows the first five that a study has.
 const FIRST: [Variant<'static>; 6] = [
     Variant::plain("mhsa"),
     Variant::plain("ls"),
@@ -23,20 +23,20 @@ const FIRST: [Variant<'static>; 6] = [
     Variant::of("mhsa", "learned", "learned"),
 ];
 
-/// More variants than this are too many for a first look.
+/// The maximum number of variants in the figure.
 const MOST: usize = 5;
-/// Fewer are no comparison.
+/// The minimum number of variants; fewer are no comparison.
 const LEAST: usize = 3;
 
-/// Half the height of the stroke at a median, in lines of the axis.
+/// Half the height of the mark at a median, in units of one line of the axis.
 const HALF_STROKE: f64 = 0.22;
 
 fn variant(seeds: &[TrainingRun]) -> Variant<'_> {
     Variant::of_training(&seeds[0])
 }
 
-/// Peak max |logit| and validation loss, one line per variant, a point per seed; none of a study that has several runs of a
-/// variant or too few variants.
+/// Peak max |logit| and validation loss, one line per variant and one point per seed. Returns `None` if the study has
+/// several runs of one variant, or too few variants.
 pub fn overview(study: &Trainings) -> Option<Figure> {
     let runs: Vec<&[TrainingRun]> = study.by_run().collect();
     if runs.iter().any(|a| runs.iter().filter(|b| variant(a) == variant(b)).count() > 1) {
@@ -65,7 +65,7 @@ fn is_whole(seeds: &[TrainingRun]) -> bool {
     median(seeds, PEAK).is_some() && median(seeds, LOSS).is_some()
 }
 
-/// A line per run and a point per seed; none of too few runs.
+/// Draws one line per run and one point per seed; `None` for too few runs.
 fn dots(
     study: &Trainings,
     mut shown: Vec<&[TrainingRun]>,
@@ -76,7 +76,7 @@ fn dots(
     if shown.len() < LEAST {
         return None;
     }
-    // The largest logit stands at the top, which is the end of the axis.
+    // The largest logit is drawn at the top, which is the end of the axis.
     shown.sort_by(|a, b| {
         median(a, peak).partial_cmp(&median(b, peak)).unwrap_or(std::cmp::Ordering::Equal)
     });

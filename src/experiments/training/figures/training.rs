@@ -1,4 +1,4 @@
-//! The figures of a study of trainings.
+//! The figures of a study of training runs.
 
 use crate::experiments::training::figures::variant::{Looks, Variant};
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
@@ -7,13 +7,13 @@ use crate::figure::ticks::{length, natural};
 use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 
-/// The share of a run's steps that counts as its start.
+/// The share of a run's steps that is excluded from the range of the loss axis.
 const START: f64 = 0.1;
 
-/// What captions say of a panel with a [`loss_axis`].
+/// The sentence of captions about a panel with a [`loss_axis`].
 const START_LEFT_OUT: &str = "Losses above the axis in the first tenth of a run are cut off.";
 
-/// Loss and max |logit| against step, a line per training.
+/// Loss and max |logit| against step, one line per training run.
 pub fn training(study: &Trainings) -> Figure {
     let looks = Looks::from_study(study);
     Figure {
@@ -32,7 +32,7 @@ pub fn training(study: &Trainings) -> Figure {
     }
 }
 
-/// Says that runs were stopped, where all of them were.
+/// A sentence for the caption if all runs were stopped.
 fn unfinished(study: &Trainings) -> &'static str {
     match study.runs.iter().all(TrainingRun::is_so_far) {
         true => " The runs were stopped before their last step.",
@@ -53,7 +53,7 @@ fn loss_panel(study: &Trainings, looks: &Looks) -> Panel {
     Panel::new("Loss", steps(study), y, series)
 }
 
-/// Max |logit| against step, a line per training.
+/// Max |logit| against step, one line per training run.
 fn logit_panel(study: &Trainings, looks: &Looks) -> Panel {
     let mut series = Vec::new();
     for run in &study.runs {
@@ -65,14 +65,14 @@ fn logit_panel(study: &Trainings, looks: &Looks) -> Panel {
     Panel::new("Largest logit", steps(study), y, series)
 }
 
-/// What the axes of logits over all heads measure.
+/// The label of axes of logits over all heads.
 pub(crate) const LOGITS: &str = "max |logit| over all heads";
 
 fn logit_axis(series: &[Series]) -> Axis {
     Axis::linear(LOGITS, heights(series), Some(0.0))
 }
 
-/// Loss and max |logit| against step in trainings at several lengths of context: a figure of each, a panel per length.
+/// Loss and max |logit| against step at several context lengths: one figure for each, one panel per length.
 pub fn by_context(study: &Trainings) -> Vec<Figure> {
     let looks = Looks::from_study(study);
     let keys = looks.keys(study.runs.iter(), Shape::Line);
@@ -114,8 +114,8 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
     ]
 }
 
-/// Max |logit| against step of runs that differ from a baseline in one setting each: a panel per run, its seeds before
-/// those of the baseline of its arm and length, in grey.
+/// Max |logit| against step of runs that differ from a baseline in one setting each. One panel per run; its seeds are
+/// drawn over those of the baseline of its variant and length, in grey.
 pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
     let looks = Looks::from_study(study);
     let is_baseline = |run: &TrainingRun| baselines.contains(&run.run);
@@ -149,10 +149,10 @@ pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
     }
 }
 
-/// What a run logged at each step.
+/// Selects the logged values of a run, by step.
 type Curve = fn(&TrainingRun) -> &[(f64, f64)];
 
-/// Max |logit| of global and of local heads, apart; none where no run has local heads.
+/// Max |logit| of global and of local heads separately; `None` if no run has local heads.
 pub fn head_kinds(study: &Trainings) -> Option<Figure> {
     study.runs.iter().find(|run| !run.log.max_logit_local.is_empty())?;
     let looks = Looks::from_study(study);
@@ -183,7 +183,7 @@ pub fn head_kinds(study: &Trainings) -> Option<Figure> {
     })
 }
 
-/// The last value of every series, in words.
+/// The last value of every series, as text.
 fn ends(series: &[Series]) -> String {
     let lines = series.iter().filter_map(|series| {
         Some(format!("{}: max |logit| {:.2} at the end.", series.name, series.points.last()?.1))
@@ -227,7 +227,7 @@ pub(crate) fn alt(study: &Trainings) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Validation loss against the peak max |logit| of QKᵀ: a point per seed, a panel per length of context.
+/// Validation loss against the peak max |logit| of QKᵀ: one point per seed, one panel per context length.
 pub fn variants(study: &Trainings) -> Figure {
     let points = |runs: &[TrainingRun]| -> Vec<(f64, f64)> {
         runs.iter()
@@ -260,8 +260,8 @@ pub fn variants(study: &Trainings) -> Figure {
     }
 }
 
-/// A linear axis that holds the losses after the start of each run: untrained weights lose so much more than trained ones
-/// that they would press the rest together.
+/// A linear axis over the losses after the start of each run. Untrained weights have a much larger loss, which would
+/// compress the rest.
 fn loss_axis(series: &[Series]) -> Axis {
     let later = |line: &Series| {
         let last = line.points.last().map_or(0.0, |point| point.0);
@@ -271,7 +271,7 @@ fn loss_axis(series: &[Series]) -> Axis {
     Axis::linear("loss (nats per token)", series.iter().flat_map(later), None)
 }
 
-/// `series` without what lies above `axis` at its start: a line from where it comes down into the panel for good.
+/// Removes the start of `series` up to its last point above `axis`; a line begins where it crosses the upper end.
 fn entered(mut series: Series, axis: &Axis) -> Series {
     let most = axis.range.1;
     if let Some(over) = series.points.iter().rposition(|point| point.1 > most) {

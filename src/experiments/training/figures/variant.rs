@@ -1,4 +1,4 @@
-//! Names and colours of training variants: one source for every figure.
+//! Names and colours of training variants, shared by all figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::figure::{Ink, Marker, Rgb, Stroke};
 use crate::figure::{Key, Shape};
 use crate::table::{groups, plural};
 
-/// What the attention of a model is: its heads and stabiliser, its positions, its position bias.
+/// The attention of a model: its heads and stabiliser, its positions, its position bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Variant<'a> {
     arm: &'a str,
@@ -17,11 +17,11 @@ pub(crate) struct Variant<'a> {
     bias: &'a str,
 }
 
-/// Settings of which a variant is only one: the positions and the bias that no name mentions.
+/// The default positions and bias, which no name mentions.
 const PLAIN: (&str, &str) = ("learned", "none");
 
 impl<'a> Variant<'a> {
-    /// The variant of an arm with learned positions and no bias.
+    /// A variant with learned positions and no bias.
     pub(crate) const fn plain(arm: &'a str) -> Self {
         Self { arm, positions: PLAIN.0, bias: PLAIN.1 }
     }
@@ -39,8 +39,8 @@ impl<'a> Variant<'a> {
         Self::new(&run.arm, Some(&run.positions), Some(&run.slopes))
     }
 
-    /// The variant of a run whose rows record no positions, and what else its name says: studies write both into the
-    /// name. Lengths and head dimensions are left to titles.
+    /// The variant of a run whose rows have no column for positions, and the remaining words of its name; both are
+    /// parsed from the name. Lengths and head dimensions are skipped, because titles have them.
     pub(crate) fn of_name(arm: &'a str, run: &'a str) -> (Self, String) {
         let (mut positions, mut bias) = PLAIN;
         let mut words: Vec<&str> = Vec::new();
@@ -62,7 +62,7 @@ impl<'a> Variant<'a> {
         (Self { arm, positions, bias }, words.join(" "))
     }
 
-    /// `multi-head, RoPE`.
+    /// The display name: `multi-head, RoPE`.
     pub(crate) fn name(&self) -> String {
         let arm = arm_name(self.arm);
         match (self.positions, self.bias) {
@@ -81,7 +81,7 @@ impl<'a> Variant<'a> {
         if let Some(&(_, colour, marker)) = known {
             return Ink { colour, marker, stroke: Stroke::Solid };
         }
-        // Another combination has the colour of its arm and a line of its own.
+        // Any other combination has the colour of its variant, but a dashed line.
         let own = INKS.iter().find(|(variant, ..)| *variant == Self::plain(self.arm));
         let (colour, marker) = own.map_or((OTHER, Marker::Circle), |of| (of.1, of.2));
         let stroke = if *self == Self::plain(self.arm) { Stroke::Solid } else { Stroke::Dashed };
@@ -89,7 +89,7 @@ impl<'a> Variant<'a> {
     }
 }
 
-/// `RoPE`, `no positions`, `learned positions`.
+/// The display name of positions: `RoPE`, `no positions`, `learned positions`.
 pub(crate) fn positions_name(positions: &str) -> String {
     match positions {
         "rope" => "RoPE".to_owned(),
@@ -98,10 +98,10 @@ pub(crate) fn positions_name(positions: &str) -> String {
     }
 }
 
-/// Models that are no variant of a study.
+/// The colour of models that are no variant of a study.
 const OTHER: Rgb = (85, 85, 85);
 
-/// Okabe and Ito's colours for the variants that most figures compare, Tol's muted ones for the others; markers differ
+/// Okabe and Ito's colours for the variants that most figures compare, Tol's muted ones for the others. Markers differ
 /// too, so that colour is never the only cue.
 const INKS: [(Variant<'static>, Rgb, Marker); 16] = [
     (Variant::plain("mhsa"), (213, 94, 0), Marker::Circle),
@@ -122,17 +122,17 @@ const INKS: [(Variant<'static>, Rgb, Marker); 16] = [
     (Variant::plain("z-loss"), (187, 153, 204), Marker::Circle),
 ];
 
-/// What the figures of a study of trainings call a run, and its ink.
+/// The label of a run in the figures of a study, and its ink.
 struct Look {
     label: String,
     ink: Ink,
 }
 
-/// The looks of all runs of a study.
+/// The labels and inks of all runs of a study.
 pub(crate) struct Looks(BTreeMap<String, Look>);
 
 impl Looks {
-    /// Names each run by its variant and the settings in which it differs from most runs of its variant.
+    /// Labels each run by its variant and the settings in which it differs from most runs of its variant.
     pub(crate) fn from_study(study: &Trainings) -> Self {
         let mut firsts: Vec<&TrainingRun> = study.by_run().map(|seeds| &seeds[0]).collect();
         let all = firsts.clone();
@@ -145,7 +145,7 @@ impl Looks {
             let same = |other: usize| labels[other] == labels[at] && alike(firsts[other]);
             let mut name = labels[at].clone();
             let own = name_beyond_arm(run);
-            // Rows do not record every setting: then the run's name says what it is.
+            // Rows do not record every setting; then the rest of the run's name distinguishes it.
             if (0..firsts.len()).any(same) && !own.is_empty() {
                 name = format!("{name}, {own}");
             }
@@ -172,7 +172,7 @@ impl Looks {
         self.0.get(&run.run).map_or_else(|| Variant::of_training(run).ink(), |look| look.ink)
     }
 
-    /// The legend, an entry per label, in order of the labels.
+    /// The legend: one entry per label, sorted by label.
     pub(crate) fn keys<'r>(
         &self,
         runs: impl Iterator<Item = &'r TrainingRun>,
@@ -186,7 +186,7 @@ impl Looks {
     }
 }
 
-/// A word of a run's name, in full where it says too little by itself.
+/// A word of a run's name, spelled out if it is too short to be clear.
 fn spelled(word: &str) -> &str {
     match word {
         "flat" => "position ramp removed",
@@ -195,7 +195,7 @@ fn spelled(word: &str) -> &str {
     }
 }
 
-/// What is left of a run's name without its arm and its length: `mhsa-distilled` is `distilled`.
+/// The rest of a run's name without its variant and length: `mhsa-distilled` becomes `distilled`.
 fn name_beyond_arm(run: &TrainingRun) -> String {
     let name = run.run.split(" (").next().unwrap_or_default();
     let rest = name.strip_prefix(run.arm.as_str()).unwrap_or(name);
@@ -207,7 +207,7 @@ fn name_beyond_arm(run: &TrainingRun) -> String {
         .join(" ")
 }
 
-/// One setting of a run: what it is called, and its value.
+/// Formats one setting of a run with its name and value.
 type Setting = fn(&TrainingRun) -> Option<String>;
 
 const SETTINGS: [Setting; 5] = [
@@ -221,7 +221,7 @@ const SETTINGS: [Setting; 5] = [
     |run| Some(format!("learning rate {}", tick_label(run.learning_rate?))),
 ];
 
-/// Rows record how far a patch of an image reaches back, not that it is one.
+/// Rows record only how far an image patch reaches back, so the run's name distinguishes patches from windows.
 fn window(run: &TrainingRun) -> Option<String> {
     let tokens = run.window?;
     Some(match run.run.contains("patch") {
@@ -235,7 +235,7 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
     let alike: Vec<&&TrainingRun> =
         all.iter().filter(|other| Variant::of_training(other) == variant).collect();
     let mut label = variant.name();
-    // Panels and axes tell lengths and shares of look-ups apart.
+    // Panels and axes already separate lengths and shares of recall.
     let is_beside =
         |other: &&&TrainingRun| (other.context, other.recall) == (run.context, run.recall);
     let beside: Vec<&&TrainingRun> = alike.iter().copied().filter(is_beside).collect();
@@ -265,10 +265,11 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
 }
 
 /// Keys that variants, [`SETTINGS`], titles, axes or the names of runs say, beside those that a variant implies.
-const NAMED: [&str; 14] = [
+const NAMED: [&str; 15] = [
     "arm",
     "context",
     "corpus",
+    "d_head",
     "d_model",
     "heads",
     "learning_rate",

@@ -1,4 +1,4 @@
-//! The folder of one training run as series over its steps.
+//! Reads the folder of one training run as series over its steps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,41 +19,41 @@ use crate::run::spikes::spikes_above_median;
 use crate::run::{CurveRow, StepRow};
 use crate::table::TableError;
 
-/// Points of a series at most.
+/// The maximum number of points of a series.
 const POINTS: usize = 200;
-/// What to do about a log that cannot be read.
+/// The advice in errors about an unreadable log.
 const ADVICE: &str = "go on with the run by train --resume, which mends its logs";
 
-/// One training run, thinned to some two hundred stretches of steps.
+/// One training run, reduced to about two hundred intervals of steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunCourse {
     /// The folder's name.
     pub name: String,
-    /// Its definition key by key, keys of inner tables after a dot, and the corpus's hash.
+    /// Its definition as key and value, keys of inner tables after a dot, and the hash of the corpus.
     pub settings: Settings,
-    /// How it ended: `completed`, `diverged`, `stopped`, or `running` where it was killed or is under way.
+    /// The outcome: `completed`, `diverged`, `stopped`, or `running` if it was killed or is in progress.
     pub outcome: String,
-    /// Steps taken.
+    /// The number of steps taken.
     pub steps: usize,
-    /// Mean training loss of the last 100 steps, in nats a token; none of a run that is under way or was killed.
+    /// Mean training loss of the last 100 steps, in nats per token; `None` for a run that is in progress or was killed.
     pub train_loss_nats: Option<f64>,
-    /// Tokens learned from.
+    /// The number of tokens trained on.
     pub tokens: u64,
-    /// Seconds at work.
+    /// Wall time, in s.
     pub wall_time_s: f64,
-    /// (step, mean training loss over the stretch that ends there), in nats a token.
+    /// (step, mean training loss over the interval that ends there), in nats per token.
     pub loss: Curve,
-    /// (step, loss on the validation split), in nats a token.
+    /// (step, loss on the validation split), in nats per token.
     pub valid: Curve,
     /// (step, mean norm of the gradient before clipping).
     pub grad_norm: Curve,
-    /// (step, learning rate at the end of the stretch); empty where only the curve is left of the logs.
+    /// (step, learning rate at the end of the interval); empty if only the curve is left of the logs.
     pub learning_rate: Curve,
-    /// (step, loss) where the loss rose far above what is usual around it: see docs/methods.md, Spikes and times.
+    /// (step, loss) of loss spikes: see docs/methods.md, Spikes and times.
     pub spikes: Curve,
-    /// (step, largest |logit| over all heads in the stretch), in nats.
+    /// (step, largest |logit| over all heads in the interval).
     pub max_logit: Curve,
-    /// Every head; empty where only the curve is left of the logs.
+    /// Every head; empty if only the curve is left of the logs.
     pub heads: Vec<HeadCourse>,
 }
 
@@ -64,11 +64,11 @@ pub struct HeadCourse {
     pub layer: usize,
     /// The head within it, from 0.
     pub head: usize,
-    /// What it sees: `global`, `local:16`.
+    /// The kind of head: `global` or `local:16`.
     pub kind: String,
-    /// (step, largest |logit| in the stretch), in nats.
+    /// (step, largest |logit| in the interval).
     pub max_logit: Curve,
-    /// (step, mean entropy of a row of attention over the stretch), in nats.
+    /// (step, mean entropy of a row of attention over the interval), in nats.
     pub entropy_nats: Curve,
 }
 
@@ -82,7 +82,7 @@ impl RunCourse {
     /// Reads a run's folder: all that `train` wrote, or the curve and evaluations that a study keeps.
     ///
     /// # Errors
-    /// A file that is missing or damaged, or not what the run's manifest tells of it, with what to do.
+    /// A missing or damaged file, or one that does not match the hash in the run's manifest; the message says what to do.
     pub fn read(folder: &Path) -> Result<Self, TableError> {
         let manifest = Manifest::read(&folder.join(MANIFEST))?;
         kept_files::check(&manifest, folder)?;
@@ -141,7 +141,7 @@ impl RunCourse {
         let mut all: BTreeMap<usize, f64> = BTreeMap::new();
         let last = self.steps;
         each_head(folder, |record| {
-            // A log may be ahead of the steps by what a kill left.
+            // After a kill, the log may be ahead of the steps.
             if record.step == 0 || record.step > last {
                 return;
             }
@@ -175,17 +175,17 @@ impl RunCourse {
         })
     }
 
-    /// The steps that it was to take, as its definition says.
+    /// The number of steps in its definition.
     pub fn steps_asked(&self) -> Option<usize> {
         self.settings.get("steps")?.parse().ok()
     }
 
-    /// The last loss on the validation split, in nats.
+    /// The last loss on the validation split, in nats per token.
     pub fn valid_loss_nats(&self) -> Option<f64> {
         self.valid.last().map(|(_, loss)| *loss)
     }
 
-    /// The largest |logit| of the run and the step of its stretch.
+    /// The largest |logit| of the run and the step that ends its interval.
     pub fn peak(&self) -> Option<(f64, f64)> {
         self.max_logit.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
     }
@@ -197,14 +197,14 @@ impl RunCourse {
     }
 }
 
-/// What a head did in each stretch, by its last step: the largest |logit|, the sum of entropies, their number.
+/// The values of a head by the last step of each interval: the largest |logit|, the sum of entropies, their number.
 #[derive(Default)]
 struct Stretches {
     kind: String,
     by_end: BTreeMap<usize, (f64, f64, usize)>,
 }
 
-/// The stretches of `rows`, the rest joined to the last one: a few steps alone would stand out as a spike.
+/// Splits `rows` into intervals; a remainder is joined to the last one, because a few steps alone would look like a spike.
 fn stretches_of(rows: &[StepRow]) -> Vec<&[StepRow]> {
     let each = stretch(rows.len());
     let whole = rows.len() / each;
@@ -213,12 +213,12 @@ fn stretches_of(rows: &[StepRow]) -> Vec<&[StepRow]> {
     (0..whole).map(of).collect()
 }
 
-/// How many steps become one point.
+/// The number of steps per point.
 fn stretch(steps: usize) -> usize {
     steps.div_ceil(POINTS).max(1)
 }
 
-/// The folder's name; of a seed's folder, with its run's.
+/// The folder's name; for the folder of a seed, preceded by its run's.
 fn name(folder: &Path) -> String {
     let parts: Vec<String> =
         folder.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
@@ -255,7 +255,7 @@ mod tests {
 
     const STEPS_TAKEN: usize = 450;
 
-    /// A run under way: 450 steps whose loss is the step's number, and a head whose logit is 77 once.
+    /// A run in progress: 450 steps whose loss is the step's number, and a head whose logit is 77 once.
     fn run(folder: &Path) {
         Manifest::begin(1, "float32").write(&folder.join(MANIFEST)).unwrap();
         let mut steps = "step,tokens,loss_nats,learning_rate,grad_norm,wall_time_s\n".to_owned();
@@ -268,7 +268,7 @@ mod tests {
         let evaluations = format!("{header}\n200,valid,8,3.5,33,,,\n400,valid,8,2.5,12,,,\n");
         fs::write(folder.join(EVALUATIONS), evaluations).unwrap();
         let mut log = HeadsLog::create(&folder.join(HEADS_LOG)).unwrap();
-        // A log may be ahead of the steps.
+        // The log may be ahead of the steps.
         for step in 1..=STEPS_TAKEN + 1 {
             let logit = if step == 200 { 77.0 } else { 5.0 };
             log.push(&HeadRecord {

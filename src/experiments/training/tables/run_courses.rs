@@ -1,4 +1,4 @@
-//! Training runs beside each other: what they differ in, what they came to, and differences by seed.
+//! Compares training runs: their differing settings, their results, and differences by seed.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +10,42 @@ use crate::table::Table;
 /// The setting that pairs runs.
 const SEED: &str = "seed";
 
-/// Runs beside each other.
+/// Training runs to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCourses {
-    /// The runs, in the order in which they were named.
+    /// The runs, in the order of the arguments.
     pub runs: Vec<RunCourse>,
 }
 
-/// Runs of one setting against those of another, seed by seed.
+/// Runs of one setting compared with those of another, seed by seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairedRuns {
-    /// What the one has in which they differ: `arm = ls`.
+    /// The values of the first setting for the keys that differ: `arm = ls`.
     pub one: String,
-    /// What the other has.
+    /// The same of the other setting.
     pub other: String,
-    /// The seeds that both have.
+    /// The number of seeds that both have.
     pub seeds: usize,
-    /// Validation loss of the one less that of the other, in nats, over seeds.
+    /// Validation loss of the first minus that of the other, in nats per token, over seeds.
     pub loss_nats: Option<Spread>,
-    /// The one's peak max |logit| over the other's.
+    /// Peak max |logit| of the first over that of the other.
     pub logits: Option<Spread>,
 }
 
 impl RunCourses {
-    /// The settings in which the runs differ, in order.
+    /// The keys in which the runs differ, in order.
     pub fn differing(&self) -> Vec<&str> {
         Settings::differing(self.runs.iter().map(|run| &run.settings))
     }
 
-    /// What a run has of the settings in which they differ, but the seed: `arm = ls, context = 512`.
+    /// The values of a run for the keys that differ, without the seed: `arm = ls, context = 512`.
     pub fn label(&self, run: &RunCourse) -> String {
         let keys = self.differing().into_iter().filter(|key| *key != SEED);
         let value = |key: &str| run.settings.get(key).unwrap_or("none");
         keys.map(|key| format!("{key} = {}", value(key))).collect::<Vec<_>>().join(", ")
     }
 
-    /// Every setting against the first, where they share a seed.
+    /// Pairs every setting with the first, over the seeds that both have.
     pub fn pairs(&self) -> Vec<PairedRuns> {
         let mut groups: Vec<(String, BTreeMap<&str, &RunCourse>)> = Vec::new();
         for run in &self.runs {
@@ -76,7 +76,7 @@ impl RunCourses {
         rest.iter().filter_map(pair).collect()
     }
 
-    /// What each run came to, with the settings in which they differ.
+    /// The table of each run's results, with the settings that differ.
     pub fn table(&self) -> Table {
         let last = |curve: &[(f64, f64)]| curve.last().map(|point| point.1);
         let mut table =
@@ -106,7 +106,7 @@ impl RunCourses {
             .build()
     }
 
-    /// The differences by seed; none where no seed is shared.
+    /// The table of differences by seed; `None` if no seed is shared.
     pub fn pairs_table(&self) -> Option<Table> {
         let pairs = self.pairs();
         let table = Table::from_items("pairs", "Comparison by seed", &pairs)

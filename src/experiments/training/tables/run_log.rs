@@ -15,23 +15,22 @@ use crate::table::TableError;
 /// (x, value), in the order of the steps.
 pub type Curve = Vec<(f64, f64)>;
 
-/// The logs of one training as series over its steps, some two hundred points each.
+/// The logs of one training run as series over its steps, of about two hundred points each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunLog {
-    /// (step, mean training loss in nats over the stretch that ends there).
+    /// (step, mean training loss in nats over the interval that ends there).
     pub train_loss: Curve,
     /// (step, loss in nats) on the validation split.
     pub valid_loss: Curve,
-    /// (step, max |logit| over all layers and heads and over the stretch).
+    /// (step, max |logit| over all layers and heads and over the interval).
     pub max_logit: Curve,
-    /// The same over the heads that see everything.
+    /// The same over global heads.
     pub max_logit_global: Curve,
-    /// The same over the heads with a window.
+    /// The same over local heads.
     pub max_logit_local: Curve,
-    /// Tokens that a step reads.
+    /// The number of tokens per step.
     pub tokens_per_step: f64,
-    /// The median over stretches of the seconds that a step took: what else the machine did meanwhile
-    /// counts for little.
+    /// The median over intervals of the time per step, in s; a median, because other load on the machine slows some steps.
     pub seconds_per_step: f64,
 }
 
@@ -39,8 +38,8 @@ impl RunLog {
     /// Reads `curve.csv` and `eval.csv` in the folder `run`.
     ///
     /// # Errors
-    /// A missing or torn file, a missing column, with file and line, or a file that is not what the run's manifest
-    /// tells of it.
+    /// A missing, damaged or cut-off file or a missing column, with file and line. A file that does not match the hash
+    /// in the run's manifest.
     pub fn read(run: &Path) -> Result<Self, TableError> {
         let manifest = run.join(MANIFEST);
         if manifest.is_file() {
@@ -58,7 +57,7 @@ pub(crate) fn validation_losses(run: &Path, advice: &str) -> Result<Curve, RowsE
     Ok(valid.map(|valid| (valid.step as f64, valid.loss_nats)).collect())
 }
 
-/// What to do about a log of a training that cannot be read.
+/// The advice in errors about an unreadable log of a training run.
 const ADVICE: &str = "remove the run's rows and run its study again, which writes it again";
 
 fn curves(rows: &[CurveRow]) -> RunLog {
@@ -79,8 +78,8 @@ fn curves(rows: &[CurveRow]) -> RunLog {
     }
 }
 
-/// The rows, the last one joined to the one before it where its stretch is shorter: the mean of a few steps, or the largest of
-/// a few, would stand out as a spike.
+/// Joins the last row to the one before it if its interval is shorter. The mean or the maximum of a few steps would
+/// look like a spike.
 fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
     let mut rows = rows.to_vec();
     let [.., first, before, last] = &rows[..] else { return rows };
@@ -104,7 +103,7 @@ fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
     rows
 }
 
-/// (step, value) wherever it is there and finite, in the order of the file.
+/// (step, value) for all finite values, in the order of the file.
 pub(crate) fn series(rows: &[CurveRow], of: fn(&CurveRow) -> Option<f64>) -> Curve {
     let points = rows.iter().filter_map(|row| Some((row.step as f64, of(row)?)));
     points.filter(|(_, value)| value.is_finite()).collect()

@@ -1,4 +1,4 @@
-//! Trainings against each other: losses and logits of each run, over its seeds.
+//! Tables of training runs: losses and logits of each run, over its seeds.
 
 use std::path::{Path, PathBuf};
 
@@ -28,21 +28,21 @@ pub(crate) fn arm_name(arm: &str) -> &str {
     }
 }
 
-/// What is added to the name of a run that was stopped.
+/// The suffix of the name of a run that was stopped.
 const SO_FAR: &str = " (so far)";
 
-/// One training: one run of the study at one seed.
+/// One training run at one seed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingRun {
     /// The study's name.
     pub study: String,
-    /// The run's name in the study's definition; with "(so far)" where it was stopped.
+    /// The run's name in the study's definition; it ends in "(so far)" if the run was stopped.
     pub run: String,
-    /// The arm: `mhsa`, `ls`, …
+    /// The variant: `mhsa`, `ls`, …
     pub arm: String,
     /// The seed.
     pub seed: usize,
-    /// What it read: a text's name, or `synthetic`.
+    /// The corpus: a text's name, or `synthetic`.
     pub corpus: String,
     /// The length of the context in tokens.
     pub context: Option<usize>,
@@ -50,22 +50,24 @@ pub struct TrainingRun {
     pub learning_rate: Option<f64>,
     /// The model's parameters.
     pub parameters: Option<usize>,
-    /// The steps asked for; those taken, where it [was stopped](Self::is_so_far).
+    /// The steps of the definition, or the steps taken if it [was stopped](Self::is_so_far).
     pub steps: Option<usize>,
-    /// How it ended: `completed`, `diverged` or `stopped`.
+    /// The outcome: `completed`, `diverged` or `stopped`.
     pub outcome: String,
-    /// How long it took, in seconds.
+    /// Wall time, in s.
     pub wall_time_s: Option<f64>,
-    /// Heads of a layer that see everything.
+    /// The number of global heads per layer.
     pub global_heads: Option<usize>,
     /// The window of its local heads, where it has some.
     pub window: Option<usize>,
-    /// How the model knows where a token stands.
+    /// The positional encoding.
     pub positions: String,
-    /// The slope over the lag that logits have beside QKᵀ/√d.
+    /// The position bias.
     pub slopes: String,
     /// The width of the residual stream.
     pub d_model: Option<usize>,
+    /// Dimensions of a head, if the row has them.
+    pub d_head: Option<usize>,
     /// Heads of a layer.
     pub heads: Option<usize>,
     /// Mean training loss of the last 100 steps, in nats.
@@ -74,38 +76,38 @@ pub struct TrainingRun {
     pub valid_loss_nats: Option<f64>,
     /// Max |logit| over the heads in the last step.
     pub max_abs_logit: Option<f64>,
-    /// The greatest max |logit| of the run.
+    /// The largest max |logit| of the run.
     pub peak_max_abs_logit: Option<f64>,
-    /// OLMo 2's spike score of the loss: a share of the steps.
+    /// OLMo 2's spike score of the loss: the share of steps that are spikes.
     pub loss_spike_score: Option<f64>,
-    /// The same of the gradient's norm.
+    /// The same for the gradient norm.
     pub grad_spike_score: Option<f64>,
-    /// How often the loss rose far above its median around.
+    /// The number of times that the loss rose far above its local median.
     pub loss_spikes: Option<usize>,
-    /// Share of the synthetic corpus's segments that are recall.
+    /// The share of the synthetic corpus's segments that are recall.
     pub recall: Option<f64>,
-    /// The least loss that any model can expect, in nats.
+    /// The smallest expected loss of any model, in nats.
     pub corpus_entropy_nats: Option<f64>,
-    /// The keys of its definition; none where only the rows were read.
+    /// The keys of its definition; empty if only the rows were read.
     pub settings: Settings,
-    /// What it logged; empty where only the rows were read.
+    /// Its logs; empty if only the rows were read.
     pub log: RunLog,
 }
 
 impl TrainingRun {
-    /// Whether it was stopped before its last step, and goes on when its study is swept again.
+    /// Whether it was stopped before its last step; the next sweep of its study resumes it.
     pub fn is_so_far(&self) -> bool {
         self.outcome == STOPPED
     }
 
-    /// What runs that are held against each other share: seed, length and steps.
+    /// The values that runs must share to be compared: seed, length and steps.
     pub fn setting(&self) -> (usize, Option<usize>, Option<usize>) {
         (self.seed, self.context, self.steps)
     }
 
     /// The head dimension.
     pub fn d_head(&self) -> Option<usize> {
-        Some(self.d_model? / self.heads?)
+        self.d_head.or(Some(self.d_model? / self.heads?))
     }
 
     /// e to the validation loss.
@@ -117,7 +119,7 @@ impl TrainingRun {
 impl From<&Row<TrainingMeasurement>> for TrainingRun {
     fn from(row: &Row<TrainingMeasurement>) -> Self {
         let (of, found, course) = (&row.of, &row.found, &row.found.course);
-        // What was stopped is no seed of the runs that ended.
+        // A stopped run is not a seed of the runs that ended.
         let (run, steps) = match found.outcome == STOPPED {
             true => {
                 let tokens = course.tokens.map(|tokens| tokens as usize);
@@ -145,6 +147,7 @@ impl From<&Row<TrainingMeasurement>> for TrainingRun {
             positions: of.model.positions.clone(),
             slopes: of.model.slopes.clone(),
             d_model: Some(of.model.d_model),
+            d_head: Some(of.model.head_dimension()),
             heads: Some(of.model.heads),
             train_loss_nats: found.train_loss_nats,
             valid_loss_nats: found.valid_loss_nats,
@@ -161,20 +164,20 @@ impl From<&Row<TrainingMeasurement>> for TrainingRun {
     }
 }
 
-/// A study of trainings, by run and seed.
+/// A study of training runs, by run and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trainings {
-    /// The trainings in order.
+    /// The runs in order.
     pub runs: Vec<TrainingRun>,
-    /// Cells that failed with an error and are left out.
+    /// The number of cells that failed and are left out.
     pub failed: usize,
 }
 
 impl Trainings {
-    /// Gathers rows, each with the logs in its cell's folder: `data/STUDY/CELL` where `data` is given.
+    /// Gathers the rows, each with the logs in its cell's folder `data/STUDY/CELL`, where `data` is the argument.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where no training has finished; any fault of a log, with its file.
+    /// [`TableError::NoRows`] if no run has finished; any error of a log, with its file.
     pub fn of(data: &Path, rows: &Rows<TrainingMeasurement>) -> Result<Self, TableError> {
         Self::gathered(rows, |cell| {
             let folder = below(data, cell).map_err(|why| RunError::Unusable {
@@ -188,10 +191,10 @@ impl Trainings {
         })
     }
 
-    /// Gathers the rows alone.
+    /// Gathers the rows without logs.
     ///
     /// # Errors
-    /// [`TableError::NoRows`] where no training has finished.
+    /// [`TableError::NoRows`] if no run has finished.
     pub fn of_rows(rows: &Rows<TrainingMeasurement>) -> Result<Self, TableError> {
         Self::gathered(rows, |_| Ok(RunLog::default()))
     }
@@ -229,13 +232,13 @@ impl Trainings {
         self
     }
 
-    /// Those that ended, which alone are judged.
+    /// The runs that ended; only these count for verdicts.
     pub fn ended(&self) -> Self {
         let ended = self.runs.iter().filter(|run| !run.is_so_far()).cloned().collect();
         Self { runs: ended, failed: self.failed }
     }
 
-    /// Keeps the runs of the studies in the folders `studies`, and of others those called one of `runs`.
+    /// Keeps the runs of the studies in the folders `studies`, and other runs with a name in `runs`.
     pub fn keep(&mut self, studies: &[PathBuf], runs: &[String]) {
         let is_of = |run: &TrainingRun| {
             studies.iter().any(|study| study.file_name().is_some_and(|name| *name == *run.study))
@@ -243,19 +246,19 @@ impl Trainings {
         self.runs.retain(|run| is_of(run) || runs.contains(&run.run));
     }
 
-    /// The names of the runs, each with its seeds, in order.
+    /// The seeds of each run, in the order of the names.
     pub fn by_run(&self) -> impl Iterator<Item = &[TrainingRun]> {
         self.runs.chunk_by(|a, b| a.run == b.run)
     }
 
-    /// Seconds that a step of the run called `run` takes: the least over its seeds of the median over a
-    /// training, since what else the machine does can only slow it.
+    /// Seconds per step of the run called `run`: the smallest over its seeds of the median over a run. Other load on
+    /// the machine can only slow it.
     pub fn seconds_per_step(&self, run: &str) -> f64 {
         self.paces(run).0
     }
 
-    /// The same of the two fastest of its seeds, the faster first: where they differ, what a step takes is not known
-    /// better than that. Of one seed, its own twice.
+    /// Seconds per step of the two fastest seeds, the faster first; their difference shows the uncertainty. A single
+    /// seed is returned twice.
     pub fn paces(&self, run: &str) -> (f64, f64) {
         let of_run = self.runs.iter().filter(|other| other.run == run);
         let mut paces: Vec<f64> = of_run.map(|run| run.log.seconds_per_step).collect();
@@ -264,17 +267,17 @@ impl Trainings {
         (fastest, paces.get(1).copied().unwrap_or(fastest))
     }
 
-    /// The lengths of context that there are, from short to long.
+    /// The context lengths in ascending order.
     pub fn contexts(&self) -> Vec<usize> {
         distinct(self.runs.iter().filter_map(|run| run.context))
     }
 
-    /// The trainings of one arm.
+    /// The runs of one variant.
     pub fn arm<'a>(&'a self, arm: &'a str) -> impl Iterator<Item = &'a TrainingRun> {
         self.runs.iter().filter(move |run| run.arm == arm)
     }
 
-    /// Adds a column for each key in which the runs differ, but for those in `shown`.
+    /// Adds a column for each key in which the runs differ, except those in `shown`.
     pub(crate) fn differing_columns<'r, R>(
         &'r self,
         mut table: Columns<'r, R>,
@@ -336,7 +339,7 @@ impl Trainings {
     }
 }
 
-/// The outcome that all seeds share, or each with how many had it.
+/// The outcome that all seeds share, or each outcome with its number of seeds.
 fn outcomes(seeds: &[&TrainingRun]) -> String {
     let mut names: Vec<&str> = seeds.iter().map(|run| run.outcome.as_str()).collect();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! Runs that differ from others in one thing or two, seed by seed.
+//! Compares runs with others that differ in one or two settings, seed by seed.
 
 use std::f64::consts::LN_2;
 
@@ -7,18 +7,18 @@ use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::{Cell, Table};
 use crate::table::{Interval, Spread, significant};
 
-/// The seeds of one run, held against other runs of their length, steps and seed.
+/// The seeds of one run, compared with other runs of the same length, steps and seed.
 #[derive(Clone, Debug)]
 pub struct Variant<'r> {
     /// Its seeds.
     pub seeds: &'r [TrainingRun],
-    /// Of each seed that has one: log of its peak over that of the run it is held against.
+    /// For each seed with a counterpart: log of its peak over that of the run compared with.
     pub log_peaks: Vec<f64>,
-    /// Of each seed that has one: its validation loss less that of the run it is held against, in nats.
+    /// For each seed with a counterpart: its validation loss minus that of the run compared with, in nats.
     pub losses: Vec<f64>,
 }
 
-/// Keys that the tables have columns of, whether runs differ in them or not.
+/// Keys that always have a column in the tables.
 const SHOWN: [&str; 9] = [
     "arm",
     "context",
@@ -37,7 +37,7 @@ impl Variant<'_> {
         &self.seeds[0]
     }
 
-    /// A quantity over its seeds.
+    /// The median and range of a quantity over its seeds.
     pub(crate) fn over(&self, value: impl Fn(&TrainingRun) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.seeds.iter().filter_map(value))
     }
@@ -47,28 +47,28 @@ impl Variant<'_> {
         self.over(|run| run.peak_max_abs_logit)
     }
 
-    /// The peak over the other's: the geometric mean and its 95 % interval over seeds.
+    /// The ratio of the peaks: the geometric mean and its 95 % interval over seeds.
     pub fn peak_ratio(&self) -> Option<Interval> {
         Interval::of(self.log_peaks.iter().copied()).map(Interval::exp)
     }
 
-    /// The loss less the other's, in nats: the mean and its 95 % interval over seeds.
+    /// The difference of the losses, in nats: the mean and its 95 % interval over seeds.
     pub fn loss_difference(&self) -> Option<Interval> {
         Interval::of(self.losses.iter().copied())
     }
 }
 
 impl Trainings {
-    /// Every run beside the unchanged ones, those called one of `baselines`, its peak beside that of its arm's, its loss
-    /// beside that of `ls`; the unchanged are there too.
+    /// Compares every run with the unchanged runs, which `baselines` names: its peak with that of the same variant, its
+    /// loss with that of `ls`. The unchanged runs are included.
     pub fn variants<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
         let unchanged =
             |arm: &str, of: &TrainingRun| self.baseline_of(of, baselines, |base| base.arm == arm);
         self.held_against(|run| unchanged(&run.arm, run), |run| unchanged("ls", run))
     }
 
-    /// The run called one of `baselines` that `run` is compared with. It has the same seed, length and steps, and the same
-    /// value of every key in which the runs that could be meant differ, such as the learning rate.
+    /// The run in `baselines` that `run` is compared with. It has the same seed, length and steps. It also has the same
+    /// value of every key in which the candidates differ, such as the learning rate.
     fn baseline_of(
         &self,
         run: &TrainingRun,
@@ -86,7 +86,7 @@ impl Trainings {
         meant.iter().copied().find(|base| agrees(base))
     }
 
-    /// Every run, its peak held against that of the one run and its loss against that of the other, where there are such.
+    /// Compares the peak of every run with that of one run and its loss with that of another, if these exist.
     pub(crate) fn held_against<'r>(
         &'r self,
         peak_of: impl Fn(&TrainingRun) -> Option<&'r TrainingRun>,
@@ -104,7 +104,7 @@ impl Trainings {
         self.by_run().map(variant).collect()
     }
 
-    /// What each run differs in, its peak logits and its loss beside those of the unchanged runs.
+    /// The table of each run's differing settings, and of its peak logits and loss compared with the unchanged runs.
     pub fn variants_table(&self, baselines: &[String]) -> Table {
         let title = "Peak logits and loss of each run, compared with the unchanged runs";
         let variants = self.variants(baselines);
@@ -141,7 +141,7 @@ impl Trainings {
 }
 
 impl Trainings {
-    /// Every run beside the first of `baselines` that has its length, steps and seed; these beside nothing.
+    /// Compares every run with the first of `baselines` of its length, steps and seed. The baselines are compared with nothing.
     pub fn beside<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
         let baseline = |of: &TrainingRun| {
             let is_other = !baselines.contains(&of.run);
@@ -150,7 +150,7 @@ impl Trainings {
         self.held_against(baseline, baseline)
     }
 
-    /// The loss in bits a token and the peak logits of each run, beside the baseline's.
+    /// The table of the loss in bits per token and the peak logits of each run, compared with the baseline's.
     pub fn bits_table(&self, baselines: &[String]) -> Table {
         let in_bits = |nats: f64| nats / LN_2;
         let title = "Loss in bits and peak logits of each run, compared with the baseline";
@@ -188,7 +188,7 @@ impl Trainings {
     }
 }
 
-/// The interval of a few values, or the one value.
+/// The interval of several values, or a single value.
 fn interval_or_value(interval: Option<Interval>, values: &[f64]) -> Option<String> {
     match (interval, values) {
         (Some(interval), _) => Some(interval.shown(2)),
