@@ -200,10 +200,8 @@ impl TrainDefinition {
 
     /// The tokens at and before its own that a local head sees at most, where there are local heads: the column `window`.
     pub fn local_tokens(&self) -> Option<usize> {
-        let is_local = |kind: &HeadKind| *kind != HeadKind::Global;
-        let mut kinds = self.layers_by_kinds().into_iter().filter(|(layers, _)| *layers > 0);
-        let has_local = kinds.any(|(_, kinds)| kinds.iter().any(is_local));
-        has_local.then(|| self.patch.map_or(self.window, Patch::tokens))
+        self.has_head(|kind| *kind != HeadKind::Global)
+            .then(|| self.patch.map_or(self.window, Patch::tokens))
     }
 
     /// Whether a local head's window covers the whole context, so that it sees what a global one does.

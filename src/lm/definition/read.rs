@@ -31,7 +31,8 @@ impl TrainDefinition {
 
     /// A definition that leaves no key out, those without a default among them.
     fn every_key() -> Self {
-        Self { patch: Some(Patch { columns: 1, rows: 0, reach: 0 }), ..Self::default() }
+        let patch = Some(Patch { columns: 1, rows: 0, reach: 0 });
+        Self { d_head: Some(1), patch, ..Self::default() }
     }
 
     /// Replaces the keys that `table` has, and checks the result. Where it sets `records` and leaves `context` or

@@ -35,6 +35,9 @@ fn a_definition_reads_back_as_written() {
     assert_eq!(definition.local_tokens(), Some(25));
     let global = TrainDefinition { arm: Arm::Mhsa, ..definition.clone() };
     assert_eq!(global.local_tokens(), None);
+    assert_eq!(definition.head_dimension(), definition.d_model / definition.heads);
+    definition.set("d_head", "24").unwrap();
+    assert_eq!(definition.head_dimension(), 24);
     assert_eq!(definition.visibility, Visibility::Bidirectional);
     let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
     assert_eq!(again, definition);
