@@ -1,5 +1,5 @@
-//! The fit's fused kernel: one evaluation of objective and gradient, as the solver runs it, on all
-//! cores. `cargo bench --bench kernels`, with `-- --quick` for a rough look.
+//! Benchmark of the fit's fused kernel: one evaluation of objective and gradient, as in the solver, on all cores. Run
+//! `cargo bench --bench kernels`, or with `-- --quick` for rough numbers.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use rank_study::solver::{Evaluator, Precision, Problem};
 use rank_study::targets::{Family, Parameters, Visibility};
 
-/// The cap of the logits in nats, and the slope of its penalty: those of `rank-study bench fit`.
+/// Logit bound and weight of its penalty, as in `rank-study bench fit`.
 const PENALTY: (f64, f64) = (4.0, 0.1);
 
-/// A dense-local target of `window` lags, to be represented by `layout` at head dimension `rank`.
+/// A dense-local target with this window, for fits with `layout` at head dimension `rank`.
 fn dense_local(n: usize, rank: usize, window: usize, layout: &str) -> Problem {
     let band = Parameters { window: Some(window), ..Parameters::default() };
     let family =

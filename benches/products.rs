@@ -1,6 +1,6 @@
-//! The product of matrices over the shapes that the language model has, beside what it could be left to: the crate
-//! `gemm`, which the tensor library brings, and the OpenBLAS that was found, one thread each.
-//! `cargo bench --bench products`; a line tells which kernels OpenBLAS took, and `OPENBLAS_CORETYPE` names others.
+//! Benchmark of matrix products with the shapes of the language model, against two alternatives on one thread each.
+//! These are the crate `gemm`, which the tensor library uses, and the OpenBLAS that was found. Run `cargo bench --bench
+//! products`. It prints which kernels OpenBLAS selected; `OPENBLAS_CORETYPE` selects others.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, ShapeBuilder as _};
 
-// Values of CBLAS's enumerations.
+// Values of the enumerations of CBLAS.
 const ROW_MAJOR: c_int = 101;
 const AS_IT_IS: c_int = 111;
 const TRANSPOSED: c_int = 112;
@@ -44,7 +44,7 @@ fn open_blas(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, mut c: ArrayViewMut
     };
     let ((m, k), n) = (a.dim(), b.ncols());
     let ((ta, a, la), (tb, b, lb)) = (operand(a), operand(b));
-    // SAFETY: dense matrices of these shapes, by row or by column.
+    // SAFETY: the matrices are dense with these shapes, by row or by column.
     unsafe {
         let (to, lc) = (c.as_mut_ptr(), size(n));
         cblas_sgemm(ROW_MAJOR, ta, tb, size(m), size(n), size(k), 1.0, a, la, b, lb, 0.0, to, lc);
@@ -57,7 +57,7 @@ fn gemm_crate(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, mut c: ArrayViewMu
     let [rb, cb] = [b.strides()[0], b.strides()[1]];
     let [rc, cc] = [c.strides()[0], c.strides()[1]];
     let one_thread = gemm::Parallelism::None;
-    // SAFETY: the strides are those of views of these shapes.
+    // SAFETY: the strides belong to views of these shapes.
     unsafe {
         let (to, a, b) = (c.as_mut_ptr(), a.as_ptr(), b.as_ptr());
         let alike = false;
@@ -68,20 +68,20 @@ fn gemm_crate(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, mut c: ArrayViewMu
     }
 }
 
-/// A matrix of waves, by row, or by column where `turned`.
+/// A matrix of sine values, stored by row, or by column if `turned`.
 fn filled(rows: usize, columns: usize, turned: bool) -> Array2<f32> {
     let shape = (rows, columns).set_f(turned);
     Array2::from_shape_fn(shape, |(i, j)| (0.37 * (i * 31 + j) as f32).sin())
 }
 
 fn products(criterion: &mut Criterion) {
-    // SAFETY: OpenBLAS exports these with these signatures; the name lives as long as the process.
+    // SAFETY: OpenBLAS exports these functions with these signatures; the name is valid as long as the process runs.
     let core = unsafe {
         openblas_set_num_threads(1);
         CStr::from_ptr(openblas_get_corename()).to_string_lossy()
     };
     println!("OpenBLAS's kernels are those for {core}");
-    // d_model 192 and 8,192 symbols, then nanoGPT's small setting, then 64 channels, then one token.
+    // d_model 192 with 8,192 symbols, then nanoGPT's small setting, then 64 channels, then one token.
     let shapes = [
         ("x·W, 192 to 768", [256, 192, 768], [false, false]),
         ("x·W, 768 to 192", [256, 768, 192], [false, false]),

@@ -40,7 +40,7 @@
 //! | [`solver`] | least error within a logit bound, least logit for an error, floor, lower bounds | |
 //! | [`lm`] | language models: corpora, training with logits logged, published models | `lm` |
 //! | [`record`] | rows as types: columns with units, CSV, Parquet, invariants | `lm` |
-//! | [`heads`] | factors of a trained head's largest logit, and what else is measured of heads | `lm` |
+//! | [`heads`] | factors of a trained head's largest logit, and further measurements of heads | `lm` |
 //! | [`run`] | the folder of a training run: logs, checkpoints, manifest | `study` |
 //! | [`table`] | tables over seeds | `study` |
 //! | [`figure`] | figures, drawn as SVG and PNG | `study` |

@@ -1,5 +1,5 @@
-//! Adam (Kingma and Ba 2015, algorithm 1) on the whole gradient, its rate falling to zero by a cosine
-//! over the time that there is.
+//! Adam (Kingma and Ba 2015, algorithm 1) on the full gradient, with a learning rate that falls to zero by a cosine
+//! over the time budget.
 
 use crate::run::Run;
 
@@ -7,10 +7,10 @@ use crate::run::Run;
 pub const LEARNING_RATES: [f64; 4] = [0.003, 0.01, 0.03, 0.1];
 
 const BETAS: (f64, f64) = (0.9, 0.999);
-/// Small beside the gradients here, whose entries are of a mean over 128 rows.
+/// Small compared with the gradients here, which are means over 128 rows.
 const EPSILON: f64 = 1e-10;
 
-/// Steps until the time is over.
+/// Takes steps until the time budget is used up.
 pub fn adam(run: &mut Run, learning_rate: f64) {
     let mut x = run.evaluator.point().to_vec();
     let mut moments = Moments::zeros(x.len());
@@ -29,12 +29,12 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Before the first step.
+    /// The moments before the first step.
     pub fn zeros(length: usize) -> Self {
         Self { means: vec![(0.0, 0.0); length], biases: (1.0, 1.0) }
     }
 
-    /// One step of x.
+    /// Updates x by one step.
     pub fn step(&mut self, x: &mut [f64], gradient: &[f64], rate: f64) {
         self.biases = (self.biases.0 * BETAS.0, self.biases.1 * BETAS.1);
         for ((x, g), (m, v)) in x.iter_mut().zip(gradient).zip(&mut self.means) {

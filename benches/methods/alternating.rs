@@ -1,25 +1,24 @@
-//! Alternating Newton: all queries with the keys held, then all keys with the queries held.
+//! Alternating Newton: steps on all queries with the keys fixed, then on all keys with the queries fixed.
 //!
-//! With K fixed each query is a convex problem of d unknowns: it takes a damped Newton step with its
-//! own exact Hessian and its own step length. With Q fixed the keys are one convex problem, since
-//! each row's softmax couples them: they take the step of their d × d blocks, which together
-//! bound the Hessian from above, and one step length for all.
+//! With K fixed, each query is a convex problem with d unknowns. It takes a damped Newton step with its own exact
+//! Hessian and step length. With Q fixed, all keys form one convex problem, because each row's softmax couples them.
+//! They use d × d blocks that together bound the Hessian from above, and one common step length.
 
 use crate::curvature::{Curvature, Half};
 use crate::run::{Run, along, dot};
 
-/// Damping at first, as a share of the mean curvature, and its bounds.
+/// Initial damping as a share of the mean curvature, and its bounds.
 const DAMPING: f64 = 1e-2;
 const LEAST_DAMPING: f64 = 1e-6;
 const MOST_DAMPING: f64 = 1e3;
-/// Evaluations of one half's line search.
+/// Maximum number of evaluations per line search.
 const TRIALS: usize = 12;
-/// A slope that has grown past this share of the first, upwards, is a step too far.
+/// A step is too long if the slope at its end is positive and exceeds this share of the first slope's magnitude.
 const OVERSHOOT: f64 = 0.5;
-/// Sufficient decrease.
+/// Constant of the sufficient decrease (Armijo) condition.
 const ARMIJO: f64 = 1e-4;
 
-/// Sweeps until the time is over, or until neither half moves at any damping.
+/// Sweeps until the time budget is used up, or until neither half moves at the largest damping.
 pub fn alternating(run: &mut Run) {
     let mut dampings = [DAMPING; 2];
     let mut value = run.evaluator.evaluate();
@@ -51,8 +50,8 @@ pub fn alternating(run: &mut Run) {
     }
 }
 
-/// One step of one half: the value reached and the evaluations that it took, or none where no
-/// length of it descends; the evaluator is then back where it was.
+/// Takes one step of one half; returns the value reached and the number of evaluations. Returns `None` if no step
+/// length descends; the evaluator is then back at its old point.
 fn step(run: &mut Run, half: Half, damping: f64, value: f64) -> Option<(f64, usize)> {
     let x = run.evaluator.point().to_vec();
     let blocks = Curvature::at(run.stage, &x).blocks().half(half);
@@ -77,8 +76,8 @@ fn step(run: &mut Run, half: Half, damping: f64, value: f64) -> Option<(f64, usi
     reached
 }
 
-/// Each row shortens its own step until its slope there is no longer far uphill, which needs no
-/// values of single rows: a convex function of the step falls where its slope does.
+/// Each row shortens its step until its slope there is no longer steeply uphill. This needs no values of single rows,
+/// because a convex function decreases while its slope is negative.
 fn row_search(
     run: &mut Run,
     x: &[f64],
@@ -101,7 +100,7 @@ fn row_search(
             if !(too_far || now[row].is_nan()) {
                 continue;
             }
-            // The secant's zero of the slope.
+            // Zero of the slope's secant.
             let share = (*first / (*first - now[row])).clamp(0.1, 0.9);
             let share = if share.is_nan() { 0.1 } else { share };
             direction[row * d..(row + 1) * d].iter_mut().for_each(|v| *v *= share);
@@ -118,7 +117,7 @@ fn row_search(
     None
 }
 
-/// One length for all: halved until the value falls enough.
+/// One step length for all: halved until the value decreases enough.
 fn backtrack(run: &mut Run, x: &[f64], direction: &[f64], value: f64) -> Option<(f64, usize)> {
     let slope = dot(run.evaluator.gradient(), direction);
     let mut length = 1.0;

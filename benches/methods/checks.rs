@@ -1,5 +1,5 @@
-//! What the comparison rests on, checked before it: curvature against differences of the library's
-//! gradient and against the definition by plain loops, and that every method descends.
+//! Checks before the comparison: curvature against finite differences of the library's gradient and against plain
+//! loops, and descent of every method.
 
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ use crate::newton::hessian_product;
 use crate::problems::Case;
 use crate::run::{Run, along, dot, norm_max};
 
-/// A cap that some logits of the start pass, and a slope that counts beside the probabilities.
+/// A logit bound that some logits of the start exceed, and a weight of its penalty that matters beside the
+/// probabilities.
 const TIGHT: (f64, f64) = (1.5, 0.4);
 
-/// Checks everything on one case.
+/// Runs all checks on one case.
 ///
 /// # Errors
-/// A check that does not hold.
+/// A check fails.
 pub fn check(case: &Case) -> Result<()> {
     let stage = case.stage(0)?.with_penalty(TIGHT);
     let mut evaluator = stage.evaluator()?;
@@ -27,7 +28,7 @@ pub fn check(case: &Case) -> Result<()> {
     let curvature = Curvature::at(&stage, &x);
     let plain = Plain { problem: &stage.problem, x: &x };
     let (n, d) = (stage.problem.n(), stage.problem.rank());
-    // Directions as normal as another seed's start.
+    // Directions drawn as the start of another seed.
     let only = |half: Half, seed: u64| -> Result<Vec<f64>> {
         let mut v = case.stage(seed)?.evaluator()?.point().to_vec();
         match half {
@@ -37,7 +38,7 @@ pub fn check(case: &Case) -> Result<()> {
         Ok(v)
     };
 
-    // The logits are linear in one factor, so within one half Gauss–Newton is the Hessian itself.
+    // The logits are linear in each factor, so within one half the Gauss–Newton matrix equals the Hessian.
     let (queries, keys) = (only(Half::Queries, 1)?, only(Half::Keys, 2)?);
     for (v, part) in [(&queries, 0..n * d), (&keys, n * d..2 * n * d)] {
         let offset = 1e-6;
@@ -84,7 +85,7 @@ pub fn check(case: &Case) -> Result<()> {
         ensure!(g.abs() < 1e-8 || off.abs() < 2e-4, "{}: Adam's first step: {off}", case.name);
     }
 
-    // The whole Hessian couples the halves both ways alike.
+    // The full Hessian is symmetric, so both products between the halves agree.
     let mut run = Run::begin(&stage, Duration::from_secs(1))?;
     run.evaluator.evaluate_at(&x);
     let gradient = run.evaluator.gradient().to_vec();
@@ -101,14 +102,14 @@ pub fn check(case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// The definition by plain loops.
+/// The objective's definition, by plain loops.
 struct Plain<'a> {
     problem: &'a Problem,
     x: &'a [f64],
 }
 
 impl Plain<'_> {
-    /// Row i's logits and probabilities.
+    /// Logits and probabilities of row i.
     fn row(&self, i: usize) -> (Vec<f64>, Vec<f64>) {
         let z: Vec<f64> = (0..=i).map(|j| self.inner(i, j, self.x, self.x)).collect();
         let sum: f64 = z.iter().map(|z| z.exp()).sum();
@@ -116,14 +117,14 @@ impl Plain<'_> {
         (z, p)
     }
 
-    /// The i-th query of one vector times the j-th key of another, over √d.
+    /// Inner product of the i-th query of one vector and the j-th key of another, over √d.
     fn inner(&self, i: usize, j: usize, queries: &[f64], keys: &[f64]) -> f64 {
         let (n, d) = (self.problem.n(), self.problem.rank());
         let terms = (0..d).map(|a| queries[i * d + a] * keys[(n + j) * d + a]);
         terms.sum::<f64>() / (d as f64).sqrt()
     }
 
-    /// vᵀ·(Gauss–Newton)·v: the mean over rows of the variance of dz under p and of the penalty's part.
+    /// vᵀ·(Gauss–Newton)·v: the mean over rows of the variance of dz under p, plus the penalty's term.
     fn form(&self, v: &[f64]) -> f64 {
         let n = self.problem.n();
         let rows = (0..n).map(|i| {
@@ -139,7 +140,7 @@ impl Plain<'_> {
         rows.sum::<f64>() / n as f64
     }
 
-    /// What a key's block exceeds its exact Hessian by, in vᵀ·that·v: Σᵢ (pᵢⱼ dzᵢⱼ)²/n.
+    /// Excess of a key's block over its exact Hessian, as a quadratic form in v: Σᵢ (pᵢⱼ dzᵢⱼ)²/n.
     fn left_out(&self, v: &[f64], key: usize) -> f64 {
         let n = self.problem.n();
         let terms = (key..n).map(|i| (self.row(i).1[key] * self.inner(i, key, self.x, v)).powi(2));

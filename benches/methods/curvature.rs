@@ -1,9 +1,9 @@
-//! The Gauss–Newton matrix of one causal head's objective at a point: its blocks and its products.
+//! The Gauss–Newton matrix of one causal head's objective at a point: its diagonal blocks and its products with
+//! vectors.
 //!
-//! The objective is convex in the logits z = QKᵀ/√d. Its Hessian there is, row by row,
-//! (diag(p + h) − ppᵀ)/n, with h the penalty's slope where the cap is passed and 0 elsewhere. The
-//! Gauss–Newton matrix is Jᵀ·that·J, J being the derivative of the logits; what it leaves out is
-//! ∂/∂z times the (bilinear) logits' own second derivative.
+//! The objective is convex in the logits z = QKᵀ/√d. Its Hessian there is (diag(p + h) − ppᵀ)/n for each row, where h
+//! is the penalty's weight for logits beyond the bound and 0 otherwise. With the derivative J of the logits, the
+//! Gauss–Newton matrix is Jᵀ·(that Hessian)·J. It leaves out ∂/∂z times the second derivative of the (bilinear) logits.
 
 use nalgebra::{Cholesky, DMatrix};
 use ndarray::linalg::general_mat_mul;
@@ -11,7 +11,7 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 
 use crate::problems::Stage;
 
-/// Rows that are worked on together: behind a causal mask, fewer rows see fewer columns.
+/// Rows that are processed together: with a causal mask, early rows attend to fewer columns.
 const CHUNK: usize = 32;
 
 /// Probabilities and weights at one point.
@@ -26,14 +26,14 @@ pub struct Curvature {
     weight: Array2<f64>,
 }
 
-/// One d × d matrix for each query and then for each key, one after the other.
+/// One d × d matrix per query, followed by one per key.
 pub struct Blocks {
     d: usize,
     matrices: Vec<f64>,
 }
 
 impl Curvature {
-    /// At a point x = (Q, K), each (n, d).
+    /// Computes them at the point x = (Q, K), each of shape (n, d).
     pub fn at(stage: &Stage, x: &[f64]) -> Self {
         let (problem, (cap, slope)) = (&stage.problem, stage.penalty);
         let (n, d) = (problem.n(), problem.rank());
@@ -59,8 +59,8 @@ impl Curvature {
         Self { n, d, q, k, probability, weight }
     }
 
-    /// Its d × d blocks on the diagonal: of a query the exact Hessian, of a key one that is at least
-    /// the exact one.
+    /// The d × d blocks on the diagonal: the exact Hessian for queries, and an upper bound of the exact Hessian for
+    /// keys.
     pub fn blocks(&self) -> Blocks {
         let (n, d) = (self.n, self.d);
         let mut queries = Array2::zeros((n, d * d));
@@ -88,7 +88,7 @@ impl Curvature {
         Blocks { d, matrices: queries.into_iter().chain(keys).collect() }
     }
 
-    /// The matrix times v.
+    /// Product of the matrix and v.
     pub fn product(&self, v: &[f64]) -> Vec<f64> {
         let (n, d) = (self.n, self.d);
         let [dq, dk] = halves(v, n, d);
@@ -120,7 +120,7 @@ impl Curvature {
 }
 
 impl Blocks {
-    /// The mean of all diagonals.
+    /// Mean of all diagonal entries.
     pub fn mean_curvature(&self) -> f64 {
         let d = self.d;
         let traces =
@@ -128,7 +128,7 @@ impl Blocks {
         traces.sum::<f64>() / (self.matrices.len() / d) as f64
     }
 
-    /// Adds `damping` to every diagonal.
+    /// Adds `damping` to every diagonal entry.
     pub fn damped(mut self, damping: f64) -> Self {
         for block in self.matrices.chunks_exact_mut(self.d * self.d) {
             block.iter_mut().step_by(self.d + 1).for_each(|v| *v += damping);
@@ -136,7 +136,7 @@ impl Blocks {
         self
     }
 
-    /// The blocks of the queries, or those of the keys.
+    /// The blocks of the queries or of the keys.
     pub fn half(&self, which: Half) -> Self {
         let middle = self.matrices.len() / 2;
         let matrices = match which {
@@ -146,7 +146,7 @@ impl Blocks {
         Self { d: self.d, matrices: matrices.to_vec() }
     }
 
-    /// The inverse of every block; none where one is not positive definite.
+    /// The inverse of every block; `None` if a block is not positive definite.
     pub fn inverse(&self) -> Option<Self> {
         let d = self.d;
         let mut matrices = Vec::with_capacity(self.matrices.len());
@@ -156,7 +156,7 @@ impl Blocks {
         Some(Self { d, matrices })
     }
 
-    /// Every block times its part of v.
+    /// Product of every block and its part of v.
     pub fn product(&self, v: &[f64]) -> Vec<f64> {
         let d = self.d;
         let rows = self.matrices.chunks_exact(d * d).zip(v.chunks_exact(d));
@@ -181,7 +181,7 @@ fn halves(x: &[f64], n: usize, d: usize) -> [ArrayView2<'_, f64>; 2] {
     [half(q), half(k)]
 }
 
-/// Ranges of rows, and how many columns the last of each sees.
+/// Ranges of rows, and the number of columns to which the last row of each attends.
 fn chunks(n: usize) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
     (0..n).step_by(CHUNK).map(move |first| {
         let last = n.min(first + CHUNK);
@@ -189,7 +189,7 @@ fn chunks(n: usize) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
     })
 }
 
-/// Each row's entries times each other, (n, d²).
+/// Products of all pairs of entries of each row, with shape (n, d²).
 fn outer(m: &Array2<f64>) -> Array2<f64> {
     let (n, d) = m.dim();
     let mut products = Array2::zeros((n, d * d));

@@ -1,8 +1,8 @@
-//! What the fit could descend with: `cargo bench --bench methods` runs the shipped L-BFGS beside five
-//! other methods on the fit's own objective, from the same starts, on one thread, by the clock.
+//! Comparison of descent methods for the fit: `cargo bench --bench methods` runs the shipped L-BFGS and five other
+//! methods. All minimise the fit's own objective from the same starts, on one thread, with a time budget.
 //!
-//! It prints a table and writes `data/bench-methods/` (the columns are in `data/README.md`). Run by
-//! `cargo test`, it only checks what it rests on.
+//! It prints a table and writes `data/bench-methods/` (the columns are in `data/README.md`). Under `cargo test`, it
+//! only runs the checks.
 
 mod adam;
 mod alternating;
@@ -27,21 +27,21 @@ use problems::{Case, Stage};
 use report::Measured;
 use run::{Run, Trace};
 
-/// A run's time: about what a stage of a fit takes, and enough to see a tail.
+/// Time budgets of a run: about the time of a stage of a fit, and enough time to see the late progress.
 const BUDGETS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(4)];
-/// Seeds of target and start.
+/// Seeds of targets and starts.
 const SEEDS: [u64; 3] = [0, 1, 2];
 
-/// A way to descend.
+/// A descent method.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Method {
-    /// The library's L-BFGS, without and with its preconditioner.
+    /// The library's L-BFGS, with or without its preconditioner.
     Lbfgs(InitialHessian),
-    /// Newton's steps on queries and keys in turn.
+    /// Newton steps on queries and keys in turn.
     Alternating,
-    /// Levenberg–Marquardt with conjugate gradients on both.
+    /// Levenberg–Marquardt with conjugate gradients on queries and keys together.
     LevenbergMarquardt(Matrix),
-    /// Adam at a learning rate.
+    /// Adam with this learning rate.
     Adam(f64),
 }
 
@@ -86,7 +86,7 @@ impl Method {
 fn main() -> Result<()> {
     // SAFETY: no other thread runs yet.
     unsafe { prepare_process() };
-    // Everything on the pool's one thread, so that no evaluation waits to be handed over.
+    // Everything runs on the pool's one thread, so that evaluations do not wait for another thread.
     rayon::ThreadPoolBuilder::new().num_threads(1).build()?.install(work)
 }
 
@@ -120,8 +120,8 @@ fn work() -> Result<()> {
     Ok(())
 }
 
-/// Every method from every start, at both budgets. At each budget the first seed tries all of Adam's
-/// rates, and the others take the best of those.
+/// Runs every method from every start, with both budgets. For each budget, the first seed tries all learning rates of
+/// Adam, and the other seeds use the best of these.
 fn compare(case: &Case) -> Result<Vec<Measured>> {
     let mut measured: Vec<Measured> = Vec::new();
     let mut methods = BUDGETS.map(|budget| (budget, Method::all()));
@@ -143,7 +143,7 @@ fn compare(case: &Case) -> Result<Vec<Measured>> {
     Ok(measured)
 }
 
-/// Keeps the rate of Adam that got lowest, and marks the others' runs as not chosen.
+/// Keeps the best learning rate of Adam, and marks the runs of the other rates as not chosen.
 fn keep_best_rate(measured: &mut [Measured], methods: &mut Vec<Method>) {
     let tried = measured.iter().filter(|run| matches!(run.method, Method::Adam(_)));
     let best = tried.min_by(|a, b| a.trace.value.total_cmp(&b.trace.value)).map(|run| run.method);

@@ -1,38 +1,38 @@
-//! Levenberg–Marquardt on queries and keys together: (H + μB)·s = −g by preconditioned conjugate
-//! gradients, for H the Gauss–Newton matrix or the whole Hessian, B the damped blocks of the former.
+//! Levenberg–Marquardt on queries and keys together: solves (H + μB)·s = −g by preconditioned conjugate gradients. H is
+//! the Gauss–Newton matrix or the full Hessian, and B consists of the damped blocks of the Gauss–Newton matrix.
 //!
-//! Damping: Madsen, Nielsen and Tingleff 2004, *Methods for non-linear least squares problems*, 2nd
-//! ed., equation 2.21. Conjugate gradients: Nocedal and Wright, *Numerical Optimization*, 2nd ed., algorithms
-//! 5.3 and 7.1 (where curvature is negative, or at the tolerance √‖g‖, they end).
+//! Damping: Madsen, Nielsen and Tingleff 2004, *Methods for non-linear least squares problems*, 2nd ed., equation 2.21.
+//! Conjugate gradients: Nocedal and Wright, *Numerical Optimization*, 2nd ed., algorithms 5.3 and 7.1. They stop at
+//! negative curvature, or at the tolerance √‖g‖.
 
 use crate::curvature::{Blocks, Curvature};
 use crate::problems::Stage;
 use crate::run::{Run, along, dot};
 
-/// What is added to every block, as a share of the mean curvature, as fits do.
+/// Damping added to every block, as a share of the mean curvature, as in fits.
 const BLOCK_DAMPING: f64 = 0.1;
-/// Conjugate-gradient steps at most.
+/// Maximum number of conjugate-gradient steps.
 const STEPS: usize = 250;
-/// The residual that conjugate gradients end at, as a share of the gradient, at most.
+/// Largest tolerance of conjugate gradients: residual as a share of the gradient.
 const RESIDUAL: f64 = 0.3;
-/// μ at first and at least.
+/// Initial value and minimum of μ.
 const FIRST_MU: f64 = 1.0;
 const LEAST_MU: f64 = 1e-9;
-/// μ at which no step descends but for rounding.
+/// Value of μ at which steps are lost in rounding errors.
 const MOST_MU: f64 = 1e12;
-/// The share of the predicted decrease that makes a step.
+/// Share of the predicted decrease from which a step is accepted.
 const ACCEPTED: f64 = 1e-4;
 
-/// Which second derivatives.
+/// Matrix of second derivatives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Matrix {
     /// Jᵀ(∂²/∂z²)J: positive semidefinite.
     GaussNewton,
-    /// All of them, as differences of the gradient: indefinite.
+    /// The full Hessian, as differences of the gradient: indefinite.
     Hessian,
 }
 
-/// Steps until the time is over or none descends.
+/// Takes steps until the time budget is used up or no step descends.
 pub fn levenberg_marquardt(run: &mut Run, matrix: Matrix) {
     let mut value = run.evaluator.evaluate();
     let mut x = run.evaluator.point().to_vec();
@@ -73,7 +73,7 @@ struct Local {
     inverse: Blocks,
 }
 
-/// A step, and the decrease that the quadratic model promises for it.
+/// A step, and the decrease that the quadratic model predicts for it.
 struct Step {
     direction: Vec<f64>,
     predicted: f64,
@@ -117,7 +117,7 @@ impl Local {
             if curvature <= 0.0 && count > 0 {
                 break;
             }
-            // Down a direction that curves downwards, as far as the preconditioner would go.
+            // In a direction of negative curvature, take the preconditioner's step length.
             let alpha = if curvature > 0.0 { ry / curvature } else { 1.0 };
             s = along(&s, alpha, &p);
             hs = along(&hs, alpha, &hp);
@@ -138,7 +138,7 @@ impl Local {
     }
 }
 
-/// The whole Hessian times v, as a forward difference of the gradient: one evaluation.
+/// Product of the full Hessian and v, as a forward difference of the gradient (one evaluation).
 pub fn hessian_product(run: &mut Run, x: &[f64], gradient: &[f64], v: &[f64]) -> Vec<f64> {
     let length = dot(v, v).sqrt();
     if length == 0.0 {

@@ -1,4 +1,4 @@
-//! What the methods are compared on: one stage of a fit, from random starts.
+//! Test problems of the comparison: one stage of a fit, from random starts.
 
 use anyhow::Result;
 use ndarray::Array3;
@@ -8,14 +8,14 @@ use rand_distr::{Distribution, StandardNormal};
 use rank_study::solver::{Evaluator, Factors, Precision, Problem};
 use rank_study::targets::{Family, Parameters, Visibility};
 
-/// The first slope of the cap's penalty, as fits set it.
+/// Initial weight of the penalty on logits beyond the bound, as in fits.
 const SLOPE: f64 = 0.1;
 /// The sequence length of every problem.
 const N: usize = 128;
 
-/// A family of targets at one rank.
+/// A family of targets at one rank and logit bound.
 pub struct Case {
-    /// As it is written in a row.
+    /// Name in the rows.
     pub name: &'static str,
     family: &'static str,
     parameters: Parameters,
@@ -24,7 +24,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The four that every method is run on.
+    /// The four problems on which every method runs.
     pub fn all() -> [Self; 4] {
         let none = Parameters::default;
         [
@@ -47,7 +47,7 @@ impl Case {
                 family: "landmark",
                 parameters: Parameters { m: Some(8), ..none() },
                 rank: 8,
-                // At 8 it is fitted to 3e-6 nats: nothing is left to compare.
+                // With bound 8 the fit reaches 3e-6 nats, which leaves nothing to compare.
                 cap: 4.0,
             },
             Self {
@@ -67,11 +67,11 @@ impl Case {
         ]
     }
 
-    /// One causal head for a seed's target under the cap, and where it starts: standard normal queries
-    /// and keys, so logits of deviation 1, as a fit's random starts have.
+    /// One causal head for the target of a seed, with a logit bound and a start. The start has standard normal queries
+    /// and keys, so logits of standard deviation 1, as in a fit's random starts.
     ///
     /// # Errors
-    /// A family or sizes that the library does not take.
+    /// The library does not accept the family or the sizes.
     pub fn stage(&self, seed: u64) -> Result<Stage> {
         let family = Family::from_parameters(self.family, &self.parameters)?;
         let target = family.build(N, seed, Visibility::Causal)?;
@@ -88,16 +88,16 @@ impl Case {
     }
 }
 
-/// What is minimised, and from where.
+/// A problem to minimise, and its start.
 pub struct Stage {
     pub problem: Problem,
     start: Factors,
-    /// The cap, and the slope of its penalty.
+    /// Logit bound, and weight of the penalty beyond it.
     pub penalty: (f64, f64),
 }
 
 impl Stage {
-    /// The same under another penalty.
+    /// The same problem with another penalty.
     pub fn with_penalty(self, penalty: (f64, f64)) -> Self {
         Self { penalty, ..self }
     }
@@ -105,7 +105,7 @@ impl Stage {
     /// The objective at the start.
     ///
     /// # Errors
-    /// A cap that is none.
+    /// The logit bound is not valid.
     pub fn evaluator(&self) -> Result<Evaluator<'_>> {
         Ok(Evaluator::new(&self.problem, Precision::F64, Some(&self.start), self.penalty)?)
     }

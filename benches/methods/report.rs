@@ -1,4 +1,4 @@
-//! The runs as rows, and their medians as a table.
+//! Formats the runs as rows, and their medians as a table.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use rank_study::table::{Cell, Spread, Table};
 use crate::run::Trace;
 use crate::{BUDGETS, Method, SEEDS};
 
-/// Within these shares of the best value.
+/// Shares above the best value for which times are reported.
 const SHARES: [f64; 2] = [0.01, 0.001];
 
-/// One method from one start.
+/// One run: one method from one start.
 pub struct Measured {
     problem: &'static str,
     seed: u64,
     budget: Duration,
     pub method: Method,
     pub trace: Trace,
-    /// The least value of any method from this start at any budget.
+    /// Smallest value of any method from this start, with any budget.
     best: f64,
-    /// Whether it is in the table: rates of Adam that lost are only in the rows.
+    /// Whether the run is in the table: worse learning rates of Adam are only in the rows.
     pub chosen: bool,
 }
 
 impl Measured {
-    /// Before the others from its start are known.
+    /// Creates the result before the other runs from its start are known.
     pub fn new(
         problem: &'static str,
         seed: u64,
@@ -36,19 +36,19 @@ impl Measured {
         Self { problem, seed, budget, method, trace, best, chosen: true }
     }
 
-    /// What the value is above the best, in per cent of it.
+    /// Excess of the value over the best value, in per cent of the best.
     fn excess(&self) -> f64 {
         100.0 * (self.trace.value / self.best - 1.0)
     }
 }
 
-/// Tells all runs from one start what the best of them reached.
+/// Sets the best value of all runs from one start.
 pub fn hold_against_the_best(runs: &mut [Measured]) {
     let best = runs.iter().map(|run| run.trace.value).fold(f64::INFINITY, f64::min);
     runs.iter_mut().for_each(|run| run.best = best);
 }
 
-/// One row a run.
+/// The table with one row per run.
 pub fn rows(measured: &[Measured]) -> Table {
     let rate = |run: &Measured| match run.method {
         Method::Adam(rate) => Some(Cell::Setting(rate)),
@@ -79,7 +79,7 @@ pub fn rows(measured: &[Measured]) -> Table {
         .build()
 }
 
-/// Medians over the seeds, one line a problem and method.
+/// The table of medians over seeds, one line per problem and method.
 pub fn summary(measured: &[Measured]) -> Table {
     let [short, long] = BUDGETS.map(|budget| budget.as_secs_f64());
     let [over_short, over_long] = [format!("over the best at {short} s"), format!("at {long} s")];
@@ -136,8 +136,8 @@ impl Measured {
     }
 }
 
-/// The median over seeds of the seconds until within a share of the best, in the sooner of a seed's
-/// runs; never is longer than all.
+/// Median over seeds of the seconds until the value is within `share` of the best; the faster run of each seed counts.
+/// A run that never gets there counts as infinite.
 fn reached(line: &[&Measured], share: f64) -> Cell {
     let seed_s = |seed: u64| {
         line.iter()

@@ -1,4 +1,4 @@
-//! One method at work from one start, with a clock.
+//! One method running from one start, with a clock.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use rank_study::solver::{Evaluator, InitialHessian};
 
 use crate::problems::Stage;
 
-/// What a new value must gain on the last one noted, as a share, to be noted too.
+/// Minimum relative decrease from the last recorded value for a new value to be recorded.
 const RESOLUTION: f64 = 1e-5;
 
-/// The objective at a point, and a note of what a method reaches with it.
+/// The objective at a point, and a record of the values that a method reaches.
 pub struct Run<'p> {
     pub evaluator: Evaluator<'p>,
     pub stage: &'p Stage,
-    /// Products with a Hessian that were no evaluation of the objective.
+    /// Products with a Hessian that were not evaluations of the objective.
     pub products: usize,
     clock: Clock,
 }
 
-/// The least value so far, and when and at what cost it got there. The processor's time: on one thread
-/// that is the wall's on an idle machine, and it does not count what others take.
+/// The smallest value so far, with its time and cost. The clock measures processor time: on one thread this equals wall
+/// time on an idle machine, and other processes do not affect it.
 struct Clock {
     started: ProcessTime,
     budget: Duration,
@@ -30,35 +30,35 @@ struct Clock {
     gradient_norm: f64,
 }
 
-/// A value lower than all before it.
+/// A value that is lower than all before it.
 #[derive(Clone, Copy)]
 pub struct Mark {
     pub seconds: f64,
-    /// Evaluations of value and gradient until then.
+    /// Evaluations of value and gradient up to this point.
     pub evaluations: usize,
     value: f64,
 }
 
-/// What a run came to.
+/// Result of a run.
 pub struct Trace {
     marks: Vec<Mark>,
-    /// The least value reached in time, in nats.
+    /// Smallest value reached within the budget, in nats.
     pub value: f64,
-    /// The largest entry of the gradient at the last point reached in time.
+    /// Largest entry of the gradient at the last point within the budget.
     pub gradient_norm: f64,
     /// Evaluations of value and gradient.
     pub evaluations: usize,
-    /// Products with a Hessian beside them.
+    /// Products with a Hessian that were not evaluations.
     pub products: usize,
-    /// Seconds until it stopped; no more than a step above the budget.
+    /// Seconds until the run stopped, at most one step above the budget.
     pub seconds: f64,
 }
 
 impl<'p> Run<'p> {
-    /// Starts the clock; the start itself is the first evaluation.
+    /// Starts the clock; the start counts as the first evaluation.
     ///
     /// # Errors
-    /// Those of the stage.
+    /// The errors of [`Stage::evaluator`].
     pub fn begin(stage: &'p Stage, budget: Duration) -> Result<Self> {
         let evaluator = stage.evaluator()?;
         let clock = Clock {
@@ -74,18 +74,18 @@ impl<'p> Run<'p> {
         Ok(run)
     }
 
-    /// Seconds gone, as a share of the time that there is.
+    /// Elapsed time as a share of the budget.
     pub fn elapsed(&self) -> f64 {
         self.clock.started.elapsed().as_secs_f64() / self.clock.budget.as_secs_f64()
     }
 
-    /// Notes that the evaluator's point was reached; false where the time is over.
+    /// Records the value at the evaluator's point; returns `false` if the budget is used up.
     pub fn reached(&mut self, value: f64) -> bool {
         let norm = norm_max(self.evaluator.gradient());
         self.clock.note(self.evaluator.evaluations(), value, norm)
     }
 
-    /// The library's own L-BFGS until the time is over or nothing descends any more.
+    /// Runs the library's L-BFGS until the budget is used up or no step descends.
     pub fn descend(&mut self, initial: InitialHessian) {
         let Self { evaluator, clock, .. } = self;
         evaluator.descend(initial, |evaluations, value, gradient| {
@@ -96,7 +96,7 @@ impl<'p> Run<'p> {
         });
     }
 
-    /// Stops the clock.
+    /// Stops the clock and returns the result.
     pub fn end(self) -> Trace {
         Trace {
             value: self.clock.best,
@@ -125,14 +125,14 @@ impl Clock {
 }
 
 impl Trace {
-    /// When the value was first at most `share` above `best`, if ever.
+    /// The first record whose value is at most `share` above `best`, if there is one.
     pub fn within(&self, best: f64, share: f64) -> Option<Mark> {
         let bar = best * (1.0 + share);
         self.marks.iter().find(|mark| mark.value <= bar).copied()
     }
 }
 
-/// The largest entry.
+/// The largest magnitude of an entry.
 pub fn norm_max(v: &[f64]) -> f64 {
     v.iter().fold(0.0, |most, v| most.max(v.abs()))
 }

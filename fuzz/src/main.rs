@@ -1,7 +1,7 @@
-//! One target of ../tests/inputs, the one that `RANK_STUDY_INPUTS` names, under libFuzzer.
+//! Runs one target of ../tests/inputs under libFuzzer; the variable `RANK_STUDY_INPUTS` selects it.
 //!
-//! An input's first byte says which of the target's whole files it was made of, the rest is what is read. Where the folder that
-//! inputs are kept in is named, the whole files are put there first.
+//! The first byte of an input is the index of the target's valid file from which it was derived; the rest is the text
+//! to read. If libFuzzer gets a folder of inputs, the valid files are first written there.
 
 #![no_main]
 
@@ -26,12 +26,12 @@ use rand_chacha::ChaCha8Rng;
 use target::{Target, Whole};
 use tempfile::TempDir;
 
-/// The repository.
+/// Folder of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-/// What names the target.
+/// Environment variable with the name of the target.
 const TARGET: &str = "RANK_STUDY_INPUTS";
 
-/// The program, which makes some of the whole files: one that was built before.
+/// Path of a program built earlier, which makes some of the valid files.
 fn binary() -> PathBuf {
     std::env::var_os("RANK_STUDY")
         .map_or_else(|| Path::new(ROOT).join("target/release/rank-study"), Into::into)
@@ -39,12 +39,12 @@ fn binary() -> PathBuf {
 
 struct Prepared {
     target: Target,
-    /// What it works in.
+    /// Working folder of the target.
     _place: TempDir,
 }
 
 thread_local! {
-    /// Made once: libFuzzer calls from one thread.
+    /// Prepared once, because libFuzzer calls from one thread.
     static PREPARED: RefCell<Prepared> = RefCell::new(prepare());
 }
 
@@ -58,7 +58,7 @@ fn prepare() -> Prepared {
     Prepared { target: prepare(place.path()), _place: place }
 }
 
-/// Puts the whole files where libFuzzer looks for inputs to begin with: in the first folder that it was given.
+/// Writes the valid files as initial inputs to the first folder among libFuzzer's arguments.
 fn put_seeds() {
     let Some(folder) = std::env::args().skip(1).map(PathBuf::from).find(|path| path.is_dir())
     else {
@@ -83,7 +83,8 @@ fuzz_target!(
     }
 );
 
-// Half of the alterations are those of ../tests/inputs, which know what is a header or a word, half libFuzzer's own.
+// Half of the mutations come from ../tests/inputs, which recognises headers and words; the other half are libFuzzer's
+// own.
 fuzz_mutator!(|input: &mut [u8], length: usize, most: usize, seed: u32| {
     if length == 0 || seed % 2 == 0 {
         return fuzzer_mutate(input, length, most);

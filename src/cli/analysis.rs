@@ -1,4 +1,4 @@
-//! `rank-study table`, `figure` and `report`: what the rows of a study come to.
+//! `rank-study table`, `figure` and `report`: tables, figures and the report page of studies.
 
 use std::path::{Path, PathBuf};
 
@@ -81,13 +81,13 @@ pub struct ReportArgs {
     quiet: QuietFlag,
 }
 
-/// Seconds that a study's tables and figures take, roughly.
+/// Estimated seconds for a study's tables and figures.
 const STUDY_REPORT_S: f64 = 0.3;
 
 /// Runs `table`.
 ///
 /// # Errors
-/// Rows that are missing or damaged, files that cannot be written.
+/// Rows that are missing or damaged; files that cannot be written.
 pub fn table(args: &TableArgs) -> Result<()> {
     if let Some(folders) = folders_of_own(&args.studies, args.preset.get()) {
         return table_of_own(args, &folders);
@@ -110,7 +110,7 @@ pub fn table(args: &TableArgs) -> Result<()> {
     Ok(())
 }
 
-/// Tabulates what is in folders that no study of the preset is called by.
+/// Writes the tables of folders that are not studies of the preset.
 fn table_of_own(args: &TableArgs, folders: &[PathBuf]) -> Result<()> {
     let out = match (&args.out, folders) {
         (Some(out), _) => out.clone(),
@@ -135,7 +135,7 @@ fn print_tables(tables: &[Table], written: &[PathBuf], quiet: bool) {
     }
 }
 
-/// The folders of these names; none where one of them is a study with rows, or no folder.
+/// Returns the named folders, or `None` if one of the names is a study with rows or not a folder.
 fn folders_of_own(names: &[String], preset: Preset) -> Option<Vec<PathBuf>> {
     let is_study = |name: &String| {
         folder_of(name, preset).is_ok_and(|folder| folder.join("rows.csv").is_file())
@@ -178,7 +178,7 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
 pub fn report(args: &ReportArgs) -> Result<()> {
     let studies = if args.studies.is_empty() {
         let mut all = measured_studies(args.preset.get())?;
-        // They are told of, and left out.
+        // Studies with rows in shards only are included, so that they are reported as left out.
         all.extend(studies_in_parts(args.preset.get())?);
         all.sort_unstable();
         all.dedup();
@@ -205,7 +205,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     fail_if_missing(&written.missing)
 }
 
-/// Tells what nobody knows of the rows that something is made from, and nothing else.
+/// Prints only warnings about the rows that a page or table is made from.
 struct Teller {
     quiet: bool,
 }
@@ -223,22 +223,22 @@ fn warn(analysis: &Analysis, observer: &dyn Observer) {
     warnings.for_each(|warning| observer.warned(&warning));
 }
 
-/// A report as it was written.
+/// Result of writing a report.
 pub struct Written {
     /// The page.
     pub page: PathBuf,
     /// The studies on it, with their verdicts.
     pub sections: Vec<Section>,
-    /// Studies that the page lacks, with what is wrong with their rows.
+    /// Studies that are left out, each with its error.
     pub missing: Vec<(String, String)>,
 }
 
-/// Writes the tables and figures of each study and the page that holds them all, and, where these are all
-/// studies with rows, `verdicts.csv`. A study whose rows cannot be analysed is left out and named. The observer sees the
-/// studies as the cells of [`report_work`].
+/// Writes the tables and figures of each study and one page with all of them. If `studies` includes all studies with
+/// rows, it also writes `verdicts.csv`. A study whose rows cannot be analysed is left out and listed in the result.
+/// `observer` receives the studies as the cells of [`report_work`].
 ///
 /// # Errors
-/// No study that can be analysed; files that cannot be written.
+/// No study can be analysed, or a file cannot be written.
 pub fn write_report(
     studies: &[String],
     out: &Path,
@@ -272,7 +272,7 @@ pub fn write_report(
         ));
         observer.cell_finished(study, "");
     }
-    // From targets over fits to trainings, whatever the studies are called.
+    // Order by stage (targets, fits, training runs), not by name.
     sections.sort_by_key(|(place, _)| *place);
     let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
     complete(&mut verdicts);
@@ -288,7 +288,7 @@ pub fn write_report(
     };
     write_whole(out, page(&header, &sections).as_bytes())
         .with_context(|| format!("cannot write {}", out.display()))?;
-    // The verdicts' table is of every study with rows: a page of some of them leaves it alone.
+    // `verdicts.csv` covers every study with rows, so a page of only some of them does not change it.
     if is_whole {
         let table = verdict_table(&verdicts);
         let path = data(preset).join("verdicts.csv");
@@ -298,7 +298,7 @@ pub fn write_report(
     Ok(Written { page: out.to_owned(), sections, missing })
 }
 
-/// The numbered results under the heading "In short" of docs/findings.md; none where there is no such file.
+/// Reads the numbered results under the heading "In short" of docs/findings.md; empty if there is no such file.
 fn findings_in_short() -> Vec<String> {
     let text = std::fs::read_to_string("docs/findings.md").unwrap_or_default();
     let section = text.split("\n## ").find(|section| section.starts_with("In short"));
@@ -309,13 +309,13 @@ fn findings_in_short() -> Vec<String> {
     section.into_iter().flat_map(str::lines).filter_map(result).collect()
 }
 
-/// The report of these studies, as work whose cells they are.
+/// Describes the report of these studies as work with one cell per study.
 pub fn report_work(studies: &[String]) -> Work {
     let cells = studies.iter().map(|study| (study.clone(), STUDY_REPORT_S)).collect();
     Work { name: "report".to_owned(), at_a_time: 1, cells }
 }
 
-/// An error that names the studies that could not be measured, reported or listed.
+/// Prints the studies that were left out, and fails if there are any.
 pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     for (study, why) in missing {
         tell(&format!("left out: {study}: {why}"));
@@ -334,7 +334,7 @@ fn complete(verdicts: &mut Vec<(String, Verdict)>) {
     verdicts.extend(rest.into_iter().map(|claim| (String::new(), Verdict::not_measured(claim))));
 }
 
-/// What `verdicts.csv` has to say after these studies.
+/// Computes the contents of `verdicts.csv` for these studies.
 ///
 /// # Errors
 /// Rows that cannot be read.
@@ -348,7 +348,7 @@ pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
     Ok(verdict_table(&verdicts).to_csv())
 }
 
-/// One row for each claim and study that measures it, and one for each claim that none does.
+/// A table with one row per claim and study that measures it, and one per claim that no study measures.
 fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
     let of_claims = CLAIMS
         .into_iter()
@@ -375,7 +375,7 @@ fn section(
 ) -> Result<Section> {
     let rows = folder.join("rows.csv");
     let (columns, lines) = stored_lines(kind, folder)?;
-    // Where no one wrote a note, none is shown.
+    // Without a note, none is shown.
     let note = std::fs::read_to_string(note(study)).unwrap_or_default();
     let [title, question] = title_and_question(study, manifest);
     Ok(Section {
@@ -391,7 +391,8 @@ fn section(
     })
 }
 
-/// A study's title and question: those of its definition file today or, without that file, those stored with its rows.
+/// Returns a study's title and question from its definition file, or from its manifest if the file is missing or
+/// belongs to another study.
 fn title_and_question(study: &str, manifest: &Manifest) -> [String; 2] {
     let text = std::fs::read_to_string(manifest.text("definition_file")).unwrap_or_default();
     let definition: toml::Table = text.parse().unwrap_or_default();
@@ -402,13 +403,13 @@ fn title_and_question(study: &str, manifest: &Manifest) -> [String; 2] {
     })
 }
 
-/// The command that measures a study again and draws it.
+/// Returns the command that measures a study again and draws its figures.
 fn command(study: &str, manifest: &Manifest) -> String {
     let size = manifest.preset_flag();
     format!("{} && rank-study figure {study}{size}", manifest.sweep_command())
 }
 
-/// `path` as seen from the folder `from`; both relative to the working folder, or absolute.
+/// Returns `path` relative to the folder `from`. Both are relative to the working folder, or absolute.
 fn relative(path: &Path, from: &Path) -> Result<String> {
     let here = std::env::current_dir().context("cannot find the working folder")?;
     let (path, from) = (here.join(path), here.join(from));
@@ -418,7 +419,7 @@ fn relative(path: &Path, from: &Path) -> Result<String> {
     Ok(up.chain(down).collect::<Vec<_>>().join("/"))
 }
 
-/// A study's rows and what they came to.
+/// A study's rows and their analysis.
 struct Analysed {
     folder: PathBuf,
     manifest: Manifest,

@@ -1,22 +1,22 @@
-//! OpenBLAS starts no threads; and what to set where it does not know the processor.
+//! OpenBLAS settings: no threads of its own, and a warning if it does not recognise the processor.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rank_study::numerics::Machine;
 
-/// What OpenBLAS asks at its own start, before `main`, and would answer from the environment: how many threads to start.
-/// That of the program stands before the library's. The others are never used
-/// ([`rank_study::numerics::prepare_process`]), take memory and addresses each, one for every core, and where they do not
-/// get them (`ulimit -v`) it ends the process, or they try again without end.
-// SAFETY: the name and the type are those of the function that OpenBLAS calls.
+/// OpenBLAS calls this function when it is loaded, before `main`, to get the number of threads to start. The linker
+/// prefers the program's definition to the library's, which reads the environment. More threads would not be used
+/// ([`rank_study::numerics::prepare_process`]), but each takes memory and addresses, one per core. If `ulimit -v`
+/// denies these, OpenBLAS ends the process or retries without end.
+// SAFETY: name and type match the function that OpenBLAS calls.
 #[unsafe(no_mangle)]
 extern "C" fn openblas_num_threads_env() -> c_int {
     1
 }
 
-/// Says, once a process and before matrices are decomposed, that OpenBLAS fell back to kernels of old
-/// processors, where it did. What else is computed does not go through it, or not for long.
+/// Warns once per process, before matrices are decomposed, if OpenBLAS fell back to kernels for old processors. Other
+/// computations use OpenBLAS little or not at all.
 pub fn warn_of_slow_blas(say: impl FnOnce(&str)) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let machine = Machine::here();

@@ -1,4 +1,4 @@
-//! The progress of studies: which cells are at work, and how long the rest may take.
+//! Progress of studies: the running cells, and an estimate of the time left.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::progress_bar::{Show, WIDTH, terminal_width, with};
 use super::streams::tell;
 use super::time_left::TimeLeft;
 
-/// The progress of all cells that a command measures.
+/// Progress of all cells that a command measures.
 pub struct CellsProgress {
     show: Show,
     state: Arc<Mutex<State>>,
@@ -19,22 +19,22 @@ pub struct CellsProgress {
 
 struct State {
     left: TimeLeft,
-    /// Which study of how many is at work, as `2 of 9: `; empty where there is one.
+    /// Number of the current study, as `2 of 9: `; empty if there is only one.
     place: String,
     what: String,
-    /// Cells of it that ended, of how many.
+    /// Cells of the current study that have ended, and their total.
     done: usize,
     cells: usize,
-    /// What its cells are called.
+    /// Noun for the cells.
     called: &'static str,
-    /// The largest share of the time that was shown: it does not go back.
+    /// Largest share of the time shown so far, so that the progress never decreases.
     share: f64,
     started: Instant,
     printed: Option<Instant>,
 }
 
 impl CellsProgress {
-    /// Progress through works that come one after another; shows nothing where `quiet`.
+    /// Creates the progress of works that run one after another; shows nothing if `quiet`.
     pub fn new(works: Vec<Work>, quiet: bool) -> Self {
         let state = Arc::new(Mutex::new(State {
             left: TimeLeft::of(works),
@@ -56,17 +56,17 @@ impl CellsProgress {
         Self { show, state }
     }
 
-    /// How long all of it may take, in words.
+    /// Formats the estimated time left.
     pub fn left(&self) -> String {
         with(&self.state, |state| about(state.left.left_s(state.now())))
     }
 
-    /// Says which study of how many is at work.
+    /// Sets the number of the current study and the number of studies.
     pub fn place(&self, study: usize, of: usize) {
         with(&self.state, |state| state.place = format!("{study} of {of}: "));
     }
 
-    /// A study's cells begin.
+    /// Starts the progress of a study's cells.
     pub fn begin(&self, work: Work) {
         with(&self.state, |state| {
             (state.what, state.done, state.cells) = (work.name.clone(), 0, work.cells.len());
@@ -74,7 +74,7 @@ impl CellsProgress {
         });
     }
 
-    /// What comes after the last cell begins: the report, whose parts are studies.
+    /// Starts the progress of the report, after the last cell; its cells are studies.
     pub fn begin_report(&self, work: Work) {
         self.say(&format!(
             "all configurations are measured; writing tables and figures of {}, and the report",
@@ -92,12 +92,12 @@ impl CellsProgress {
         self.show.say(line);
     }
 
-    /// Takes the bar away.
+    /// Removes the progress bar.
     pub fn finish(&self) {
         self.show.finish();
     }
 
-    /// Notes what happened, and shows what has come of it.
+    /// Applies a change to the state and updates the display.
     fn note(&self, change: impl FnOnce(&mut State)) {
         let line = with(&self.state, |state| {
             change(state);
@@ -113,7 +113,7 @@ impl State {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// The share of all the time, as far as that is known.
+    /// Share of the estimated total time that has passed.
     fn share(&mut self) -> f64 {
         let now = self.now();
         let share = now / (now + self.left.left_s(now)).max(1e-9);
@@ -132,8 +132,7 @@ impl State {
         )
     }
 
-    /// `2 of 9: phase, 12 of 180 cells: band/n64-d4-s0, band/n64-d4-s1`, with as many of the running cells as there
-    /// is room for.
+    /// `2 of 9: phase, 12 of 180 configurations: band/n64-d4-s0, band/n64-d4-s1`, with as many running cells as fit.
     fn at_work(&self, width: usize) -> String {
         let Self { place, what, done, cells, called, .. } = self;
         if what.is_empty() {
@@ -154,7 +153,7 @@ impl State {
     }
 }
 
-/// As many of the names after a head as a width has room for, and how many more there are.
+/// Appends as many names to `head` as fit in `width`, then the number of the others.
 fn fitted(head: &str, names: &[&str], width: usize) -> String {
     let all = |shown: usize| {
         let more = match names.len() - shown {

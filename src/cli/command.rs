@@ -1,4 +1,4 @@
-//! The commands of the program: parses, dispatches, and turns a result into an exit code.
+//! The program's commands: parses arguments, runs the command and turns its result into an exit code.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ enum Command {
     Man(super::man::ManArgs),
 }
 
-/// The program, with its commands listed by task.
+/// Returns the program's command line definition, with its commands listed by task.
 fn program() -> clap::Command {
     let program = Cli::command();
     let mut list = String::new();
@@ -85,7 +85,7 @@ fn program() -> clap::Command {
     with_negative_numbers(program.help_template(template))
 }
 
-/// A value such as -3 is refused as a number of that flag, not as an unknown flag.
+/// Makes clap read a value such as -3 as a number, not as an unknown flag, so that the flag refuses it.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     let takes = |arg: &clap::Arg| arg.get_long().is_some() && arg.get_action().takes_values();
     command
@@ -93,7 +93,8 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
         .mut_subcommands(with_negative_numbers)
 }
 
-/// Runs the command that the arguments, after the program's name, are: 0 done, 1 failed, 2 a flag or value on the command line that is wrong, 3 a check did not hold, 4 stopped.
+/// Runs the command that the arguments (including the program's name) give. Exit codes: 0 done, 1 failed, 2 wrong flag
+/// or value on the command line, 3 a check of `verify` failed, 4 stopped.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let Cli { verbose, command, .. } = match parsed(&arguments) {
@@ -117,7 +118,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             start_threads()?;
             dispatch(command)
         }),
-        // Without a command clap lets `--version` alone pass.
+        // Without a command, clap accepts only `--version`.
         None if verbose => start_threads().map(|()| print_version(true)),
         None => {
             print_version(false);
@@ -171,7 +172,7 @@ fn dispatch(command: Command) -> Result<()> {
     }
 }
 
-/// Prints the version; where `verbose`, also what the program was made of and computes with.
+/// Prints the version. If `verbose`, also prints the revision, processor, instructions, BLAS and threads.
 fn print_version(verbose: bool) {
     say!("rank-study {}", env!("CARGO_PKG_VERSION"));
     if !verbose {

@@ -1,4 +1,4 @@
-//! `rank-study completions`: what a shell needs to complete the program's commands and flags.
+//! `rank-study completions`: prints the script that a shell needs to complete commands and flags.
 
 use anyhow::{Context, Result};
 use clap::{Args, Command};
@@ -22,10 +22,10 @@ pub struct CompletionsArgs {
     quiet: QuietFlag,
 }
 
-/// Prints them; `program` is all that there is to complete.
+/// Prints the completion script of `program`.
 ///
 /// # Errors
-/// None that is known.
+/// The script is not valid UTF-8.
 pub fn run(args: &CompletionsArgs, mut program: Command) -> Result<()> {
     let name = program.get_name().to_owned();
     let mut script = Vec::new();

@@ -1,4 +1,4 @@
-//! A panic, or memory that runs out, ends the program with one line, as every error does.
+//! Ends the program with a one-line error when it panics or runs out of memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::any::Any;
@@ -7,13 +7,14 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 
-/// Where the last panic was. The line takes the place of what Rust prints, but with `RUST_BACKTRACE=full`.
+/// Location of the last panic. It is part of the error line, which replaces Rust's message unless
+/// `RUST_BACKTRACE=full`.
 static PLACE: Mutex<String> = Mutex::new(String::new());
 
-/// The work of a command; where it panics, as libraries do that can start no threads, an error that says so.
+/// Runs a command and turns a panic into an error. Libraries panic, for example, when they cannot start threads.
 ///
 /// # Errors
-/// Those of the work, and a panic.
+/// The error of `work`, or its panic.
 pub fn told(work: impl FnOnce() -> Result<()>) -> Result<()> {
     if std::env::var_os("RUST_BACKTRACE").is_none_or(|how| how != "full") {
         set_hook(Box::new(|panic| {
@@ -36,32 +37,32 @@ fn text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-/// The system's allocator, but for what it does where there is no more: Rust's own way is to abort. Requests whose size
-/// is known are refused before they begin; this is for what was estimated too low, and for the libraries.
+/// The system's allocator, except that a failed allocation ends the process with an error line; Rust would abort. Large
+/// requests of known size are checked beforehand. This covers low estimates and the libraries.
 struct OrALine;
 
 #[global_allocator]
 static ALLOCATOR: OrALine = OrALine;
 
-// SAFETY: every call is passed on to the system's allocator as it is, and what that returns is returned, or nothing is.
+// SAFETY: every call is passed to the system's allocator unchanged, and its result is returned, or the process ends.
 unsafe impl GlobalAlloc for OrALine {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps what `alloc` asks for.
+        // SAFETY: the caller meets the conditions of `alloc`.
         there(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps what `alloc_zeroed` asks for.
+        // SAFETY: the caller meets the conditions of `alloc_zeroed`.
         there(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller keeps what `realloc` asks for, and `block` came from the system's allocator.
+        // SAFETY: the caller meets the conditions of `realloc`, and `block` came from the system's allocator.
         there(unsafe { System.realloc(block, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps what `dealloc` asks for, and `block` came from the system's allocator.
+        // SAFETY: the caller meets the conditions of `dealloc`, and `block` came from the system's allocator.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -73,7 +74,7 @@ fn there(block: *mut u8, size: usize) -> *mut u8 {
     block
 }
 
-/// Ends the process with a line that is made without memory.
+/// Ends the process with an error line that is written without allocating memory.
 #[cold]
 fn end(size: usize) -> ! {
     let mut digits = [b'0'; 20];
@@ -96,7 +97,7 @@ fn end(size: usize) -> ! {
 
 #[cfg(unix)]
 fn write(part: &[u8]) {
-    // SAFETY: the pointer and the length are those of one slice.
+    // SAFETY: the pointer and the length belong to one slice.
     unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
 }
 

@@ -1,4 +1,4 @@
-//! `rank-study diagnose`: a model's heads on one page.
+//! `rank-study diagnose`: shows a model's heads on one page.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use super::predictions::{Asked, Predicted, print_json, rows_of};
 use super::streams::say;
 use super::usage_error::UsageError;
 
-/// Tokens of a passage where none are named and the model reads so many.
+/// Largest default number of tokens per passage.
 const TOKENS: usize = 1024;
 
 /// Show a model's heads on a page and list suspicious ones
@@ -75,13 +75,13 @@ pub struct DiagnoseArgs {
     quiet: QuietFlag,
 }
 
-/// How many sentences are printed: with the files, they fit a screen.
+/// Maximum number of sentences printed, so that they and the files fit on a screen.
 const MOST_LINES: usize = 24;
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A folder without a model, a text that is wrong or too short, rows that cannot be read or written, heads that failed.
+/// A folder without a model, an invalid or too short text, rows that cannot be read or written, or failed heads.
 pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let folders: Vec<PathBuf> = [&args.model].into_iter().chain(&args.compare).cloned().collect();
     let sources = sources(&folders)?;
@@ -145,14 +145,14 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     Ok(())
 }
 
-/// A model by its folder's name, and the steps whose weights are there.
+/// A model, the name of its folder and the steps whose weights are available.
 struct Source {
     name: String,
     model: ModelSource,
     steps: Vec<Option<usize>>,
 }
 
-/// The models, whose names must differ: rows tell them apart by these.
+/// Opens the models. Their folder names must differ, because rows identify models by these names.
 fn sources(folders: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources: Vec<Source> = Vec::new();
     for folder in folders {
@@ -170,7 +170,7 @@ fn sources(folders: &[PathBuf]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Tokens of a passage.
+/// Number of tokens per passage: the value of --tokens, or the shortest context but at most [`TOKENS`].
 fn tokens(asked: Option<usize>, sources: &[Source]) -> Result<usize> {
     let context = sources.iter().map(|source| source.model.context()).min().unwrap_or(TOKENS);
     match asked {
@@ -185,7 +185,7 @@ fn tokens(asked: Option<usize>, sources: &[Source]) -> Result<usize> {
     }
 }
 
-/// The logit above which heads are fitted: that which was asked for, or what leaves as many as were.
+/// Logit above which heads are fitted: `--above`, or a larger value that leaves at most `--most` heads.
 fn above(
     args: &DiagnoseArgs,
     sources: &[Source],
@@ -200,7 +200,7 @@ fn above(
         for &step in steps.iter().filter(asked) {
             let layers: Vec<usize> = match &args.layer[..] {
                 [] => (0..model.layers()).collect(),
-                // What the model does not have is told of where the cells are made.
+                // Layers that the model does not have are reported when the cells are built.
                 some => some.iter().copied().filter(|&layer| layer < model.layers()).collect(),
             };
             let weights = model.weights(step)?;
@@ -211,7 +211,7 @@ fn above(
     Ok(fitted_above(largest, args.above, args.most))
 }
 
-/// Looks at the heads of each model on its first passage.
+/// Computes the details of each model's heads on its first passage.
 fn look(
     models: &mut [DiagnosedModel],
     sources: &[Source],
@@ -229,7 +229,7 @@ fn look(
     Ok(())
 }
 
-/// How it was measured, from the flags and the manifest of the rows.
+/// Describes the measurement, from the flags and the manifest of the rows.
 fn measured(
     args: &DiagnoseArgs,
     tokens: usize,

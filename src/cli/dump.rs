@@ -1,4 +1,4 @@
-//! `rank-study dump`: the attention of a trained model's heads as matrices.
+//! `rank-study dump`: writes the attention of a trained model's heads as matrices.
 
 use std::path::PathBuf;
 
@@ -63,7 +63,7 @@ enum What {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A folder without a run, a text that is wrong or too short, heads that the model does not have.
+/// A folder without a run, an invalid or too short text, or heads that the model does not have.
 pub fn run(args: &DumpArgs) -> Result<()> {
     args.threads.pool()?.install(|| dump(args))
 }
@@ -113,7 +113,7 @@ fn dump(args: &DumpArgs) -> Result<()> {
     Ok(())
 }
 
-/// Refuses matrices that cannot be held, one at a time, or kept where their files have every number.
+/// Checks that one matrix fits in memory, and that all fit on the disk if the format stores every number in full.
 fn check_room(args: &DumpArgs, run: &TrainedRun, tokens: usize) -> Result<()> {
     let chosen = |some: &[usize], all: usize| match some {
         [] => all,

@@ -1,12 +1,12 @@
-//! Durations in words.
+//! Durations formatted for people.
 
 const MINUTE: f64 = 60.0;
 const HOUR: f64 = 60.0 * MINUTE;
 const DAY: f64 = 24.0 * HOUR;
-/// A unit is used until there are so many of it.
+/// Estimates change to the next larger unit from this number of it on.
 const OF_A_UNIT: f64 = 1.5;
 
-/// Seconds as a person says them: `48 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
+/// Formats seconds: `48 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match whole {
@@ -17,7 +17,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// An estimated duration, no finer than is known: `about 20 s`, `about 4 min`.
+/// Formats an estimate of seconds, rounded to its precision: `about 20 s`, `about 4 min`.
 pub fn about(seconds: f64) -> String {
     let (unit_s, unit, step) = match seconds {
         _ if seconds < OF_A_UNIT * MINUTE => (1.0, "s", 5.0),

@@ -13,11 +13,11 @@ use rank_study::system::{near_files, printable};
 use rank_study::table::TableError;
 use rank_study::targets::TargetError;
 
-/// The number of the system's error where a file is not there, `ENOENT`.
+/// The error code `ENOENT`: no such file.
 const NO_SUCH_FILE: i32 = 2;
 
-/// The error and its causes on one line, but for a cause that the message before it already tells, and what on the
-/// command line mends it.
+/// Joins the error and its causes on one line and appends the flag or command that fixes it. Repeated causes are left
+/// out.
 pub fn error_line(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
     let mut mend = None;
@@ -36,7 +36,7 @@ pub fn error_line(error: &(dyn Error + 'static)) -> String {
     printable(&format!("{line}{mend}").replace('\n', " ")).into_owned()
 }
 
-/// A line and a cause of it, without the path that both name.
+/// Appends a cause to a line, without a path that both name.
 fn joined(line: String, message: &str) -> String {
     let names_it =
         message.starts_with(&format!("{line}: ")) || message.contains(&format!("{line:?}"));
@@ -50,7 +50,7 @@ fn joined(line: String, message: &str) -> String {
     let rest = match message.split_once(": ") {
         Some((path, rest)) if ends_with(path) => rest.to_owned(),
         Some((head, rest)) => match head.rsplit_once(' ') {
-            // As in `--text a.txt: cannot read a.txt: …`.
+            // For example `--text a.txt: cannot read a.txt: …`.
             Some((what, path)) if ends_with(path) => format!("{what}: {rest}"),
             _ => message.to_owned(),
         },
@@ -59,9 +59,9 @@ fn joined(line: String, message: &str) -> String {
     format!("{line}: {rest}")
 }
 
-/// The flags or the command that mend an error of the library, which knows of none.
+/// Flags or command that fix an error of the library, which does not refer to the command line.
 fn mend_of(error: &(dyn Error + 'static)) -> Option<String> {
-    // An error that is passed on as it is stands in no chain of causes.
+    // A transparent error hides its source from the chain of causes, so its variants are matched here.
     let of_report = |error: &ReportError| match error {
         ReportError::Rows(error) => of_rows(error),
         ReportError::Table(error) => of_table(error),
@@ -120,7 +120,7 @@ fn of_table(error: &TableError) -> Option<String> {
     }
 }
 
-/// A study's rows; those of a run are no study's.
+/// Advice for a study's `rows.csv`; the rows of a run get none.
 fn of_rows(error: &RowsError) -> Option<String> {
     let (RowsError::Unreadable { path, .. }
     | RowsError::MissingColumn { path, .. }

@@ -1,4 +1,4 @@
-//! `rank-study evaluate`: a trained model on a text.
+//! `rank-study evaluate`: prints the loss of a trained model on a text.
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -29,7 +29,7 @@ pub struct EvaluateArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A folder without a run, or a text that is wrong.
+/// A folder without a run, or an invalid text.
 pub fn run(args: &EvaluateArgs) -> Result<()> {
     args.threads.pool()?.install(|| evaluate(args))
 }

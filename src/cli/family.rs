@@ -1,4 +1,4 @@
-//! The flags that name a target attention matrix, shared by every subcommand that takes one.
+//! Flags that select a target attention matrix, shared by all subcommands that take one.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use rank_study::targets::{
 use super::streams::tell;
 use super::usage_error::{FlagContext as _, UsageError, with_flag};
 
-/// A target by its family, or from a file.
+/// Flags of a target: a family with its parameters, or a file.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Target", group = ArgGroup::new("matrix").required(true))]
 pub struct FamilyFlags {
@@ -86,10 +86,10 @@ pub struct FamilyFlags {
 }
 
 impl FamilyFlags {
-    /// The target that the flags name, built or read.
+    /// Builds or reads the target.
     ///
     /// # Errors
-    /// Whatever is wrong with the family, its parameters or the file, naming the flag.
+    /// An invalid family, parameter or file; the error names the flag.
     pub fn target(&self) -> Result<Target> {
         let visibility = self.visibility()?;
         if let Some(path) = &self.target {
@@ -104,7 +104,7 @@ impl FamilyFlags {
             }
             return Ok(target);
         }
-        // The command line asks for one where there is no --target.
+        // Clap requires --n with --family.
         let n = self
             .n
             .ok_or_else(|| UsageError("--n is missing; give the number of rows".to_owned()))?;
@@ -116,7 +116,7 @@ impl FamilyFlags {
         self.family()?.build(n.get(), self.seed(), visibility).map_err(of_family)
     }
 
-    /// A short text for what the flags name: the family with its parameters, or the file.
+    /// Short description: the family with its parameters, or the file.
     ///
     /// # Errors
     /// As [`FamilyFlags::target`].
@@ -131,15 +131,15 @@ impl FamilyFlags {
         }
     }
 
-    /// The seed, or 0.
+    /// The value of --seed, or 0.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(0)
     }
 
-    /// The pairs that the target, and what is fitted to it, may have weight on.
+    /// The pairs on which the target and its fits may have weight.
     ///
     /// # Errors
-    /// A name that is neither `causal` nor `bidirectional`.
+    /// The name is neither `causal` nor `bidirectional`.
     pub fn visibility(&self) -> Result<Visibility> {
         self.mask.parse().flag("--mask")
     }
@@ -170,7 +170,7 @@ impl FamilyFlags {
     }
 }
 
-/// An error of a family, with its parameters as flags.
+/// Rewrites an error of a family so that it names the flags.
 fn of_family(error: TargetError) -> Error {
     match &error {
         TargetError::Parameter { family, why } => match why.strip_prefix("needs ") {

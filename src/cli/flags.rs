@@ -1,4 +1,4 @@
-//! Flags that several commands share: each is defined once, so its name, meaning and wording are the same.
+//! Flags that several commands share. Each is defined once, so that its name, meaning and wording are the same.
 
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
@@ -22,7 +22,7 @@ pub struct JsonFlag {
 }
 
 impl JsonFlag {
-    /// Whether the result is printed as JSON.
+    /// Returns `true` if the result is printed as JSON.
     pub fn is_set(&self) -> bool {
         self.json
     }
@@ -37,7 +37,7 @@ pub struct QuietFlag {
 }
 
 impl QuietFlag {
-    /// Whether only results and errors are printed.
+    /// Returns `true` if only results and errors are printed.
     pub fn is_set(&self) -> bool {
         self.quiet
     }
@@ -70,7 +70,7 @@ pub struct TextFlags {
 }
 
 impl TextFlags {
-    /// The text, and the text to evaluate on.
+    /// Returns the paths of the text and of the text to evaluate on.
     pub fn paths(&self) -> (Option<&Path>, Option<&Path>) {
         (self.text.as_deref(), self.valid_text.as_deref())
     }
@@ -94,7 +94,7 @@ impl DeviceFlag {
     }
 }
 
-/// A processor: all cores, or the first NVIDIA GPU.
+/// A device: all CPU cores, or the first NVIDIA GPU.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum DeviceName {
     #[default]
@@ -102,7 +102,7 @@ enum DeviceName {
     Cuda,
 }
 
-/// The arithmetic of a model's products, as the command line names it.
+/// Number format of a model's matrix products, as named on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DtypeName {
     F32,
@@ -118,15 +118,16 @@ impl From<DtypeName> for Dtype {
     }
 }
 
-/// More than any machine has cores: a system that runs out of threads would end the process.
+/// Largest accepted number of threads, above the cores of any machine: a system that runs out of threads would end the
+/// process.
 const MOST: usize = 4096;
 
-/// What of memory is so little that there may be no room for threads, 2 MiB each.
+/// Below this much available memory in bytes, there may be no space for threads, which take 2 MiB each.
 const LITTLE: u64 = 1 << 30;
 const NO_THREADS: &str =
     "cannot start threads; allow the process more memory or processes, or set RAYON_NUM_THREADS=1";
 
-/// The flag, alike in every command that computes for long.
+/// `--threads`, of commands with long computations.
 #[derive(Args, Debug)]
 pub struct ThreadsFlag {
     /// Compute on this many threads [default: one per core]
@@ -135,42 +136,42 @@ pub struct ThreadsFlag {
 }
 
 impl ThreadsFlag {
-    /// As many as were asked for, or else `default`, or else one a core.
+    /// Number of threads: --threads, or else `default`, or else one per core.
     pub fn count(&self, default: Option<usize>) -> Result<usize> {
         count(self.threads.or(default))
     }
 
-    /// As many threads as were asked for, or else one a core, and a pool of them.
+    /// Returns the number of threads (--threads, or else one per core) and a pool of them.
     pub fn counted_pool(&self) -> Result<(usize, ThreadPool)> {
         pool(self.threads)
     }
 
-    /// A pool of as many as were asked for, or else one a core.
+    /// Returns a pool of --threads threads, or else one per core.
     pub fn pool(&self) -> Result<ThreadPool> {
         self.pool_or(None)
     }
 
-    /// A pool of as many as were asked for, or else `default`, or else one a core.
+    /// Returns a pool of --threads threads, or else `default`, or else one per core.
     pub fn pool_or(&self, default: Option<usize>) -> Result<ThreadPool> {
         Ok(pool(self.threads.or(default))?.1)
     }
 }
 
-/// As many threads as asked for, one a core where nothing is, and a pool of them.
+/// Returns the number of threads (`asked`, or else one per core) and a pool of them.
 fn pool(asked: Option<usize>) -> Result<(usize, ThreadPool)> {
     let threads = count(asked)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     Ok((threads, pool.flag(format!("--threads {threads}"))?))
 }
 
-/// Starts the threads that commands without the flag, and libraries, compute on: one a core.
+/// Starts one thread per core, for libraries and for commands without --threads.
 ///
 /// # Errors
-/// A system that has none to give, as under a small `ulimit -v` or `ulimit -u`.
+/// The system cannot start the threads, as under a small `ulimit -v` or `ulimit -u`.
 pub fn start_threads() -> Result<()> {
     rayon::ThreadPoolBuilder::new().build_global().context(NO_THREADS)?;
     if available_bytes().is_some_and(|bytes| bytes < LITTLE) {
-        // Libraries have threads of their own, and panic where they cannot start them.
+        // Libraries start threads of their own, and panic if that fails. So this tests whether more threads can start.
         std::thread::scope(|scope| -> std::io::Result<()> {
             let spare = 2 * rayon::current_num_threads() + 2;
             (0..spare).try_for_each(|_| Builder::new().spawn_scoped(scope, || ()).map(drop))
@@ -194,7 +195,7 @@ fn count(asked: Option<usize>) -> Result<usize> {
     }
 }
 
-/// A trained run, and the text that it reads.
+/// Flags of a trained run and the text that it reads.
 #[derive(Args, Debug)]
 pub struct TrainedArgs {
     /// Folder of a trained run
@@ -220,7 +221,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The split, or none for the whole text.
+    /// The split, or `None` for the whole text.
     fn split(self) -> Option<Split> {
         match self {
             Self::All => None,
@@ -230,14 +231,14 @@ impl Part {
         }
     }
 
-    /// As a definition writes it.
+    /// The name in a definition.
     pub fn name(self) -> &'static str {
         self.split().map_or("all", Split::name)
     }
 }
 
 impl TrainedArgs {
-    /// The model and the text.
+    /// Reads the model and the text.
     pub fn read(&self) -> Result<(TrainedRun, Texts)> {
         if !self.run.join("manifest.toml").is_file() {
             bail!("no manifest.toml in {}/; name the folder of a trained run", self.run.display());
@@ -246,12 +247,12 @@ impl TrainedArgs {
         Ok((run, Texts::find(&self.text, None).with_context(|| self.flag())?))
     }
 
-    /// The split of the text, or none for the whole of it.
+    /// The split of the text, or `None` for the whole text.
     pub fn split(&self) -> Option<Split> {
         self.split.split()
     }
 
-    /// The text as it was given, for an error.
+    /// The flag --text with its value, for errors.
     pub fn flag(&self) -> String {
         format!("--text {}", self.text.display())
     }

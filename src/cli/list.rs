@@ -1,4 +1,4 @@
-//! `rank-study list`: the studies, their cells, and which are done.
+//! `rank-study list`: the studies, and how many configurations of each are done.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub struct ListArgs {
     quiet: QuietFlag,
 }
 
-/// The columns of a kind of rows.
+/// Columns of one kind of rows.
 #[derive(Clone, Debug)]
 struct Columns(Vec<Column>);
 
@@ -63,7 +63,7 @@ fn columns_of(name: &str) -> Result<Columns, String> {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Definitions that are wrong and rows that cannot be read, after the list of all others.
+/// Invalid definitions and unreadable rows, reported after the list of all others.
 pub fn run(args: &ListArgs) -> Result<()> {
     if let Some(Columns(columns)) = &args.columns {
         return list_columns(columns, args.json.is_set());
@@ -105,7 +105,7 @@ pub fn run(args: &ListArgs) -> Result<()> {
     fail_if_missing(&missing).and(fail_if_broken(found.broken.len()))
 }
 
-/// A line a column: its name, what stands in it, its unit, what it is.
+/// Prints one line per column: its name, type, description and unit.
 fn list_columns(columns: &[Column], json: bool) -> Result<()> {
     let kind = |column: &Column| match column.kind {
         ColumnKind::Text => "text",
@@ -130,17 +130,17 @@ fn list_columns(columns: &[Column], json: bool) -> Result<()> {
     Ok(())
 }
 
-/// The rows of a study on a text.
+/// A folder with the rows of a study on a text.
 struct OnText {
-    /// The study as its definition calls it.
+    /// Name of the study in its definition.
     study: String,
     folder: PathBuf,
-    /// The text, and that for validation where there was one, as they were named when the rows were measured.
+    /// Paths of the text and, if there was one, of the validation text when the rows were measured.
     text: String,
     valid_text: Option<String>,
 }
 
-/// The rows on texts, by folder. Folders that do not say what they hold are `missing`, with why.
+/// Finds the folders with rows on texts. Folders whose manifest cannot be read are added to `missing`, with the reason.
 fn on_texts(data: &Path, missing: &mut Vec<(String, String)>) -> Result<Vec<OnText>> {
     let mut found = Vec::new();
     let Ok(entries) = std::fs::read_dir(data) else { return Ok(found) };
@@ -161,7 +161,7 @@ fn on_texts(data: &Path, missing: &mut Vec<(String, String)>) -> Result<Vec<OnTe
     Ok(found)
 }
 
-/// What the manifest in `folder` says of a text; none where its rows are on none, or of no study.
+/// Reads the text of a folder's rows from its manifest; `None` if they have no text or belong to no study.
 fn on_text(folder: &Path) -> Result<Option<OnText>> {
     let manifest: toml::Table = std::fs::read_to_string(folder.join("manifest.toml"))?.parse()?;
     let entry = |key: &str| manifest.get(key).and_then(toml::Value::as_str);
@@ -170,7 +170,7 @@ fn on_text(folder: &Path) -> Result<Option<OnText>> {
     let Some((study, text)) = study.zip(entry("text").filter(|text| !text.is_empty())) else {
         return Ok(None);
     };
-    // Fits and the like are the same beside any text, and their folder has its name of none.
+    // Rows that do not depend on the text, such as fits, are in a folder without the text's name.
     Ok((entry("study") != Some(study)).then(|| OnText {
         study: study.to_owned(),
         folder: folder.to_owned(),
@@ -179,29 +179,30 @@ fn on_text(folder: &Path) -> Result<Option<OnText>> {
     }))
 }
 
-/// A study on no text, or on one, and what of it is there.
+/// A study on one text, or on none, and its progress.
 struct Line<'d> {
     definition: &'d StudyDefinition,
-    /// The folder's name: the study's, with the text's where there is one.
+    /// Name of the folder: the study's name, followed by the text's if there is one.
     name: String,
     text: Option<&'d str>,
     cells: usize,
     done: usize,
-    /// Cells whose training was stopped before its end, and goes on with the next sweep.
+    /// Cells whose training run was stopped before its end; the next sweep resumes it.
     stopped: usize,
-    /// Cells whose rows are of other settings.
+    /// Cells whose rows have other settings.
     of_other_settings: usize,
-    /// How long the rows took, one after another, in seconds.
+    /// Sum of the rows' run times, in seconds.
     wall_time_s: Option<f64>,
-    /// Whether there was no text, or no model, to compare the settings with.
+    /// Whether settings were not compared, because the text or the model is missing.
     by_name: bool,
-    /// Why its cells are not known but for those with rows: the model or the text that they need is not here.
+    /// The model or text that the study needs is missing: the reason why only cells with rows are counted.
     not_here: Option<String>,
-    /// How many parts have rows that are not joined to the study's, and not counted here.
+    /// Shards whose rows are not merged, and therefore not counted.
     parts: usize,
 }
 
-/// A line for each text that the study has rows on, and one for none where it has rows on none, or on nothing.
+/// One line per text on which the study has rows. A line without a text is added if the study has rows without one, or
+/// none.
 fn lines_of<'d>(
     definition: &'d StudyDefinition,
     data: &Path,
@@ -227,7 +228,7 @@ fn lines_of<'d>(
             true => Some(Plan::new(definition, data, None, paths[0], paths[1])?),
             false => None,
         };
-        // Another text may lie there by now, whose rows would go elsewhere.
+        // The file may have another content by now, whose rows would go to another folder.
         let line = match plan.filter(|plan| plan.folder() == folder) {
             Some(plan) => Line::of(definition, &plan)?,
             None => Line::by_name(definition, &plain, folder)?,
@@ -241,7 +242,7 @@ fn lines_of<'d>(
 }
 
 impl<'d> Line<'d> {
-    /// What of a plan is there.
+    /// Counts the cells of a plan.
     fn of(definition: &'d StudyDefinition, plan: &Plan) -> Result<Self> {
         let Rows { cells: there, stopped, wall_time_s } = Rows::of(definition, plan.folder())?;
         let undone = |of: &BTreeSet<String>| {
@@ -262,7 +263,7 @@ impl<'d> Line<'d> {
         })
     }
 
-    /// Which cells of a plan have rows in `folder`, whatever their settings.
+    /// Counts the cells of a plan that have rows in `folder`, and ignores their settings.
     fn by_name(definition: &'d StudyDefinition, plan: &Plan, folder: &Path) -> Result<Self> {
         let Rows { cells: there, stopped, wall_time_s } = Rows::of(definition, folder)?;
         Ok(Self {
@@ -280,7 +281,7 @@ impl<'d> Line<'d> {
         })
     }
 
-    /// The cells that have rows in `folder`, where what others there are cannot be told, and `why`.
+    /// Counts the cells with rows in `folder`, if the study's other cells are unknown because of `why`.
     fn of_rows(definition: &'d StudyDefinition, folder: &Path, why: &StudyError) -> Result<Self> {
         let Rows { cells, stopped, wall_time_s } = Rows::of(definition, folder)?;
         Ok(Self {
@@ -302,15 +303,14 @@ impl<'d> Line<'d> {
         self.definition.presets.iter().map(ToString::to_string).collect()
     }
 
-    /// What its text is called in the folder's name: by its own, and its hash where another text of that name was
-    /// first.
+    /// Name of the text within the folder's name. A hash follows it if another text of the same name came first.
     fn text_name(&self) -> Option<&str> {
         self.text
             .map(|_| self.name.strip_prefix(&*self.definition.study).unwrap_or(&self.name))
             .map(|name| name.trim_start_matches('-'))
     }
 
-    /// Where its cells are done: `done on pg-books`.
+    /// Label of the count: `done on pg-books`.
     fn on(&self) -> String {
         let done = if self.by_name { "there" } else { "done" };
         self.text_name().map_or_else(|| done.to_owned(), |text| format!("{done} on {text}"))
@@ -366,13 +366,13 @@ impl<'d> Line<'d> {
     }
 }
 
-/// The rows that a study has in a folder.
+/// The rows of a study in one folder.
 struct Rows {
-    /// The cells that have some, none of which failed.
+    /// Cells with rows and without a failed row.
     cells: BTreeSet<String>,
-    /// The cells of trainings that were stopped before their end.
+    /// Cells of training runs that were stopped before their end.
     stopped: BTreeSet<String>,
-    /// How long they took, one after another, in seconds.
+    /// Sum of the rows' run times, in seconds.
     wall_time_s: Option<f64>,
 }
 

@@ -30,14 +30,14 @@ pub struct ManArgs {
     quiet: QuietFlag,
 }
 
-/// Writes them; `program` is what they are about.
+/// Writes the manual pages of `program`.
 ///
 /// # Errors
-/// A folder that cannot be written.
+/// The folder cannot be written.
 pub fn run(args: &ManArgs, program: Command) -> Result<()> {
-    // The pages of `help` and of its copies of all commands say nothing of their own.
+    // The pages of `help` and of its copies of all commands would have no content of their own.
     let mut program = program.disable_help_subcommand(true);
-    // Commands learn their whole names, as `rank-study-bench-fit`.
+    // Gives commands their full names, such as `rank-study-bench-fit`.
     program.build();
     if args.markdown || args.definitions {
         let text = if args.markdown { reference(&program) } else { definitions_page() };
@@ -71,7 +71,7 @@ pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Tools", &["bench", "completions", "man"]),
 ];
 
-/// The page.
+/// Returns the Markdown of docs/cli.md.
 pub fn reference(program: &Command) -> String {
     let mut page = "\
 # Command-line reference
@@ -125,7 +125,7 @@ fn describe(command: &Command, heading: &str, page: &mut String) {
     }
 }
 
-/// One argument: its name, what it does, what it may be and what it is by default.
+/// Describes one argument: its name, help, possible values and default.
 fn line(argument: &Arg) -> String {
     let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
     let help = escaped(help.trim());
@@ -155,12 +155,12 @@ fn line(argument: &Arg) -> String {
     format!("- `{name}`: {help}{possible}{default}\n")
 }
 
-/// A text whose signs are none of Markdown's.
+/// Escapes the special characters of Markdown.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "\\<").replace('*', "\\*").replace('_', "\\_")
 }
 
-/// A text whose pages of the documentation are links.
+/// Turns paths of documentation pages into links.
 fn linked(text: &str) -> String {
     let words = text.split(' ').map(|word| {
         let page = word.trim_end_matches(['.', ',']);

@@ -1,4 +1,4 @@
-//! Measuring a plan under a progress bar, and telling what came of it.
+//! Measures a plan with a progress bar, and reports the result.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +12,7 @@ use super::cells::CellsProgress;
 use super::stop::Stopped;
 use super::streams::tell;
 
-/// Runs a plan under a progress bar, after a warning for every damaged line, and for rows that are set aside.
+/// Runs a plan with a progress bar, after warnings about damaged lines and superseded rows.
 pub fn measure(
     plan: Plan,
     threads: usize,
@@ -44,12 +44,12 @@ pub fn measure(
     Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)
 }
 
-/// A summary in words: `3 cells measured, 105 there before`.
+/// Summarises in words: `3 configurations measured, 105 done before`.
 pub fn describe(summary: &SweepSummary) -> String {
     describe_in(summary, "configuration")
 }
 
-/// The same where a configuration goes by another name.
+/// [`describe`] with another noun for a configuration.
 pub fn describe_in(summary: &SweepSummary, noun: &str) -> String {
     let mut parts = vec![format!("{} measured", plural(summary.measured, noun))];
     if summary.skipped > 0 {
@@ -67,7 +67,7 @@ pub fn describe_in(summary: &SweepSummary, noun: &str) -> String {
     parts.join(", ")
 }
 
-/// An error that names what failed, or how to go on after a stop.
+/// Fails if cells failed or are left. The error says how to continue.
 pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
     for (name, summary) in summaries {
         for (cell, why) in &summary.failed {
@@ -89,7 +89,7 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
         (failed, 0) => {
             let cells = plural(failed, "configuration");
             let (rows, them) =
-                if failed == 1 { ("its row says", "it") } else { ("its row says", "them") };
+                if failed == 1 { ("its row says", "it") } else { ("their rows say", "them") };
             bail!("{cells} failed; {rows} why. Run the same command to retry {them}")
         }
         (failed, left) => {
@@ -103,7 +103,7 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
     }
 }
 
-/// What plans are about to do, in one line.
+/// Describes in one line the work that the plans are about to do.
 pub fn announce(plans: &[Plan], left: &str, threads: usize) -> String {
     let total: usize = plans.iter().map(|plan| plan.cells().count()).sum();
     let done: usize = plans.iter().flat_map(Plan::cells).filter(|(_, done)| *done).count();

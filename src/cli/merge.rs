@@ -1,4 +1,4 @@
-//! `rank-study merge`: the rows of a study's parts joined to its own.
+//! `rank-study merge`: merges the rows of a study's shards into its own.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -30,7 +30,7 @@ pub struct MergeArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Studies that cannot be joined, after all others.
+/// Studies that cannot be merged, reported after all others.
 pub fn run(args: &MergeArgs) -> Result<()> {
     let data = data(args.preset.get());
     let studies = match args.studies.is_empty() {
@@ -61,7 +61,7 @@ pub fn run(args: &MergeArgs) -> Result<()> {
     fail_if_missing(&missing)
 }
 
-/// What came of it, in words.
+/// Describes the result of a merge.
 fn describe(merged: &Merged) -> String {
     let Merged { parts, cells, rows, twice, at_work } = merged;
     let mut line = format!(

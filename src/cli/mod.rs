@@ -1,4 +1,4 @@
-//! The command line, one file a command; flags.rs has the flags that commands share.
+//! The command line, one file per command; flags.rs has the flags that commands share.
 
 mod analysis;
 mod bench;

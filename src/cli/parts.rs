@@ -1,4 +1,4 @@
-//! `rank-study list --shards`: how far studies are that are measured in parts.
+//! `rank-study list --shards`: the progress of studies that are measured in shards.
 
 use anyhow::Result;
 use rank_study::study::{PartState, PartsState, Preset};
@@ -8,10 +8,10 @@ use super::analysis::fail_if_missing;
 use super::places::data;
 use super::streams::say;
 
-/// Prints how far the parts of every study are.
+/// Prints the progress of the shards of every study.
 ///
 /// # Errors
-/// Files that cannot be read, after the parts of all other studies.
+/// Files that cannot be read, reported after all other studies.
 pub fn list(preset: Preset, json: bool) -> Result<()> {
     let data = data(preset);
     let mut studies: Vec<String> = std::fs::read_dir(&data)
@@ -55,7 +55,7 @@ pub fn list(preset: Preset, json: bool) -> Result<()> {
     fail_if_missing(&missing)
 }
 
-/// Of how many the parts are: more than one number where jobs of different sizes were begun.
+/// Returns the different numbers of shards; more than one if jobs of different sizes were started.
 fn counts(parts: &[PartState]) -> Vec<usize> {
     let mut counts: Vec<usize> = parts.iter().map(|part| part.shard.count()).collect();
     counts.dedup();

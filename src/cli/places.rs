@@ -12,28 +12,28 @@ use rank_study::table::plural;
 
 use super::streams::tell;
 
-/// Definitions: one TOML file a study.
+/// Folder of the definitions, one TOML file per study.
 pub const ANALYSIS: &str = "analysis";
 
-/// Within a folder of one's own, where what `show` makes of it goes.
+/// Subfolder of a user's own folder, for the output of `show`.
 pub const SHOWN: &str = "shown";
 
-/// Where what was found in a study's rows is written.
+/// Path of the note with a study's findings.
 pub fn note(study: &str) -> PathBuf {
     Path::new(ANALYSIS).join("notes").join(format!("{study}.md"))
 }
 
-/// Where the rows of a preset go, one folder a study.
+/// Folder of the rows of a preset, with one folder per study.
 pub fn data(preset: Preset) -> PathBuf {
     within("data", preset)
 }
 
-/// Where the figures of a preset go, one folder a study, and its report.
+/// Folder of the report and the figures of a preset, with one folder per study.
 pub fn figures(preset: Preset) -> PathBuf {
     within("figures", preset)
 }
 
-/// The definitions' own size has the folder; a smaller one has a folder in it.
+/// Returns `folder` for the preset `paper`, and a subfolder for smaller presets.
 fn within(folder: &str, preset: Preset) -> PathBuf {
     match preset {
         Preset::Paper => PathBuf::from(folder),
@@ -41,8 +41,8 @@ fn within(folder: &str, preset: Preset) -> PathBuf {
     }
 }
 
-/// The studies that have rows, by name. A folder of other measurements, whose manifest names no study,
-/// is passed over.
+/// Names of the studies that have rows, sorted. Folders of other measurements, whose manifest names no study, are left
+/// out.
 pub fn measured_studies(preset: Preset) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let data = data(preset);
@@ -58,7 +58,7 @@ pub fn measured_studies(preset: Preset) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The studies that have a folder of parts, by name.
+/// Names of the studies that have a folder of shards, sorted.
 pub fn studies_with_parts(preset: Preset) -> Vec<String> {
     let folders = std::fs::read_dir(data(preset)).into_iter().flatten().flatten();
     let with_parts = folders.filter(|folder| has_parts(&folder.path()));
@@ -68,7 +68,7 @@ pub fn studies_with_parts(preset: Preset) -> Vec<String> {
     names
 }
 
-/// The studies that have rows of parts beside their own, by name.
+/// Names of the studies that have rows of shards that are not merged, sorted.
 pub fn studies_in_parts(preset: Preset) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for folder in std::fs::read_dir(data(preset)).into_iter().flatten().flatten() {
@@ -80,7 +80,7 @@ pub fn studies_in_parts(preset: Preset) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether rows are a study's. Those of other measurements have a manifest with keys of its own, and other columns.
+/// Returns `true` if the rows belong to a study. Other measurements have another manifest and other columns.
 fn is_of_study(manifest: &Path) -> Result<bool> {
     let read = |path: &Path| {
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
@@ -94,7 +94,7 @@ fn is_of_study(manifest: &Path) -> Result<bool> {
     Ok(table.contains_key("study"))
 }
 
-/// The studies that have rows or tell of some, by name: a study that has lost a file is among them.
+/// Names of the studies that have rows or a manifest, sorted, so that a study that has lost its rows is included.
 pub fn studies_there(preset: Preset) -> Result<Vec<String>> {
     let mut names = measured_studies(preset)?;
     for folder in std::fs::read_dir(data(preset)).into_iter().flatten().flatten() {
@@ -112,17 +112,17 @@ pub fn studies_there(preset: Preset) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The definition of a study by the name of its folder, which a text's may follow.
+/// Finds the definition of a study by the name of its folder, which may end with the name of a text.
 pub fn definition_named(study: &str, preset: Preset) -> Option<StudyDefinition> {
     let definitions = definitions(preset).map(|found| found.studies).unwrap_or_default();
     let of = definitions.into_iter().filter(|d| {
         study.strip_prefix(d.study.as_str()).is_some_and(|t| t.is_empty() || t.starts_with('-'))
     });
-    // The longest name is the study's own; what follows it is a text's.
+    // The longest match is the study's name; the rest is the text's.
     of.max_by_key(|definition| definition.study.len())
 }
 
-/// The command that finishes a study whose manifest is missing, in words.
+/// The command that finishes a study whose manifest is missing.
 pub fn finishing(study: &str, preset: Preset) -> String {
     let Some(definition) = definition_named(study, preset) else {
         return "`rank-study sweep` with its definition".to_owned();
@@ -135,10 +135,10 @@ pub fn finishing(study: &str, preset: Preset) -> String {
     format!("`rank-study sweep {}{size}{text}`", definition.path.display())
 }
 
-/// The folder of a study's rows.
+/// Returns the folder of a study's rows.
 ///
 /// # Errors
-/// A name that is no single folder's.
+/// The name is not that of a single folder.
 pub fn folder_of(study: &str, preset: Preset) -> Result<PathBuf> {
     let data = data(preset);
     check_folder_name(study).map_err(|why| {
@@ -147,13 +147,13 @@ pub fn folder_of(study: &str, preset: Preset) -> Result<PathBuf> {
     Ok(data.join(study))
 }
 
-/// Whether a folder's name is that of a study on a text: the study's, `-`, and the text's.
+/// Returns `true` if `folder` is named after `study` on a text: the study's name, `-`, the text's name.
 fn is_on_a_text(folder: &str, study: &str, preset: Preset) -> bool {
     folder.strip_prefix(study).is_some_and(|text| text.starts_with('-'))
         && definition_named(folder, preset).is_some_and(|definition| definition.study == study)
 }
 
-/// What to say of a study without rows: how to measure it where it is defined, or which names are near.
+/// Error for a study without rows. It says how to measure the study if it is defined, or suggests similar names.
 fn no_rows(study: &str, measured: &[String], preset: Preset) -> anyhow::Error {
     let data = data(preset);
     let defined = definitions(preset);
@@ -171,7 +171,7 @@ fn no_rows(study: &str, measured: &[String], preset: Preset) -> anyhow::Error {
     }
 }
 
-/// The folder and manifest of a study that has rows, or of its rows on the one text that it was measured on.
+/// Returns folder and manifest of a study with rows. If it has rows on exactly one text only, these are used.
 pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
     let data = data(preset);
     let mut folder = folder_of(study, preset)?;
@@ -203,41 +203,41 @@ pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
     Ok((folder, Manifest::read(&path)?))
 }
 
-/// What the folder of definitions holds, at the size of a preset.
+/// Contents of the folder of definitions, for one preset.
 pub struct Definitions {
-    /// The studies of that size, by file.
+    /// The studies that have this preset, sorted by file name.
     pub studies: Vec<StudyDefinition>,
-    /// The studies without it: their names, and an error that says so.
+    /// Names of the studies without this preset, each with an error.
     pub without_size: Vec<(String, StudyError)>,
-    /// The files that cannot be read.
+    /// Files that cannot be read.
     pub broken: Vec<BrokenDefinition>,
 }
 
 /// A file of the folder of definitions that cannot be read.
 pub struct BrokenDefinition {
-    /// What its study would be called: by the file's name, and by the key `study` where so much can be read.
+    /// Possible names of the study: the file's name, and the key `study` if it can be read.
     names: Vec<String>,
     error: StudyError,
 }
 
 impl BrokenDefinition {
-    /// Whether it is that of a study.
+    /// Returns `true` if the file may define `study`.
     pub fn is_of(&self, study: &str) -> bool {
         self.names.iter().any(|name| name == study)
     }
 }
 
-/// Whether a definition is a study's: that of a single training run has neither key.
+/// Returns `true` if a definition is a study's; that of a single training run has neither key.
 fn is_study(table: &toml::Table) -> bool {
     ["study", "kind"].iter().any(|key| table.contains_key(*key))
 }
 
-/// Refuses a definition that is not there, and names those that read most like it; also one of a single run where a
-/// study is needed, and the other way round.
+/// Fails if a definition does not exist, and suggests similar names. Also fails for a single run where a study is
+/// needed, and for a study where a single run is needed.
 pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
     let shown = path.display();
     if !path.exists() {
-        // A study's name alone is taken for that of its definition.
+        // A bare study name may stand for its definition in the folder of definitions.
         let in_analysis = || near_files(&Path::new(ANALYSIS).join(path).with_extension("toml"));
         let near = Some(near_files(path)).filter(|near| !near.is_empty());
         match near.unwrap_or_else(in_analysis).as_str() {
@@ -264,8 +264,8 @@ pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
     }
 }
 
-/// Every study definition in the folder of definitions, at the size of a preset. Definitions of single training runs,
-/// which have neither `study` nor `kind`, are passed over.
+/// Reads all study definitions in the folder of definitions, for one preset. Definitions of single training runs, which
+/// have neither `study` nor `kind`, are left out.
 pub fn definitions(preset: Preset) -> Result<Definitions> {
     let folders = std::fs::read_dir(ANALYSIS).with_context(|| {
         format!("no folder {ANALYSIS}/ here; run in the folder that has it, or name a definition")
@@ -300,7 +300,7 @@ pub fn definitions(preset: Preset) -> Result<Definitions> {
     Ok(found)
 }
 
-/// The names that read most like one that there is not, for the end of an error.
+/// Suggests the names that are most similar to an unknown one, or else returns `or`, for the end of an error.
 pub fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>, or: &str) -> String {
     let near: Vec<String> =
         near_names(name, names).into_iter().map(|other| format!("{other:?}")).collect();
@@ -311,13 +311,13 @@ pub fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>, or: &str) -> S
 }
 
 impl Definitions {
-    /// The names of all studies, those without the size among them.
+    /// Names of all studies, including those without the preset.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let of_size = self.studies.iter().map(|definition| definition.study.as_str());
         of_size.chain(self.without_size.iter().map(|(study, _)| study.as_str()))
     }
 
-    /// Says what is wrong with each file that cannot be read, a line each.
+    /// Prints one error line per file that cannot be read.
     pub fn tell_broken(&self) {
         for BrokenDefinition { error, .. } in &self.broken {
             tell(&format!("left out: {error}"));
@@ -325,7 +325,7 @@ impl Definitions {
     }
 }
 
-/// An error where so many definitions cannot be read.
+/// Fails if the number of unreadable definitions is not 0.
 pub fn fail_if_broken(definitions: usize) -> Result<()> {
     match definitions {
         0 => Ok(()),

@@ -1,4 +1,4 @@
-//! `rank-study predict`: what trained heads' attention needed of their logits, against what they are.
+//! `rank-study predict`: compares the logits of trained heads with the logits that their attention needs.
 
 use std::path::{Path, PathBuf};
 
@@ -84,14 +84,13 @@ pub struct PredictArgs {
     quiet: QuietFlag,
 }
 
-/// How many lines are printed: with the files, they fit a screen.
+/// Maximum number of lines printed, so that they and the files fit on a screen.
 const MOST_LINES: usize = 24;
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A folder without a run, a text that is wrong or too short, rows that cannot be read or written, heads that
-/// failed.
+/// A folder without a run, an invalid or too short text, rows that cannot be read or written, or failed heads.
 pub fn run(args: &PredictArgs) -> Result<()> {
     let asked = Asked {
         folders: &args.runs,
@@ -127,7 +126,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     fail_if_unfinished(&[(name, summary)])
 }
 
-/// The head of the largest logit of each run, step, rank and ε, with its parts.
+/// Prints the factors of the head with the largest logit for each run, step, rank and ε.
 fn print_largest(rows: &[Row<HeadMeasurement>]) {
     let place = |row: &Row<HeadMeasurement>| {
         (row.of.model.run.clone(), row.of.model.step, row.found.rank, row.found.epsilon)

@@ -18,7 +18,7 @@ use super::stop::{AFTER_CELLS, stop_at_signal};
 use super::streams::say;
 use super::usage_error::FlagContext as _;
 
-/// What is asked of trained heads.
+/// Request to measure trained heads, from the flags.
 pub struct Asked<'a> {
     pub folders: &'a [PathBuf],
     pub steps: &'a [usize],
@@ -30,13 +30,13 @@ pub struct Asked<'a> {
     pub rows: Option<usize>,
     pub split: Part,
     pub layers: &'a [usize],
-    /// Only heads whose largest logit is above this are fitted, and all where there is no number.
+    /// Only heads whose max |logit| is above this are fitted; all if `None`.
     pub above: Option<f64>,
     pub factors: bool,
 }
 
 impl Asked<'_> {
-    /// The study of it, called as the folder of its rows.
+    /// Builds a study definition with the name of the folder `out`.
     pub fn definition(&self, out: &Path) -> Result<StudyDefinition> {
         self.epsilons.iter().try_for_each(|&e| check_tolerance(e)).flag("--tolerance")?;
         let name = out.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -45,7 +45,7 @@ impl Asked<'_> {
         };
         let mut predict = Table::new();
         let mut set = |key: &str, value: Value| predict.insert(key.to_owned(), value);
-        // What no number of a definition reaches is refused as the largest is.
+        // Values beyond the range of a TOML integer become the largest one, which later checks refuse.
         let number = |value: usize| Value::from(i64::try_from(value).unwrap_or(i64::MAX));
         let whole =
             |values: &[usize]| -> Vec<Value> { values.iter().copied().map(number).collect() };
@@ -73,7 +73,7 @@ impl Asked<'_> {
         top.insert("study".to_owned(), name.into());
         top.insert("kind".to_owned(), "predict".into());
         top.insert("predict".to_owned(), predict.into());
-        // What is told is computed in float64 all the same.
+        // The search runs in float32; reported values are computed in float64.
         let search = Table::from_iter([("dtype".to_owned(), "f32".into())]);
         top.insert("search".to_owned(), search.into());
         let text = toml::to_string(&top).context("cannot write the definition of the flags")?;
@@ -81,17 +81,17 @@ impl Asked<'_> {
     }
 }
 
-/// The cells of a plan, measured.
+/// Result of measuring the cells of a plan.
 pub struct Predicted {
     /// The plan's name.
     pub name: String,
-    /// Every cell of it, those measured before too.
+    /// All cells of the plan, including those measured before.
     pub keys: Vec<String>,
     pub summary: SweepSummary,
 }
 
 impl Predicted {
-    /// Measures what is missing, and says how long that may take and how far it is.
+    /// Measures the missing cells, with an estimate of the time and a progress bar.
     pub fn by(plan: Plan, threads: usize, quiet: bool) -> Result<Self> {
         let progress = CellsProgress::new(vec![plan.work(threads)], quiet);
         progress.say(&format!(
@@ -109,7 +109,7 @@ impl Predicted {
     }
 }
 
-/// The rows in a folder of the cells `keys`, without those that failed; none where there is no file yet.
+/// Reads the rows of the cells `keys` from a folder, without failed ones; empty if there is no file yet.
 pub fn rows_of(folder: &Path, keys: &[String]) -> Result<Vec<Row<HeadMeasurement>>> {
     if !folder.join("rows.csv").is_file() {
         return Ok(Vec::new());

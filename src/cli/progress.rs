@@ -1,4 +1,4 @@
-//! The progress of one piece of work: a training run, a fit, an evaluation.
+//! Progress of one task: a training run, a fit, an evaluation.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -7,10 +7,10 @@ use super::duration::{about, duration};
 use super::progress_bar::{Show, WIDTH, terminal_width, with};
 use super::streams::tell;
 
-/// Before this share of the work is done its pace is not known.
+/// Share of the work that must be done before the time left is estimated.
 const KNOWN_FROM: f64 = 0.01;
 
-/// The progress of work whose parts take about as long as each other.
+/// Progress of work whose parts take about equally long.
 pub struct Progress {
     show: Show,
     state: Arc<Mutex<State>>,
@@ -18,10 +18,10 @@ pub struct Progress {
 
 struct State {
     what: String,
-    /// Whether the whole is an upper bound.
+    /// Whether `whole` is an upper bound.
     at_most: bool,
     done: f64,
-    /// What was done before, of which nothing is known.
+    /// Parts done in earlier processes, whose time is unknown.
     before: f64,
     whole: f64,
     started: Instant,
@@ -29,7 +29,7 @@ struct State {
 }
 
 impl Progress {
-    /// Progress towards so many parts; shows nothing where `quiet`.
+    /// Creates the progress towards `whole` parts; shows nothing if `quiet`.
     pub fn new(whole: f64, quiet: bool) -> Self {
         let state = Arc::new(Mutex::new(State {
             what: String::new(),
@@ -49,7 +49,7 @@ impl Progress {
         Self { show, state }
     }
 
-    /// Names what is at work.
+    /// Sets the name of the work.
     pub fn name(&self, what: &str) {
         with(&self.state, |state| state.what = what.to_owned());
     }
@@ -59,8 +59,8 @@ impl Progress {
         self.show.say(line);
     }
 
-    /// One part more is done, which makes so many of all, and what is at work. What the first such part finds done was
-    /// so before.
+    /// Records that one more part is done, `parts` in total, and sets the name of the work. Parts before the first call
+    /// count as done in an earlier process.
     pub fn reached(&self, parts: f64, what: &str) {
         with(&self.state, |state| {
             if state.done == 0.0 {
@@ -71,7 +71,7 @@ impl Progress {
         self.advanced(1.0);
     }
 
-    /// What is at work, of a whole that is an upper bound.
+    /// Sets the name of the work, and marks its total as an upper bound.
     pub fn within(&self, what: String) {
         with(&self.state, |state| {
             state.what = what;
@@ -79,7 +79,7 @@ impl Progress {
         });
     }
 
-    /// So many parts were done at an earlier time.
+    /// Records parts that were done in an earlier process.
     pub fn done_before(&self, parts: f64) {
         with(&self.state, |state| {
             state.before += parts;
@@ -87,7 +87,7 @@ impl Progress {
         });
     }
 
-    /// So many parts more are done.
+    /// Records that more parts are done.
     pub fn advanced(&self, parts: f64) {
         let line = with(&self.state, |state| {
             state.done += parts;
@@ -97,7 +97,7 @@ impl Progress {
         line.iter().for_each(|line| tell(line));
     }
 
-    /// All is done, of which only an upper bound was known.
+    /// Records that all is done, if the total was only an upper bound.
     pub fn complete(&self, what: &str) {
         with(&self.state, |state| {
             what.clone_into(&mut state.what);
@@ -108,7 +108,7 @@ impl Progress {
         });
     }
 
-    /// Takes the bar away.
+    /// Removes the progress bar.
     pub fn finish(&self) {
         self.show.finish();
     }

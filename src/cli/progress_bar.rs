@@ -9,14 +9,14 @@ use rank_study::system::printable;
 
 use super::streams::tell;
 
-/// How often a plain line is printed at most.
+/// Minimum time between two plain lines.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
-/// How wide a plain line is at most, and one on a terminal that does not say.
+/// Maximum width of a plain line; also the assumed width of a terminal that does not report one.
 pub const WIDTH: usize = 160;
-/// The bar's length is cut into so many parts.
+/// Number of positions of the bar.
 const PARTS: f64 = 1000.0;
 
-/// Where progress is shown.
+/// Display of progress.
 pub enum Show {
     Nothing,
     Bar(ProgressBar),
@@ -24,8 +24,8 @@ pub enum Show {
 }
 
 impl Show {
-    /// Nowhere where `quiet`; on a terminal a bar, which takes the text after it and the line below it from `beside`
-    /// and `below` as often as it is drawn.
+    /// Shows nothing if `quiet`, and plain lines if standard error is not a terminal. A bar gets the text after it from
+    /// `beside` and the line below it from `below`, each time it is drawn.
     pub fn new(
         quiet: bool,
         beside: impl Fn() -> String + Clone + Send + Sync + 'static,
@@ -47,7 +47,7 @@ impl Show {
         Self::Bar(bar)
     }
 
-    /// Prints a line beside the bar.
+    /// Prints a line above the bar.
     pub fn say(&self, line: &str) {
         match self {
             Self::Nothing => {}
@@ -56,14 +56,14 @@ impl Show {
         }
     }
 
-    /// Draws so large a share of the bar, where there is one.
+    /// Sets the bar, if there is one, to this share.
     pub fn share(&self, share: impl FnOnce() -> f64) {
         if let Self::Bar(bar) = self {
             bar.set_position((share() * PARTS) as u64);
         }
     }
 
-    /// Whether a plain line is due, the last having been printed at `printed`: it is now, then.
+    /// Returns `true`, and sets `printed` to now, if a plain line is due. `printed` is the time of the last one.
     pub fn is_due(&self, printed: &mut Option<Instant>) -> bool {
         let due = matches!(self, Self::Lines)
             && printed.is_none_or(|printed| printed.elapsed() >= PLAIN_INTERVAL);
@@ -73,7 +73,7 @@ impl Show {
         due
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();
@@ -81,23 +81,23 @@ impl Show {
     }
 }
 
-/// The columns of the terminal.
+/// Width of the terminal in columns.
 pub fn terminal_width() -> usize {
     console::Term::stderr().size_checked().map_or(WIDTH, |(_, columns)| usize::from(columns))
 }
 
-/// Changes what a bar and its work share.
+/// Locks and changes the state that a bar and its work share.
 pub fn with<S, T>(state: &Mutex<S>, change: impl FnOnce(&mut S) -> T) -> T {
-    // A panic in another thread leaves the counters as good as they were.
+    // The counters stay valid when another thread panics.
     change(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A text as a bar asks for it.
+/// Adapts a text to the interface of the bar.
 fn written(
     text: impl Fn() -> String + Clone + Send + Sync + 'static,
 ) -> impl Fn(&indicatif::ProgressState, &mut dyn std::fmt::Write) + Clone + Send + Sync + 'static {
     move |_, out| {
-        // A text that cannot be shown is shown a quarter of a second later.
+        // If this fails, the next redraw (after a quarter of a second) shows the text.
         let _ = out.write_str(&printable(&text()));
     }
 }

@@ -1,4 +1,4 @@
-//! `rank-study reproduce`: everything, from definitions to the report.
+//! `rank-study reproduce`: measures all studies of a preset and writes the report.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -62,12 +62,12 @@ pub struct ReproduceArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A preset or study that there is not, and whatever stops a sweep or a report.
+/// The preset or a study does not exist, or a sweep or the report fails.
 pub fn run(args: &ReproduceArgs) -> Result<()> {
     let started = Instant::now();
     let device = args.device.get();
     device.check()?;
-    // A GPU gains nothing from several models at a time.
+    // A GPU gains nothing from training several models at once.
     let threads = args.threads.count((device == Device::Cuda).then_some(1))?;
     let (text, valid_text) = args.texts.paths();
     let data_root = data(args.preset);
@@ -86,13 +86,13 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         }
     }
     let Chosen { definitions, broken: broken_definitions } = chosen(&args.only, args.preset)?;
-    // What a study needs of others, and the study itself.
+    // The plans of other studies that a study needs, and its own plan.
     let plan = |definition: &StudyDefinition| {
         let own = Plan::new(definition, &data_root, None, text, valid_text)?;
         let needed = own.prerequisites(&data_root, text, valid_text)?;
         Ok((needed, own))
     };
-    // A study that cannot be planned is told of at its turn, unless that is all there is to tell.
+    // A study that cannot be planned is reported when its turn comes, unless no study can be planned.
     let planned: Vec<Result<(Vec<Plan>, Plan), StudyError>> =
         definitions.iter().map(plan).collect();
     let none_planned = planned.iter().all(Result::is_err);
@@ -108,12 +108,12 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
             Err(_) => {}
         }
     }
-    // What is needed of studies that are not among those chosen takes its time too.
+    // Cells needed from studies that are not chosen also take time.
     let chosen_names: Vec<String> = plans.iter().map(|plan| plan.name().to_owned()).collect();
     plans
         .extend(others.into_iter().filter(|other| !chosen_names.iter().any(|n| n == other.name())));
     let mut works: Vec<Work> = plans.iter().map(|plan| plan.work(threads)).collect();
-    // The page holds every study with rows, so that --only takes none of the others from it.
+    // The page shows every study with rows, so that --only does not remove the others.
     let mut reported = measured_studies(args.preset)?;
     reported.extend(plans.iter().map(|plan| plan.name().to_owned()));
     reported.sort_unstable();
@@ -126,7 +126,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let studies = definitions.len();
     'studies: for (at, definition) in definitions.iter().enumerate() {
         progress.place(at + 1, studies);
-        // Planned anew, since studies before it may have made what it needs.
+        // Planned again, because earlier studies may have produced what it needs.
         let plans = match plan(definition) {
             Ok((needed, own)) => needed.into_iter().chain([own]),
             Err(error) => {
@@ -137,7 +137,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         };
         for plan in plans {
             let name = plan.name().to_owned();
-            // Rows that cannot be read or written stop their own study and no other.
+            // Rows that cannot be read or written stop only their own study.
             match measure(plan, threads, device, stop, &progress) {
                 Ok(summary) => {
                     progress.say(&format!("{name}: {}", describe(&summary)));
@@ -180,10 +180,10 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         .and(fail_if_broken(broken_definitions))
 }
 
-/// How many claims are printed: with two lines each and the files, they fit a screen.
+/// Maximum number of claims printed: with two lines each and the files, they fit on a screen.
 const MOST_CLAIMS: usize = 8;
 
-/// Prints the verdict on each measured claim with its number, the leading claims first.
+/// Prints the verdict and the main number of each measured claim, the leading claims first.
 fn print_found<'s>(sections: impl Iterator<Item = &'s Section> + Clone, preset: Preset) {
     let mut rows = ClaimRow::all(sections);
     rows.retain(|row| !row.studies.is_empty());
@@ -207,11 +207,11 @@ fn print_found<'s>(sections: impl Iterator<Item = &'s Section> + Clone, preset: 
     say!("");
 }
 
-/// The stages of the studies of a preset, or of those named, and of what they need, and the studies that cannot be planned, with
-/// why.
+/// Returns the stages of the studies of a preset (or of those in `only`) and of their prerequisites. Also returns the
+/// studies that cannot be planned, each with the reason.
 ///
 /// # Errors
-/// Studies that there are not, or none that can be planned.
+/// A study does not exist, a definition cannot be read, or no study can be planned.
 pub fn staged(
     only: &[String],
     preset: Preset,
@@ -236,10 +236,10 @@ pub fn staged(
     Ok((Stages::of(plans)?, missing))
 }
 
-/// What is to be measured.
+/// Studies to measure.
 struct Chosen {
     definitions: Vec<StudyDefinition>,
-    /// How many definitions that are asked for cannot be read.
+    /// Number of requested definitions that cannot be read.
     broken: usize,
 }
 
@@ -263,7 +263,7 @@ fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
     all.tell_broken();
     let broken = match names.is_empty() {
         true => all.broken.len(),
-        // What nobody asked for costs a line.
+        // Broken definitions that were not requested only cost a line of output.
         false => all.broken.iter().filter(|b| names.iter().any(|only| b.is_of(only))).count(),
     };
     let is_chosen = |definition: &StudyDefinition| match names.is_empty() {
@@ -276,7 +276,7 @@ fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
         fail_if_broken(broken)?;
         bail!("no study in {ANALYSIS}/ is in the preset {}; name it in its key presets", preset);
     }
-    // What is trained comes before what is found in it.
+    // Training runs come before studies that measure the trained models.
     definitions.sort_by_key(|definition| definition.work.measures_models());
     Ok(Chosen { definitions, broken })
 }

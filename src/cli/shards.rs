@@ -1,4 +1,4 @@
-//! `--shard`: one of several parts of what `sweep` and `reproduce` measure, each on a machine of its own.
+//! `--shard`: measures one of several shards of the work of `sweep` and `reproduce`, each on its own machine.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::stop::{AFTER_CELLS, end_after, stop_at_signal};
 use super::streams::{say, tell};
 use super::usage_error::UsageError;
 
-/// The flags of a command whose cells can be dealt to several machines.
+/// Flags of commands whose cells can be divided between machines.
 #[derive(Args, Debug)]
 pub struct ShardFlags {
     /// Measure only shard I of N, such as 3/8 [default: all; in an array job, its task's]
@@ -36,10 +36,10 @@ pub struct ShardFlags {
 }
 
 impl ShardFlags {
-    /// What the command is asked to do with parts.
+    /// Returns the request that the flags make.
     ///
     /// # Errors
-    /// A scheduler's variables that do not say which part this is; a stage without a part.
+    /// The scheduler's variables do not identify the shard, or --stage is given without a shard.
     pub fn asked(&self) -> Result<Asked> {
         if let Some(seconds) = self.grace {
             end_after(Duration::from_secs(seconds));
@@ -61,7 +61,7 @@ impl ShardFlags {
         Ok(match (self.plan, shard) {
             (true, _) => Asked::Plan(shard.count()),
             (false, Shard::WHOLE) if self.stage.is_none() => Asked::All,
-            // The one task of a job has stages too.
+            // A job with a single task has stages too.
             _ if self.shard.is_none() && shard == Shard::WHOLE => {
                 bail!(UsageError(
                     "--stage needs a shard; give --shard I/N, or --shard 1/1 for all".to_owned()
@@ -72,17 +72,17 @@ impl ShardFlags {
     }
 }
 
-/// What is asked for.
+/// Request of the flags.
 pub enum Asked {
-    /// All cells, here.
+    /// Measure all cells here.
     All,
-    /// One part of them.
+    /// Measure one shard.
     Part(Part),
-    /// How so many parts would be.
+    /// Print the plan for this number of shards.
     Plan(usize),
 }
 
-/// One part of the cells, or of those of one stage.
+/// One shard of all cells, or of the cells of one stage.
 #[derive(Clone, Copy)]
 pub struct Part {
     shard: Shard,
@@ -90,10 +90,10 @@ pub struct Part {
 }
 
 impl Part {
-    /// Measures the part's cells, stage by stage.
+    /// Measures the shard's cells, stage by stage.
     ///
     /// # Errors
-    /// A stage that there is not, rows that cannot be read or written, cells that failed, were left or wait for other parts.
+    /// The stage does not exist, rows cannot be read or written, or cells failed, were left or wait for other shards.
     pub fn run(self, stages: Stages, threads: usize, device: Device, quiet: bool) -> Result<()> {
         let Self { shard, stage } = self;
         let count = stages.count();
@@ -119,7 +119,7 @@ impl Part {
                 continue;
             }
             let (name, rows) = (plan.name().to_owned(), plan.rows());
-            // Rows that cannot be read or written stop their own study and no other.
+            // Rows that cannot be read or written stop only their own study.
             match measure(plan, threads, device, stop, &progress) {
                 Ok(summary) => {
                     let told = describe(&summary);
@@ -140,7 +140,7 @@ impl Part {
     }
 }
 
-/// Prints the stages, dealt to so many parts, a few lines each.
+/// Prints the stages, divided into `parts` shards, with a few lines each.
 pub fn show(stages: &Stages, parts: usize) {
     for at in 0..stages.count() {
         let stage = stages.stage(at, parts);

@@ -1,4 +1,4 @@
-//! `rank-study show`: one's own fits, runs, predictions and matrices as pages.
+//! `rank-study show`: makes pages of a user's own fits, runs, predictions and matrices.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub struct ShowArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A path that holds nothing to show, files that are damaged, a folder that cannot be written.
+/// A path with nothing to show, damaged files, or a folder that cannot be written.
 pub fn run(args: &ShowArgs) -> Result<()> {
     let shown = show(&args.paths)?;
     let out = match (&args.out, &args.paths[..]) {
@@ -52,7 +52,7 @@ pub fn run(args: &ShowArgs) -> Result<()> {
     write_whole(&page, text.as_bytes())
         .with_context(|| format!("--out: cannot write {}", page.display()))?;
     for (at, one) in shown.iter().enumerate() {
-        // Several things may have figures of the same names.
+        // Several results may have figures of the same names.
         let within = if shown.len() > 1 { out.join(format!("{}", at + 1)) } else { out.clone() };
         one.save_figures(&within.join("figures"))?;
         one.save_tables(&within.join("tables"))?;

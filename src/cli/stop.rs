@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP: what is under way is kept, and the command can be run again.
+//! Handling of Ctrl-C, SIGTERM and SIGHUP: work in progress is saved, and the same command continues it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,24 +8,24 @@ use anyhow::{Context, Result};
 
 use super::streams::tell;
 
-/// The exit code of a command that was stopped, whichever signal did it.
+/// Exit code of a command that any signal stopped.
 pub const STOPPED: u8 = 4;
-/// What the first signal leads to where cells are measured.
+/// Message after the first signal while cells are measured.
 pub const AFTER_CELLS: &str = "stopping after the configurations that are running";
 
-/// A command that was stopped before its end, with how to go on.
+/// Error of a command that was stopped before its end; the message says how to continue.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Stopped(pub String);
 
-/// What comes so soon after the first signal is the same stop told twice: a terminal that closes and the
-/// shell in it both send SIGHUP, `make` passes on a SIGTERM that its whole group was sent.
+/// A signal this soon after the first one belongs to the same stop. For example, a closing terminal and its shell both
+/// send SIGHUP, and `make` repeats a SIGTERM that its whole process group received.
 const SAME_STOP: Duration = Duration::from_secs(1);
 
-/// A flag that Ctrl-C, SIGTERM and SIGHUP set; another of them, later, ends the process at once.
-/// `what` tells what the first one leads to; where it is empty, another process tells.
+/// Returns a flag that Ctrl-C, SIGTERM and SIGHUP set; a second signal, later, ends the process at once. `what` is the
+/// message after the first signal. It is empty if another process prints the message.
 ///
-/// A SIGHUP that was ignored when the process began, as `nohup` has it, stays ignored.
+/// If SIGHUP was ignored when the process began, as under `nohup`, it stays ignored.
 pub fn stop_at_signal(what: &'static str) -> Result<&'static AtomicBool> {
     static STOP: AtomicBool = AtomicBool::new(false);
     let hangups_ignored = hangup::is_ignored();
@@ -56,19 +56,19 @@ pub fn stop_at_signal(what: &'static str) -> Result<&'static AtomicBool> {
     Ok(&STOP)
 }
 
-/// How long after the first signal the process ends, whatever is under way.
+/// Time from the first signal to the end of the process, even if work is still running.
 static GRACE: OnceLock<Duration> = OnceLock::new();
 
-/// Has the process end so soon after the first signal to stop: a scheduler kills it soon after.
+/// Ends the process this long after the first signal, because a scheduler would kill it soon after.
 pub fn end_after(grace: Duration) {
     let _ = GRACE.set(grace);
 }
 
-/// Ends the process without running what is registered for its end: other threads are still inside
-/// of the libraries that would be taken down.
+/// Ends the process without running exit handlers: other threads may still use the libraries that the handlers would
+/// tear down.
 pub fn end_at_once(code: u8) -> ! {
     #[cfg(unix)]
-    // SAFETY: this ends the process and may be called at any time.
+    // SAFETY: `_exit` ends the process and may be called at any time.
     unsafe {
         libc::_exit(code.into())
     }
@@ -82,8 +82,8 @@ mod hangup {
 
     pub fn is_ignored() -> bool {
         let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: with no new action the call only writes the present one, for which there is room;
-        // all zeros are a valid one where it fails.
+        // SAFETY: without a new action, the call only writes the current one, into memory that fits it. If the call
+        // fails, all zeros are a valid action.
         unsafe {
             libc::sigaction(libc::SIGHUP, std::ptr::null(), now.as_mut_ptr());
             now.assume_init().sa_sigaction == libc::SIG_IGN
@@ -91,7 +91,7 @@ mod hangup {
     }
 
     pub fn ignore() {
-        // SAFETY: to ignore a signal runs no code in its place.
+        // SAFETY: ignoring a signal installs no handler.
         unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     }
 }

@@ -1,11 +1,11 @@
 //! Printing: results on standard output, all else on standard error.
 //!
-//! A stream whose reader is gone sends no signal here, since that would end a sweep whose progress nobody reads any
-//! more. What cannot be said on standard error is left unsaid. Standard output that cannot be written ends the process:
-//! what it prints is what was asked for, and is on the disk by then, where it goes there.
+//! A closed stream sends no SIGPIPE here, because that would end a sweep whose progress nobody reads any more. Failed
+//! writes to standard error are ignored. A failed write to standard output ends the process, because it loses the
+//! result; files are already on the disk by then.
 //!
-//! Much of what is said was read from files: names, errors in rows, tokens, what manifests tell. Nothing of it is a command
-//! to the terminal: what one would obey is written out, here, for all that is printed.
+//! Much of the output was read from files: names, errors in rows, tokens, manifests. All output is escaped here, so
+//! that a terminal interprets none of it.
 
 use std::borrow::Cow;
 use std::fmt::Arguments;
@@ -22,7 +22,7 @@ macro_rules! say {
 }
 pub(super) use say;
 
-/// What [`say!`] does.
+/// Prints the line of [`say!`].
 pub fn say_line(line: Arguments<'_>) {
     print(format_args!("{line}\n"));
 }
@@ -38,16 +38,16 @@ pub fn print(text: Arguments<'_>) {
     }
 }
 
-/// Prints a line on standard error. Where that cannot be written, as to a terminal that hung up, what
-/// is under way matters more than the line.
+/// Prints a line on standard error. A failed write, as to a terminal that was closed, is ignored, because it must not
+/// stop the work.
 pub fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
-/// Prints what clap has to say: the help, or what is wrong with the arguments.
+/// Prints clap's output: the help, or errors of the arguments.
 pub fn print_of_clap(said: &clap::Error) -> ExitCode {
     let printed = match printable_lines(&said.render().to_string()) {
-        // An argument may be a file's name.
+        // The message may contain file names from the arguments.
         Cow::Owned(shown) if said.use_stderr() => io::stderr().write_all(shown.as_bytes()),
         _ => said.print(),
     };
@@ -57,8 +57,8 @@ pub fn print_of_clap(said: &clap::Error) -> ExitCode {
     }
 }
 
-/// The exit code where standard output could not be written. Where its reader is gone, as `head` is after its lines, the
-/// process ends here and as quietly as other tools do.
+/// Reports a failed write to standard output and returns the exit code. If the reader is gone (`| head`), the process
+/// ends here without a message, as other tools do.
 fn not_printed(error: &io::Error) -> u8 {
     if error.kind() == ErrorKind::BrokenPipe {
         end_by_signal();
@@ -70,10 +70,10 @@ fn not_printed(error: &io::Error) -> u8 {
     1
 }
 
-/// Ends the process by the signal of a pipe without a reader, by which shells know why it ended.
+/// Ends the process with SIGPIPE, so that shells see why it ended.
 #[cfg(unix)]
 fn end_by_signal() {
-    // SAFETY: the default action, which runs no code of the process, is to end it.
+    // SAFETY: the default action ends the process and runs none of its code.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::raise(libc::SIGPIPE);

@@ -15,9 +15,9 @@ use super::flags::{JsonFlag, QuietFlag};
 use super::streams::{print, tell};
 use super::usage_error::FlagContext as _;
 
-/// How many singular values the text shows where no number is given; `--json` has them all.
+/// Number of singular values in the text output by default; `--json` has all of them.
 const SINGULAR_VALUES_SHOWN: usize = 8;
-/// How many are computed where not all are and no number is given.
+/// Number of singular values computed by default if n is too large for all.
 const LEADING: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Build or inspect a target attention matrix
@@ -45,12 +45,12 @@ pub struct TargetArgs {
     json: JsonFlag,
     #[command(flatten)]
     quiet: QuietFlag,
-    // Last, because its help heading holds for all that follows.
+    // Last, because its help heading applies to all flags after it.
     #[command(flatten)]
     family: FamilyFlags,
 }
 
-/// What is printed; what was not asked for is left out.
+/// Output of the command; parts that were not requested are left out.
 #[derive(Serialize)]
 struct Summary {
     target: String,
@@ -68,7 +68,7 @@ struct Summary {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A family, parameter or file that is wrong; standard output or the file that cannot be written.
+/// An invalid family, parameter or file; standard output or a file that cannot be written.
 pub fn run(args: &TargetArgs) -> Result<()> {
     let target = args.family.target()?;
     if let Some(path) = &args.out {
@@ -109,7 +109,7 @@ pub fn run(args: &TargetArgs) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a matrix that is written dense and cannot be held so, or kept where its file has every number.
+/// Checks that the dense matrix fits in memory, and on the disk if the format stores every number in full.
 fn check_room(n: usize, path: &Path) -> Result<()> {
     let needed = (n as f64).powi(2) * size_of::<f64>() as f64;
     let why =
@@ -129,7 +129,7 @@ fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectru
     LeadingSpectrum::of(target, count, args.family.seed()).flag("--singular-values")
 }
 
-/// The first of `values`, and how many there are where these are not all.
+/// Formats the first of `values`, and their number if some are left out.
 fn shown(values: &[f64], asked: Option<NonZeroUsize>, all: &str) -> String {
     let most = asked.map_or(SINGULAR_VALUES_SHOWN, NonZeroUsize::get);
     let mut shown: Vec<String> = values.iter().take(most).map(|x| format!("{x:.4}")).collect();
@@ -139,7 +139,7 @@ fn shown(values: &[f64], asked: Option<NonZeroUsize>, all: &str) -> String {
     shown.join(" ")
 }
 
-/// Two numbers, or one where they print alike.
+/// Formats two bounds, or one number if they print alike.
 fn between(bounds: Bounds<String>) -> String {
     let Bounds { at_least, at_most } = bounds;
     if at_least == at_most { at_most } else { format!("{at_least} to {at_most}") }

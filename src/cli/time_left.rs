@@ -1,22 +1,23 @@
-//! The time that remains, from the estimated cost of what is done and of what is left.
+//! Estimate of the remaining time, from the costs of finished and remaining cells.
 
 use rank_study::study::Work;
 
-/// The weight of the estimates against the pace: seconds of work that count as having taken as long as estimated.
+/// Weight of the estimates against the measured pace: this many seconds of work count as done in the estimated time.
 const TRUST_S: f64 = 10.0;
 
-/// What a command has done and still has to do. Costs are seconds of the machine.
+/// Progress of a command: cost done and cost left, in seconds of this machine.
 #[derive(Debug, Default)]
 pub struct TimeLeft {
     at_hand: Option<Work>,
     waiting: Vec<Work>,
-    /// The cells at work: name, cost, and the share that is done.
+    /// Running cells: name, cost, and the share that is done.
     running: Vec<(String, f64, f64)>,
     done_s: f64,
 }
 
 impl TimeLeft {
-    /// Of all this work, one after another. A cell that several works of a name have is done once.
+    /// Creates the progress of these works, which run one after another. A cell that several works of the same name
+    /// contain counts once.
     pub fn of(works: Vec<Work>) -> Self {
         let mut waiting: Vec<Work> = Vec::new();
         for mut work in works {
@@ -31,7 +32,7 @@ impl TimeLeft {
         Self { waiting, ..Self::default() }
     }
 
-    /// This work begins now, with these cells; the cells of its name that it leaves out begin later.
+    /// Begins `work`. Waiting cells of work with the same name stay waiting if `work` does not contain them.
     pub fn begin(&mut self, work: Work) {
         self.running.clear();
         for other in self.waiting.iter_mut().filter(|other| other.name == work.name) {
@@ -40,7 +41,7 @@ impl TimeLeft {
         self.at_hand = Some(work);
     }
 
-    /// A cell of the work at hand begins.
+    /// Records that a cell of the current work begins.
     pub fn started(&mut self, cell: &str) {
         let Some(work) = &mut self.at_hand else { return };
         let Some(place) = work.cells.iter().position(|(name, _)| name == cell) else { return };
@@ -48,29 +49,29 @@ impl TimeLeft {
         self.running.push((name, cost_s / work.at_a_time.max(1) as f64, 0.0));
     }
 
-    /// A share more of a running cell is done.
+    /// Records that a further share of a running cell is done.
     pub fn advanced(&mut self, cell: &str, share: f64) {
         if let Some(running) = self.running.iter_mut().find(|running| running.0 == cell) {
             running.2 = (running.2 + share).min(1.0);
         }
     }
 
-    /// A running cell has ended.
+    /// Records that a running cell has ended.
     pub fn finished(&mut self, cell: &str) {
         self.done_s += self.take(cell).unwrap_or(0.0);
     }
 
-    /// A running cell has failed: its time says nothing of others.
+    /// Records that a running cell has failed; its time does not count for the pace.
     pub fn failed(&mut self, cell: &str) {
         self.take(cell);
     }
 
-    /// The names of the running cells, in the order in which they began.
+    /// Names of the running cells, in the order in which they began.
     pub fn running(&self) -> impl Iterator<Item = &str> {
         self.running.iter().map(|running| running.0.as_str())
     }
 
-    /// The seconds that the rest takes at the pace of the `elapsed_s` seconds so far.
+    /// Estimated seconds left, at the pace of the first `elapsed_s` seconds.
     pub fn left_s(&self, elapsed_s: f64) -> f64 {
         let waiting: f64 = self.at_hand.iter().chain(&self.waiting).map(cost_s).sum();
         let share = |done: bool| -> f64 {
@@ -110,7 +111,7 @@ mod tests {
         left.started("2");
         left.advanced("1", 0.5);
         left.advanced("2", 0.5);
-        // Half of 100 seconds took twice as long: 110 s of 60 that count.
+        // Costs of 50 s are done after 100 s. With 10 s of trust added to both, the pace is 110/60.
         assert!((left.left_s(100.0) - 100.0 * 110.0 / 60.0).abs() < 1e-9);
         left.finished("1");
         left.failed("2");

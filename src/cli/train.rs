@@ -71,8 +71,8 @@ pub struct TrainArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A definition, key or text that is wrong; a folder that holds another run or cannot be written;
-/// [`Stopped`] by a signal, after a checkpoint.
+/// An invalid definition, key or text; a folder that has another run or cannot be written; [`Stopped`] by a signal,
+/// after a checkpoint.
 pub fn run(args: &TrainArgs) -> Result<()> {
     workers::run(|workers| {
         args.threads.pool_or(workers::threads())?.install(|| train(args, workers))
@@ -133,7 +133,7 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     Ok(())
 }
 
-/// An error of a training with the flag of its folder, where it is about files.
+/// Adds the flag --out to errors of a training run, except for a missing device.
 fn of_folder(error: RunError) -> anyhow::Error {
     match error {
         RunError::Model(LmError::NoDevice { .. }) => error.into(),
@@ -181,7 +181,7 @@ impl RunObserver for Progress {
     }
 }
 
-/// The teacher that is asked for, and what the manifest says of it.
+/// The teacher of --teacher, and its description for the manifest.
 fn teacher(args: &TrainArgs, student: &TrainDefinition) -> Result<Option<(Teacher, String)>> {
     let Some(folder) = &args.teacher else { return Ok(None) };
     let flag = || format!("--teacher {}", folder.display());
@@ -211,7 +211,7 @@ fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
     Ok(definition)
 }
 
-/// Sets what each `--set KEY=VALUE` says.
+/// Sets the keys of all `--set KEY=VALUE`.
 pub fn set_keys(definition: &mut TrainDefinition, sets: &[String]) -> Result<()> {
     for set in sets {
         let (key, value) = set
@@ -222,7 +222,7 @@ pub fn set_keys(definition: &mut TrainDefinition, sets: &[String]) -> Result<()>
     Ok(())
 }
 
-/// What is wrong with a window that covers the whole context; none where none does.
+/// Returns a message if the window covers the whole context, else `None`.
 pub fn wide_window(definition: &TrainDefinition) -> Option<String> {
     definition.has_window_of_context().then(|| {
         format!(
@@ -232,7 +232,7 @@ pub fn wide_window(definition: &TrainDefinition) -> Option<String> {
     })
 }
 
-/// Warns of a window that changes nothing.
+/// Warns if a window has no effect.
 fn warn_of_window(definition: &TrainDefinition, sets: &[String]) {
     let is_set =
         |key: &str| sets.iter().any(|set| set.split('=').next().map(str::trim) == Some(key));
@@ -246,7 +246,7 @@ fn warn_of_window(definition: &TrainDefinition, sets: &[String]) {
     }
 }
 
-/// A run of a study at its first seed.
+/// Returns the definition of a study's run, with its first seed.
 fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
     let Some(work) = study.work.get::<TrainStudy>() else {
         bail!(UsageError(format!(

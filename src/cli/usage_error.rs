@@ -1,4 +1,4 @@
-//! Errors of usage: their type, and the line for those that clap finds.
+//! Usage errors: their type, and a one-line message for errors that clap finds.
 
 use std::any::TypeId;
 use std::error::Error as _;
@@ -15,20 +15,21 @@ use rank_study::system::FileError;
 
 use super::places::near;
 
-/// More values than these are not listed where one of them is near.
+/// Above this number, valid values are not listed if one of them is similar.
 const MOST_LISTED: usize = 8;
 
-/// A flag or value on the command line that is wrong, which ends the program with code 2.
+/// A wrong flag or value on the command line, which ends the program with code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// Names the flag whose value an error is about.
+/// Adds the flag whose value caused an error.
 pub trait FlagContext<T> {
-    /// The error with the flag before it: a [`UsageError`], unless a file or folder behind the value is what failed.
+    /// Puts the flag before the error. The result is a [`UsageError`], unless the cause is an I/O error of a file or
+    /// folder.
     ///
     /// # Errors
-    /// That error.
+    /// The error with the flag.
     fn flag(self, flag: impl Display) -> Result<T, Error>;
 }
 
@@ -38,7 +39,7 @@ impl<T, E: Into<Error>> FlagContext<T> for Result<T, E> {
     }
 }
 
-/// An error with the flag before it that it is about, as [`FlagContext::flag`].
+/// Puts the flag before an error, as [`FlagContext::flag`].
 pub fn with_flag(error: Error, flag: impl Display) -> Error {
     let is_of_a_file =
         error.chain().any(|cause| cause.is::<io::Error>() || cause.is::<FileError>());
@@ -48,7 +49,7 @@ pub fn with_flag(error: Error, flag: impl Display) -> Error {
     }
 }
 
-/// Whether the command line is what is wrong, a missing `--text` included.
+/// Returns `true` if the command line is wrong. A missing `--text` counts too.
 pub fn is_usage_error(error: &Error) -> bool {
     let needs_text = |cause: &(dyn std::error::Error + 'static)| {
         matches!(cause.downcast_ref(), Some(LmError::NoText))
@@ -56,7 +57,7 @@ pub fn is_usage_error(error: &Error) -> bool {
     error.is::<UsageError>() || error.chain().any(needs_text)
 }
 
-/// The line for an error of clap; none where clap prints a help page.
+/// The message for an error of clap; `None` if clap prints a help page.
 pub fn usage_error(
     said: &clap::Error,
     mut program: Command,
@@ -103,7 +104,7 @@ pub fn usage_error(
                 false => argument.clone(),
             };
             let needed = missing.iter().map(of_group).collect::<Vec<_>>().join(" and ");
-            // An example of something else is no help.
+            // Only an example with the missing flags helps.
             let shows = |example: &String| {
                 let flags = missing.iter().flat_map(|flag| flag.split(' ').next());
                 flags.filter(|flag| flag.starts_with("--")).all(|flag| example.contains(flag))
@@ -145,7 +146,7 @@ pub fn usage_error(
     })
 }
 
-/// What the number must be that a flag takes.
+/// Describes the number that a flag accepts, if `said` is an error of parsing a number.
 fn wanted(said: &clap::Error, value: &str, command: &Command, flag: &str) -> Option<String> {
     let why = said.source()?;
     let one = if value.contains(',') { "one" } else { "a" };
@@ -169,22 +170,22 @@ fn wanted(said: &clap::Error, value: &str, command: &Command, flag: &str) -> Opt
     Some(format!("{one} whole number{least}"))
 }
 
-/// A command as it is called.
+/// Name of a command as it is called, such as `rank-study fit`.
 fn called(command: &Command) -> &str {
     command.get_bin_name().unwrap_or_else(|| command.get_name())
 }
 
-/// `--rank` of `--rank <D>`, `DEFINITION` of `<DEFINITION>`.
+/// Name of an argument: `--rank` for `--rank <D>`, `DEFINITION` for `<DEFINITION>`.
 fn name(argument: &str) -> String {
     plain(argument).split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// An argument without the signs of a usage: `--family NAME or --target FILE` of a group.
+/// An argument without the symbols of a usage line: `--family NAME or --target FILE` for a group.
 fn plain(argument: &str) -> String {
     argument.replace(['<', '>'], "").replace('|', " or ").replace("...", "")
 }
 
-/// The first example of a command's help, on one line.
+/// The first example in a command's help, joined to one line.
 fn example(command: &Command) -> Option<String> {
     let help = command.get_after_help()?.to_string();
     let (_, examples) = help.split_once("Examples:\n").or(help.split_once("Example:\n"))?;

@@ -1,4 +1,4 @@
-//! `rank-study verify`: holds rows to what must be true of them and to what their definitions expect.
+//! `rank-study verify`: checks rows against invariants and against the expectations of their definitions.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub struct VerifyArgs {
     quiet: QuietFlag,
 }
 
-/// Checks that did not hold.
+/// Error for checks that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} failed; see the lines above")]
 pub struct Breach(String);
@@ -39,7 +39,7 @@ pub struct Breach(String);
 /// Runs the subcommand.
 ///
 /// # Errors
-/// [`Breach`] where a check does not hold; else a study or verdicts that could not be checked.
+/// [`Breach`] if a check fails; otherwise a study or verdicts that could not be checked.
 pub fn run(args: &VerifyArgs) -> Result<()> {
     let all = args.studies.is_empty();
     let studies = if all { studies_there(args.preset.get())? } else { args.studies.clone() };
@@ -78,7 +78,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
             Err(error) => unchecked.push(error),
         }
     }
-    // One thing that is wrong is told in one line.
+    // A single error is reported as the command's own error.
     if broken == 0 && unchecked.len() == 1 {
         return Err(unchecked.remove(0));
     }
@@ -96,7 +96,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
     }
 }
 
-/// What comes of holding one study's rows to their definition.
+/// Checks the rows of one study against their definition.
 fn held(study: &str, preset: Preset) -> Result<Verification> {
     let mut folder = folder_of(study, preset)?;
     check_merged(&folder)?;
@@ -105,7 +105,7 @@ fn held(study: &str, preset: Preset) -> Result<Verification> {
     }
     let definition = match Manifest::read(&folder.join("manifest.toml")) {
         Ok(manifest) => definition(&manifest, preset)?,
-        // That it cannot be read is a check that does not hold.
+        // An unreadable manifest counts as a failed check.
         Err(error) => definition_named(study, preset).ok_or(error)?,
     };
     let mut found = verify(&definition, &folder);
@@ -116,7 +116,7 @@ fn held(study: &str, preset: Preset) -> Result<Verification> {
     Ok(found)
 }
 
-/// What is wrong with the table of verdicts; nothing where it says what the rows of all studies do.
+/// Compares the table of verdicts with the rows of all studies; returns `None` if they agree.
 fn wrong_with_verdicts(path: &Path, studies: &[String], preset: Preset) -> Result<Option<String>> {
     let written = "`rank-study report` writes it again";
     Ok(match std::fs::read_to_string(path) {
@@ -126,7 +126,7 @@ fn wrong_with_verdicts(path: &Path, studies: &[String], preset: Preset) -> Resul
     })
 }
 
-/// The definition that rows were measured by: the file as it stands now, or, where it is gone, as it was.
+/// Reads the definition of the rows: the current file or, if it is gone, the copy in the manifest.
 fn definition(manifest: &Manifest, preset: Preset) -> Result<StudyDefinition> {
     let path = Path::new(manifest.text("definition_file"));
     Ok(match path.is_file() {

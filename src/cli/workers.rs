@@ -10,17 +10,18 @@ use anyhow::Result;
 use anyhow::bail;
 use rank_study::lm::{Alone, Workers};
 
-/// Most errors are those of every worker. The others give the first time to say it, and to end them.
+/// Most errors occur in every worker. The other workers wait this long, so that the first can report the error and end
+/// them.
 #[cfg(feature = "mpi")]
 const AFTER_THE_FIRST: Duration = Duration::from_millis(300);
 
-/// Where Open MPI, MPICH and Slurm say how many workers they started.
+/// Environment variables in which Open MPI, MPICH and Slurm give the number of workers.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 /// Runs `work` as the worker that this process is. An error of one worker ends all of them.
 ///
 /// # Errors
-/// Those of `work`; workers that were launched, but cannot reach each other.
+/// The errors of `work`; workers that were launched but are not connected.
 pub fn run(work: impl FnOnce(&dyn Workers) -> Result<()>) -> Result<()> {
     match SIZES.iter().find_map(|name| number(name)) {
         None | Some(0 | 1) => work(&Alone),
@@ -28,7 +29,7 @@ pub fn run(work: impl FnOnce(&dyn Workers) -> Result<()>) -> Result<()> {
     }
 }
 
-/// The threads of each worker, where those of one machine share its cores.
+/// Threads per worker, if several workers share the cores of this machine.
 pub fn threads() -> Option<usize> {
     let here = number("OMPI_COMM_WORLD_LOCAL_SIZE").filter(|&here| here > 1)?;
     Some((rayon::current_num_threads() / here).max(1))
@@ -56,7 +57,7 @@ fn among(launched: usize, work: impl FnOnce(&dyn Workers) -> Result<()>) -> Resu
             super::streams::tell(&format!("error: worker {}: {line}", workers.rank()));
             workers.abort()
         }
-        // The first says how it ended.
+        // The first worker reports the result.
         _ if workers.rank() > 0 => {
             drop(universe);
             Ok(())

@@ -1,4 +1,4 @@
-//! A figure onto a medium: legend, panels, axes, series, labels.
+//! Draws a figure with the drawing library: legend, panels, axes, series, labels.
 
 use plotters::prelude::DrawingBackend;
 
@@ -9,7 +9,7 @@ use crate::figure::style::{DARK, GREY, GRID, LANE, dark, luminance, size};
 use crate::figure::{Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 
-/// Draws the whole of `figure` as `frame` lays it out.
+/// Draws the whole of `figure` in the layout of `frame`.
 pub(crate) fn figure<DB: DrawingBackend>(
     pen: &Pen<DB>,
     figure: &Figure,
@@ -106,7 +106,7 @@ fn names<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, over: f6
     Ok(())
 }
 
-/// A matrix that fills the panel, pixel by pixel; an SVG has it as an image.
+/// Draws a matrix that fills the panel, pixel by pixel; in an SVG the matrix is an embedded image instead.
 fn raster<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Drawn<DB> {
     let Some(raster) = panel.raster.as_ref().filter(|_| !pen.is_vector()) else { return Ok(()) };
     let (rows, columns) = raster.values.dim();
@@ -120,7 +120,7 @@ fn raster<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Draw
     })
 }
 
-/// A heat map's fields, white between them, with dark words on light ones and light on dark.
+/// Draws the tiles of a heat map with white gaps. Their text is dark on light tiles and white on dark ones.
 fn tiles<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Drawn<DB> {
     panel.tiles.iter().try_for_each(|tile| {
         let (left, right) = (across(panel, plot, tile.x.0), across(panel, plot, tile.x.1));
@@ -173,11 +173,11 @@ fn draw_series<DB: DrawingBackend>(
     }
 }
 
-/// For each of `points`, those of `series` in pixels, how many later series cover it. Curves of many points are noise, and
-/// scattered points belong to no line: they are covered by nothing.
+/// Returns, for each of `points` (of `series`, in pixels), how many later series cover it. Long curves are noisy and
+/// scattered points belong to no line, so they count as not covered.
 fn covers(panel: &Panel, plot: &Plot, series: &Series, points: &[(f64, f64)]) -> Vec<usize> {
     const MANY: usize = 40;
-    // Of many lines in one place the order cannot be seen, and broad ones hide what is near.
+    // The order of many lines in one place is not visible, and broad lines hide their surroundings.
     const MOST: usize = 2;
     const NEAR: f64 = 2.0;
     let on_line = |other: &Series| {
@@ -200,7 +200,7 @@ fn covers(panel: &Panel, plot: &Plot, series: &Series, points: &[(f64, f64)]) ->
     points.iter().map(of_point).collect()
 }
 
-/// A line that is broader where others lie over it, so that each can be seen.
+/// Draws a line broader where other lines lie over it, so that each stays visible.
 fn nested_line<DB: DrawingBackend>(
     pen: &Pen<DB>,
     points: &[(f64, f64)],
@@ -218,8 +218,7 @@ fn nested_line<DB: DrawingBackend>(
     Ok(())
 }
 
-/// How far from `x` a marker above the panel stands, so that those of several series at one x stand
-/// side by side.
+/// Horizontal offset of a marker above the panel, so that markers of several series at one x stand side by side.
 fn beside(panel: &Panel, series: &Series, x: f64) -> f64 {
     let at_x = |other: &&Series| {
         other.shape == Shape::Above && other.points.iter().any(|point| point.0 == x)
@@ -257,7 +256,7 @@ fn open_markers<DB: DrawingBackend>(
     points.iter().try_for_each(|&point| pen.marker(point, radius, ink, true))
 }
 
-/// Labels beside the last points, moved apart where they would touch.
+/// Draws labels beside the last points, moved apart so that they do not overlap.
 fn labels<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Drawn<DB> {
     let mut wanted: Vec<(f64, &Series, &str)> = panel
         .series
@@ -281,7 +280,7 @@ fn labels<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Draw
     Ok(())
 }
 
-/// Sorted heights moved until neighbours are `gap` apart and none lies under `bottom`.
+/// Moves sorted heights until neighbours are `gap` apart and none exceeds `bottom` (y grows downwards).
 fn apart(wanted: &[f64], gap: f64, bottom: f64) -> Vec<f64> {
     let mut heights = wanted.to_vec();
     for at in 1..heights.len() {

@@ -1,4 +1,4 @@
-//! A figure as the bytes of an SVG or of a PNG.
+//! Encodes a figure as SVG or PNG.
 
 use std::sync::OnceLock;
 
@@ -13,14 +13,14 @@ use super::pen::{FONT, Medium, Pen};
 use super::png_file::png_of;
 use crate::figure::Figure;
 
-/// How many pixels of the raster become one of the PNG, in each direction.
+/// Supersampling: a block of 3 × 3 drawn pixels becomes one pixel of the PNG.
 const AVERAGED: usize = 3;
 
 impl Figure {
-    /// The figure as SVG, with its title and its alternative text inside.
+    /// Returns the figure as SVG, including its title and alternative text.
     ///
     /// # Errors
-    /// Where the drawing library fails.
+    /// The drawing library fails.
     pub fn svg(&self) -> Result<String, FigureError> {
         self.font()?;
         let frame = Frame::from_figure(self);
@@ -40,10 +40,10 @@ impl Figure {
         ))
     }
 
-    /// The figure as PNG, at twice the size of the SVG.
+    /// Returns the figure as PNG, at twice the size of the SVG.
     ///
     /// # Errors
-    /// Where the drawing library or the encoder fails.
+    /// The drawing library or the encoder fails.
     pub fn png(&self) -> Result<Vec<u8>, FigureError> {
         self.font()?;
         let frame = Frame::from_figure(self);
@@ -67,7 +67,7 @@ impl Figure {
         area.present().map_err(|e| why(e.to_string()))
     }
 
-    /// The matrices that fill panels, as images of an SVG: a field each would be a hundred times the size.
+    /// Matrices that fill panels, as images in the SVG: one rectangle per entry would be a hundred times the size.
     fn rasters(&self, frame: &Frame) -> Result<String, FigureError> {
         let units = |pixels: f64| (pixels * f64::from(Medium::Vector.scale())).round();
         let mut images = String::new();
@@ -86,7 +86,7 @@ impl Figure {
         Ok(images)
     }
 
-    /// Sees to it that the drawing library knows the font compiled in.
+    /// Registers the font that is compiled in with the drawing library, once.
     fn font(&self) -> Result<(), FigureError> {
         static READY: OnceLock<bool> = OnceLock::new();
         let ready = *READY.get_or_init(|| {
@@ -97,13 +97,13 @@ impl Figure {
     }
 }
 
-/// The size in units of the medium; a multiple of what is averaged.
+/// Size in units of the medium; a multiple of [`AVERAGED`] for PNG.
 fn units(frame: &Frame, medium: Medium) -> (u32, u32) {
     let units = |pixels: f64| pixels.ceil() as u32 * medium.scale();
     (units(frame.width), units(frame.height))
 }
 
-/// The mean of every block of pixels, red, green and blue apart.
+/// Averages each block of pixels, separately for red, green and blue.
 fn average(pixels: &[u8], width: usize, height: usize) -> Vec<u8> {
     let (across, down) = (width / AVERAGED, height / AVERAGED);
     let mut small = Vec::with_capacity(across * down * 3);

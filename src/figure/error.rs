@@ -3,7 +3,7 @@
 /// Why a figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
-    /// The font that is compiled in was refused.
+    /// The drawing library refused the font that is compiled in.
     #[error("figure {name}: the font compiled in cannot be read")]
     Font {
         /// The figure.
@@ -14,7 +14,7 @@ pub enum FigureError {
     Draw {
         /// The figure.
         name: String,
-        /// What it said.
+        /// The library's message.
         why: String,
     },
     /// The picture could not be encoded.
@@ -22,7 +22,7 @@ pub enum FigureError {
     Encode {
         /// The figure.
         name: String,
-        /// What the encoder said.
+        /// The encoder's error.
         source: png::EncodingError,
     },
 }

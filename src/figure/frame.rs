@@ -4,33 +4,33 @@ use super::pen::width;
 use super::style::size;
 use crate::figure::{Figure, Key, Panel, Series, Shape};
 
-/// Columns of panels at most, and where words stand beside the lines.
+/// Maximum number of columns of panels; fewer if labels stand beside the lines.
 const COLUMNS: usize = 3;
 const COLUMNS_LABELLED: usize = 2;
-/// Between the words of one legend entry and the sample of the next.
+/// Gap between the text of one legend entry and the sample of the next.
 const KEY_GAP: f64 = 20.0;
-/// The room that a legend's sample takes, with its gap.
+/// Width of a legend's sample, including the gap to its text.
 pub(crate) const SAMPLE: f64 = 32.0;
 const KEY_LINE: f64 = 20.0;
 const EDGE: f64 = 12.0;
-/// Room over a panel for its title, under it for ticks and the label of x.
+/// Space above a panel for its title, and below it for ticks and the label of x.
 const OVER: f64 = 26.0;
 const UNDER: f64 = 48.0;
-/// What the first line of a broken title takes.
+/// Height of the first line of a title on two lines.
 pub(crate) const TITLE_LINE: f64 = 15.0;
 
-/// One panel's rectangle of data, without the lane above it.
+/// Data rectangle of one panel, without the lane above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plot {
     pub left: f64,
     pub right: f64,
     pub top: f64,
     pub bottom: f64,
-    /// How far right of the data its labels reach.
+    /// Width of the labels to the right of the data.
     pub beside: f64,
-    /// Whether this panel says what its y axis measures.
+    /// Whether this panel shows the label of its y axis.
     pub says_y: bool,
-    /// Where the title is broken into two lines.
+    /// Byte index at which the title is broken into two lines, if it is.
     pub title_break: Option<usize>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Frame {
     /// The left end and the height of each legend entry.
     pub keys: Vec<(f64, f64)>,
     pub plots: Vec<Plot>,
-    /// Whether panels carry a lane above for what does not exist.
+    /// Whether panels have a lane above the data, for points without a finite value.
     pub lane: bool,
 }
 
@@ -68,7 +68,7 @@ impl Frame {
         let y = |panel: &Panel| (panel.y.label.clone(), panel.y.scale, panel.y.range);
         let shared = figure.panels.windows(2).all(|pair| y(&pair[0]) == y(&pair[1]));
         let cell = (whole - 2.0 * EDGE) / columns as f64;
-        // A matrix is as high as it is broad, and a panel with a diagonal is.
+        // A panel with a matrix or a diagonal is square.
         let plot_height = square
             .map_or(size::PLOT_HEIGHT, |panel| cell - left_room(panel, true) - right_room(panel));
         let says_y = |at: usize| at.is_multiple_of(columns) || !shared;
@@ -85,7 +85,7 @@ impl Frame {
             let (row, column) = (at / columns, at % columns);
             let left = EDGE + column as f64 * cell;
             let top = top + row as f64 * row_height + over;
-            // Under one another, equal axes are equally broad.
+            // Panels in the same column with the same x range get the same width.
             let under = || {
                 let panels = figure.panels.iter().enumerate().skip(column).step_by(columns);
                 panels.filter(|(_, other)| other.x.range == panel.x.range)
@@ -109,7 +109,8 @@ impl Frame {
     }
 }
 
-/// Where a title that is much too broad for its room is broken: after its colon, or the last comma up to which it fits.
+/// Byte index at which to break a title that is much too wide for its space: after its colon, or after the last comma
+/// that fits.
 fn title_break(title: &str, room: f64) -> Option<usize> {
     const SHRUNK: f64 = 1.1;
     let fits = |text: &str| width(text, size::TITLE_TEXT, true) <= SHRUNK * room;
@@ -120,13 +121,12 @@ fn title_break(title: &str, room: f64) -> Option<usize> {
     title.find(": ").or_else(|| commas().find(|&at| fits(&title[..at]))).map(|at| at + 1)
 }
 
-/// Columns of so many panels: four stand two by two, and no row but the last is left open.
+/// Number of columns for `panels` panels: four stand two by two, otherwise all rows but the last are full.
 fn columns(panels: usize, most: usize) -> usize {
     if panels == 4 { 2 } else { panels.clamp(1, most) }
 }
 
-/// Where panels share an axis, gives them the same breadth: the room of the first's label is taken
-/// from all.
+/// Gives panels that share a y axis the same width: all contribute to the space for the first one's label.
 fn even_out(plots: &mut [Plot], columns: usize, shared: bool) {
     if !shared || plots.len() < 2 {
         return;
@@ -144,19 +144,19 @@ fn even_out(plots: &mut [Plot], columns: usize, shared: bool) {
     }
 }
 
-/// Room on the left for the tick labels and, where it is said, the label of y.
+/// Space on the left for the tick labels and, if it is shown, the label of y.
 fn left_room(panel: &Panel, says_y: bool) -> f64 {
     let ticks = panel.y.ticks.iter().map(|tick| width(&tick.label, size::TICK_TEXT, false));
     let label = if says_y { 22.0 } else { 6.0 };
     ticks.fold(0.0, f64::max) + 8.0 + label
 }
 
-/// Room for the marker before a label: points of several series have one colour, and no line leads to them.
+/// Space for the marker before a label. Several series of points may have one colour, and no line leads to the label.
 pub(crate) fn before_label(series: &Series) -> f64 {
     if series.shape == Shape::Points { 2.0 * size::SEED + 5.0 } else { 0.0 }
 }
 
-/// Room on the right for labels beside the last points.
+/// Space on the right for labels beside the last points.
 fn right_room(panel: &Panel) -> f64 {
     let room = |series: &Series| {
         let text = width(series.label.as_deref()?, size::TICK_TEXT, true);
@@ -166,7 +166,7 @@ fn right_room(panel: &Panel) -> f64 {
     if widest > 0.0 { widest + 22.0 } else { 12.0 }
 }
 
-/// Legend entries set in lines, and where the panels may begin.
+/// Returns the positions of legend entries, wrapped into lines, and the y at which the panels begin.
 fn keys(keys: &[Key], whole: f64) -> (Vec<(f64, f64)>, f64) {
     let (mut x, mut y) = (2.0 * EDGE, EDGE + 6.0);
     let mut places = Vec::new();

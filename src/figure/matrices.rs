@@ -7,13 +7,13 @@ use crate::figure::{Colouring, Raster};
 
 /// A matrix with its title.
 pub struct Matrix<'m> {
-    /// What it is.
+    /// Title of the matrix's panel.
     pub title: String,
-    /// The entries, queries down and keys across; −inf where a query does not see a key.
+    /// The entries, one row per query and one column per key; −inf where the query may not attend to the key.
     pub values: ArrayView2<'m, f64>,
 }
 
-/// Heat maps of matrices, coloured alike.
+/// Draws matrices as heat maps with the same colour scale.
 pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring) -> Figure {
     let mut block = 1;
     let panels = of.iter().map(|matrix| {
@@ -21,7 +21,7 @@ pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring)
         block = block.max(raster.block);
         let (rows, columns) = matrix.values.dim();
         let mut y = Axis::from_zero("query i", std::iter::once(rows as f64));
-        // The first query stands at the top, as matrices are written.
+        // The first query is at the top, as in a printed matrix.
         y.range = (rows as f64, 0.0);
         let x = Axis::from_zero("key j", std::iter::once(columns as f64));
         let mut panel = Panel::new(&matrix.title, x, y, Vec::new());

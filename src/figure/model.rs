@@ -6,38 +6,39 @@ use crate::figure::ticks::{linear_ticks, log_ticks, ticks_at_values};
 use crate::figure::{Ink, Marker, Rgb, Stroke};
 use crate::table::{Spread, distinct, groups};
 
-/// How values lie along an axis.
+/// Mapping of values to positions on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Proportional to the value.
     Linear,
-    /// By their logarithm.
+    /// Proportional to the logarithm of the value.
     Log,
 }
 
-/// The largest magnitude that an axis reaches, and one over the least of a logarithmic one: beyond, nothing that was
-/// measured lies, and what is computed of an axis' ends would be infinite.
+/// Largest magnitude of an axis' ends; its inverse is the smallest end of a logarithmic axis. No measured value lies
+/// beyond, and larger ends would overflow to infinity.
 const REACH: f64 = 1e100;
 
-/// How many lengths of an axis a value may be drawn beyond its ends: of a line that leaves a panel each pixel costs.
+/// A value is drawn at most this many axis lengths beyond an axis' ends, because every pixel of a line outside the
+/// panel takes time.
 const BEYOND: f64 = 10.0;
 
 /// One axis of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What is measured, with its unit.
+    /// Quantity on the axis, with its unit.
     pub label: String,
-    /// How values lie along it.
+    /// Mapping of values to positions.
     pub scale: Scale,
-    /// The least and the greatest value shown.
+    /// Values at the start and the end of the axis.
     pub range: (f64, f64),
     /// The ticks, in order.
     pub ticks: Vec<Tick>,
 }
 
 impl Axis {
-    /// A logarithmic axis that holds all of `values` with a little room, ticks at round numbers. It ends at ticks where
-    /// they are near, so that values at its ends can be read.
+    /// Creates a logarithmic axis that contains all of `values` with a margin, with ticks at round numbers. It ends at
+    /// ticks if they are near, so that values at its ends can be read.
     pub(crate) fn log(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let mut range = log_range(values);
         let more = (range.1 / range.0).powf(MORE);
@@ -52,12 +53,12 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Log, range, ticks }
     }
 
-    /// The same axis for another quantity.
+    /// Returns the same axis with another label.
     pub(crate) fn named(&self, label: &str) -> Self {
         Self { label: label.to_owned(), ..self.clone() }
     }
 
-    /// A logarithmic axis with its ticks at the values themselves.
+    /// Creates a logarithmic axis with ticks at the values themselves.
     pub(crate) fn log_at(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
         let ticks = ticks_at_values(&values);
@@ -65,14 +66,14 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Log, range, ticks }
     }
 
-    /// A linear axis from `from`, or from the least value where none is given.
+    /// Creates a linear axis that starts at `from`, or at the smallest value (less a margin) if `from` is `None`.
     pub(crate) fn linear(
         label: &str,
         values: impl Iterator<Item = f64>,
         from: Option<f64>,
     ) -> Self {
         let (low, high) = bounds(values).unwrap_or((0.0, 1.0));
-        // A range that rounding leaves nothing of could not be divided by.
+        // The range must stay above rounding error, because `fraction` divides by it.
         let least = 1e-9_f64.max(1e-14 * low.abs().max(high.abs()));
         let room = 0.05 * (high - from.unwrap_or(low)).abs().max(least);
         let range = (from.unwrap_or(low - room), high + room);
@@ -80,7 +81,7 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
     }
 
-    /// A linear axis from zero that ends where the values do.
+    /// Creates a linear axis from zero to the largest value.
     pub(crate) fn from_zero(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let last = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let last = if last > 0.0 { last.clamp(1.0 / REACH, REACH) } else { 1.0 };
@@ -90,7 +91,7 @@ impl Axis {
         axis
     }
 
-    /// An axis of names: the first at 0, each 1 from the last.
+    /// Creates an axis of names at 0, 1, 2, ….
     pub(crate) fn of_names(label: &str, names: Vec<String>) -> Self {
         let range = (-0.6, names.len() as f64 - 0.4);
         let tick = |(at, label): (usize, String)| Tick { value: at as f64, label };
@@ -98,7 +99,8 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
     }
 
-    /// An axis of fields of breadth 1, each with its name in the middle; the first at the end where they run down.
+    /// Creates an axis of named fields of width 1, with each name in the middle. If `runs_down`, the first field is at
+    /// the end.
     pub(crate) fn of_fields(label: &str, names: Vec<String>, runs_down: bool) -> Self {
         let count = names.len() as f64;
         let range = if runs_down { (count, 0.0) } else { (0.0, count) };
@@ -107,7 +109,7 @@ impl Axis {
         Self { label: label.to_owned(), scale: Scale::Linear, range, ticks }
     }
 
-    /// Where `value` lies: 0 at the axis' start, 1 at its end, and at most ten lengths of the axis beyond either.
+    /// Position of `value`: 0 at the axis' start, 1 at its end, and at most ten axis lengths beyond either.
     pub fn fraction(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         let fraction = match self.scale {
@@ -121,7 +123,7 @@ impl Axis {
     }
 }
 
-/// The share of its length by which a logarithmic axis may grow to end at a tick.
+/// Share of its length by which a logarithmic axis may grow to end at a tick.
 const MORE: f64 = 0.09;
 
 fn log_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -139,42 +141,42 @@ fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// How a series is drawn.
+/// Shape of a series in a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A line through the points.
     Line,
-    /// A line, with a marker at every point; markers alone where there are two points or fewer.
+    /// A line with a marker at every point; only the markers if there are at most two points.
     LineMarkers,
-    /// Small markers alone.
+    /// Small filled markers.
     Points,
-    /// The same, open.
+    /// Small open markers.
     OpenPoints,
     /// Short ticks: one per seed.
     Seeds,
-    /// Open markers in the lane above the panel, for values that do not exist; y is ignored.
+    /// Open markers in the lane above the panel, for points without a finite value; y is ignored.
     Above,
-    /// Bars from the axis' start up to the points; in a legend, a filled field.
+    /// Bars from the axis' start up to the points; in a legend, a filled swatch.
     Bars,
-    /// A translucent field: the points along its lower edge, and back along its upper one.
+    /// A translucent area. The points run along its lower edge and back along its upper edge.
     Band,
 }
 
-/// How broad a bar is on an axis of names.
+/// Width of a bar on an axis of names.
 pub(crate) const BAR: f64 = 0.36;
 
-/// A named run of points.
+/// A named sequence of points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What the points are.
+    /// Name of the series.
     pub name: String,
     /// Colour, marker and dashes.
     pub ink: Ink,
-    /// How it is drawn.
+    /// Shape in the figure.
     pub shape: Shape,
     /// (x, y), in the order in which a line joins them.
     pub points: Vec<(f64, f64)>,
-    /// What is written beside the last point.
+    /// Text beside the last point.
     pub label: Option<String>,
 }
 
@@ -183,14 +185,14 @@ impl Series {
         Self { name: name.to_owned(), ink, shape, points, label: None }
     }
 
-    /// The field between the least and the greatest of the spreads along x.
+    /// The area between the minimum and the maximum of the spreads, along x.
     pub(crate) fn band(name: &str, ink: Ink, spreads: &[(f64, Spread)]) -> Self {
         let lower = spreads.iter().map(|(x, spread)| (*x, spread.low));
         let upper = spreads.iter().rev().map(|(x, spread)| (*x, spread.high));
         Self::new(name, ink, Shape::Band, lower.chain(upper).collect())
     }
 
-    /// The ticks of single seeds, and the line through their medians at each x.
+    /// Ticks for single seeds, and a line through their medians at each x.
     pub(crate) fn over_seeds(name: &str, ink: Ink, seeds: Vec<(f64, f64)>) -> [Self; 2] {
         let medians = by_x(seeds.clone()).into_iter();
         let medians = medians.filter_map(|(x, values)| Some((x, Spread::of(values)?.median)));
@@ -198,42 +200,42 @@ impl Series {
         [Self::new(name, ink, Shape::Seeds, seeds), medians]
     }
 
-    /// A line across the panel from the one x to the other, at one level.
+    /// A horizontal line at `y` between the two x of `ends`.
     pub(crate) fn level(name: &str, ink: Ink, ends: (f64, f64), y: f64) -> Self {
         Self::new(name, ink, Shape::Line, vec![(ends.0, y), (ends.1, y)])
     }
 
-    /// The dashed line on which both axes show the same value.
+    /// The dashed line on which x and y are equal.
     pub(crate) fn diagonal(name: &str, x: &Axis) -> Self {
         let (low, high) = x.range;
         Self::new(name, Ink::grey(Stroke::Dashed), Shape::Line, vec![(low, low), (high, high)])
     }
 
-    /// The same without the points that are not above `least`.
+    /// Keeps only the points whose y exceeds `least`.
     pub(crate) fn above(mut self, least: f64) -> Self {
         self.points.retain(|point| point.1 > least);
         self
     }
 
-    /// The same, with `label` written beside its last point.
+    /// Sets the text beside the last point.
     pub(crate) fn labelled(self, label: &str) -> Self {
         Self { label: Some(label.to_owned()), ..self }
     }
 }
 
-/// For each x among the points of several seeds, their values.
+/// Collects the y values of the points for each x, in ascending order of x.
 pub(crate) fn by_x(mut points: Vec<(f64, f64)>) -> Vec<(f64, Vec<f64>)> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let same = points.chunk_by(|a, b| a.0 == b.0);
     same.map(|same| (same[0].0, same.iter().map(|point| point.1).collect())).collect()
 }
 
-/// The second coordinates of all points, for an axis that holds them.
+/// The y values of all points, for an axis that contains them.
 pub(crate) fn heights(series: &[Series]) -> impl Iterator<Item = f64> {
     series.iter().flat_map(|series| &series.points).map(|point| point.1)
 }
 
-/// One pair of axes and what is drawn in it.
+/// A pair of axes and the series drawn in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
     /// What the panel shows.
@@ -242,11 +244,11 @@ pub struct Panel {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn, the first lowest.
+    /// The series; later ones are drawn over earlier ones.
     pub series: Vec<Series>,
-    /// A reference level across the panel.
+    /// Level of a horizontal reference line across the panel.
     pub guide: Option<f64>,
-    /// Fields of a heat map, drawn under the series.
+    /// Fields of a heat map, drawn below the series.
     pub tiles: Vec<Tile>,
     /// A matrix that fills the panel.
     pub raster: Option<Raster>,
@@ -257,12 +259,12 @@ impl Panel {
         Self { title: title.to_owned(), x, y, series, guide: None, tiles: Vec::new(), raster: None }
     }
 
-    /// Whether both axes show the same values, so that a diagonal joins equal ones.
+    /// Returns `true` if both axes have the same scale and range, so that equal values lie on the diagonal.
     pub(crate) fn has_equal_axes(&self) -> bool {
         (self.x.scale, self.x.range) == (self.y.scale, self.y.range)
     }
 
-    /// The same with a reference level.
+    /// Sets the reference level.
     pub(crate) fn with_guide(self, level: f64) -> Self {
         Self { guide: Some(level), ..self }
     }
@@ -271,24 +273,24 @@ impl Panel {
 /// One field of a heat map.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
-    /// Its left and right ends.
+    /// Left and right ends.
     pub x: (f64, f64),
-    /// Its lower and upper ends.
+    /// Lower and upper ends.
     pub y: (f64, f64),
     /// Its colour.
     pub colour: Rgb,
-    /// What is written in it.
+    /// Text in the field.
     pub text: String,
 }
 
 /// One entry of the legend above the panels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// What it stands for.
+    /// Text of the entry.
     pub label: String,
-    /// The ink that is explained.
+    /// Ink that is explained.
     pub ink: Ink,
-    /// The shape that is explained.
+    /// Shape that is explained.
     pub shape: Shape,
 }
 
@@ -297,19 +299,19 @@ impl Key {
         Self { label: label.to_owned(), ink, shape }
     }
 
-    /// The entries of ranks, in order, each once.
+    /// Entries of ranks, in ascending order without duplicates.
     pub(crate) fn of_ranks(ranks: impl Iterator<Item = usize>) -> Vec<Self> {
         let of_rank =
             |rank| Self::new(&format!("rank {rank}"), Ink::of_rank(rank), Shape::LineMarkers);
         distinct(ranks).into_iter().map(of_rank).collect()
     }
 
-    /// The entry of the ticks, one per seed.
+    /// Entry of the ticks, one per seed.
     pub(crate) fn seed() -> Self {
         Self::new("one seed", Ink::grey(Stroke::Solid), Shape::Seeds)
     }
 
-    /// The entries of series, each name once.
+    /// Entries of series, one per name.
     pub(crate) fn of_series<'s>(
         series: impl IntoIterator<Item = &'s Series>,
         shape: Shape,
@@ -318,29 +320,29 @@ impl Key {
         alike.map(|alike| Self::new(&alike[0].name, alike[0].ink, shape)).collect()
     }
 
-    /// A field filled with a colour.
+    /// Entry with a swatch of a colour.
     pub(crate) fn field(label: &str, colour: Rgb) -> Self {
         let ink = Ink { colour, marker: Marker::Square, stroke: Stroke::Solid };
         Self::new(label, ink, Shape::Bars)
     }
 
-    /// A grey line that stands for no series in particular.
+    /// Entry with a grey line, for a reference line.
     pub(crate) fn grey(label: &str, stroke: Stroke) -> Self {
         Self::new(label, Ink::grey(stroke), Shape::Line)
     }
 }
 
-/// The most panels of one picture: each costs the same number of pixels, however many rows asked for it.
+/// Maximum number of panels per figure, because each panel has a fixed size in pixels.
 const MOST_PANELS: usize = 48;
 
-/// A picture of one or more panels, with what is said about it.
+/// A figure of one or more panels, with its caption and alternative text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// A short name, fit for a file: `inflation`.
+    /// A short name, usable as a file name: `inflation`.
     pub name: String,
-    /// What one sees, then how to read it: at most 60 words, without the symbols of titles.
+    /// Description of the figure and how to read it: at most 60 words, without the symbols of titles.
     pub caption: String,
-    /// The figure in words, for those who do not see it.
+    /// Alternative text for readers who cannot see the figure.
     pub alt: String,
     /// The legend above the panels.
     pub keys: Vec<Key>,
@@ -349,7 +351,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The figure itself, or, where it has more panels than a picture can hold, as many figures as it takes: `name-1`, ….
+    /// Returns the figure itself or, if it has too many panels, several figures: `name-1`, ….
     pub(crate) fn in_parts(self) -> Vec<Self> {
         let parts = self.panels.len().div_ceil(MOST_PANELS);
         if parts <= 1 {
@@ -395,7 +397,7 @@ mod tests {
         let [ticks, line] = Series::over_seeds("runs", ink, seeds.clone());
         assert_eq!((ticks.shape, &ticks.points), (Shape::Seeds, &seeds));
         assert_eq!((line.shape, line.points), (Shape::LineMarkers, vec![(1.0, 2.0), (2.0, 0.5)]));
-        // The median is that of all seeds; what is not drawn is left out afterwards.
+        // Medians are taken over all seeds; points are removed only afterwards.
         assert_eq!(ticks.above(0.5).points, [(2.0, 5.0), (1.0, 3.0), (1.0, 1.0)]);
     }
 

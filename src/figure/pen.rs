@@ -1,4 +1,4 @@
-//! Lines, markers and words on one of two media, the same to the pixel on both.
+//! Lines, markers and text, drawn alike as SVG and as pixels.
 
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind};
@@ -12,30 +12,30 @@ use plotters::style::{
 
 use crate::figure::{Ink, Marker, Rgb, Stroke};
 
-/// The font, with what a browser without it should take. Also the name under which it is
-/// registered, because that is what an SVG's `font-family` is made from.
+/// The font, with fallbacks for browsers without it. The font is also registered under this name, because it becomes
+/// the `font-family` in the SVG.
 pub(crate) const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
 
-/// Half the height of a capital, in em: words are centred on their capitals.
+/// Half the height of a capital, in em: text is centred on its capitals.
 const HALF_CAPITAL: f64 = 0.36;
-/// Half the height of an x, in em: how far below its point a centred SVG text has its baseline.
+/// Half the height of an x, in em: the distance by which the baseline of a centred SVG text lies below its point.
 const HALF_X: f64 = 0.273;
-/// The height of a line of the font in em: what the rasteriser calls a size.
+/// Height of a line of the font, in em: the rasteriser's font size counts this.
 const LINE_HEIGHT: f64 = 1.164;
-/// The size that the SVG writer divides by this to get an em.
+/// The SVG writer divides the font size by this to get an em.
 const SVG_SIZE: f64 = 1.24;
 
-/// What a figure is drawn on, and how many of its units make a pixel.
+/// Output medium, with its number of units per pixel of the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Medium {
-    /// SVG: tenths of pixels.
+    /// SVG, in tenths of pixels.
     Vector,
-    /// Pixels, six to one, averaged down later.
+    /// Pixels: 6 × 6 per pixel of the figure, averaged down later.
     Raster,
 }
 
 impl Medium {
-    /// Units a pixel.
+    /// Units per pixel of the figure.
     pub(crate) const fn scale(self) -> u32 {
         match self {
             Self::Vector => 10,
@@ -44,27 +44,27 @@ impl Medium {
     }
 }
 
-/// Where words stand around their point.
+/// Position of text relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
-    /// They start there.
+    /// Starts at the point.
     Start,
-    /// They are centred there.
+    /// Is centred at the point.
     Middle,
-    /// They end there.
+    /// Ends at the point.
     End,
 }
 
-/// How words are set.
+/// Text style.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Type {
-    /// The em in pixels.
+    /// Size of the em, in pixels.
     pub em: f64,
     /// The colour.
     pub colour: Rgb,
-    /// Whether bold.
+    /// Bold or regular.
     pub bold: bool,
-    /// Whether they run upwards.
+    /// Rotated to run upwards.
     pub upwards: bool,
 }
 
@@ -76,7 +76,7 @@ impl Type {
 
 pub(crate) type Drawn<DB> = Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
-/// Draws in pixels of the figure on `area`.
+/// Draws on `area`, with coordinates in pixels of the figure.
 pub(crate) struct Pen<'a, DB: DrawingBackend> {
     area: &'a DrawingArea<DB, Shift>,
     medium: Medium,
@@ -87,7 +87,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         Self { area, medium }
     }
 
-    /// Whether it draws lines and words rather than pixels.
+    /// Returns `true` for SVG.
     pub(crate) fn is_vector(&self) -> bool {
         self.medium == Medium::Vector
     }
@@ -104,7 +104,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         RGBColor(colour.0, colour.1, colour.2).stroke_width(self.units(width).max(1) as u32)
     }
 
-    /// A line through `points`, broken as `stroke` says.
+    /// Draws a line through `points`, with the dashes of `stroke`.
     pub(crate) fn line(
         &self,
         points: &[(f64, f64)],
@@ -133,8 +133,8 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         Ok(())
     }
 
-    /// The rasteriser mitres sharp turns into spikes, so there each stretch is drawn by itself and
-    /// rounded off; an SVG asks for round joins once, at its root.
+    /// Draws a solid line. The rasteriser mitres sharp turns into spikes, so it gets each segment separately, with
+    /// round joins. An SVG sets round joins once, at its root.
     fn whole_line(&self, points: &[(f64, f64)], colour: Rgb, width: f64) -> Drawn<DB> {
         let style = self.style(colour, width);
         let points: Vec<(i32, i32)> = points.iter().map(|&point| self.at(point)).collect();
@@ -153,13 +153,13 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         Ok(())
     }
 
-    /// A filled rectangle from its upper left to its lower right corner.
+    /// Draws a filled rectangle from its upper left to its lower right corner.
     pub(crate) fn rectangle(&self, from: (f64, f64), to: (f64, f64), colour: Rgb) -> Drawn<DB> {
         let style = self.style(colour, 0.0).filled();
         self.area.draw(&Rectangle::new([self.at(from), self.at(to)], style))
     }
 
-    /// The translucent field that `points` enclose.
+    /// Fills the polygon `points` with a translucent colour.
     pub(crate) fn field(&self, points: &[(f64, f64)], colour: Rgb) -> Drawn<DB> {
         const OPACITY: f64 = 0.22;
         let points: Vec<(i32, i32)> = points.iter().map(|&point| self.at(point)).collect();
@@ -167,7 +167,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         self.area.draw(&Polygon::new(points, style))
     }
 
-    /// A marker of half-width `radius`; an open one is white inside.
+    /// Draws a marker of half-width `radius`; an open one is white inside.
     pub(crate) fn marker(
         &self,
         centre: (f64, f64),
@@ -204,7 +204,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         self.area.draw(&Polygon::new(points, style))
     }
 
-    /// Words whose capitals are centred on the height (or, upwards, the breadth) of `point`.
+    /// Draws text whose capitals are centred on `point`: vertically, or horizontally if the text runs upwards.
     pub(crate) fn words(
         &self,
         text: &str,
@@ -235,7 +235,7 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
     }
 }
 
-/// How wide `text` is in pixels when its em is `em`; a guess where the font cannot be read.
+/// Width of `text` in pixels for an em of `em` pixels; an estimate if the font cannot be read.
 pub(crate) fn width(text: &str, em: f64, bold: bool) -> f64 {
     const SAMPLE: f64 = 200.0;
     let weight = if bold { FontStyle::Bold } else { FontStyle::Normal };
@@ -246,7 +246,7 @@ pub(crate) fn width(text: &str, em: f64, bold: bool) -> f64 {
     }
 }
 
-/// The stretches of the line through `points` that a pattern of dash, gap, dash, gap, … leaves.
+/// Dashes of the line through `points`, for a pattern of dash, gap, dash, gap, ….
 fn dashes(points: &[(f64, f64)], pattern: &[f64]) -> Vec<Vec<(f64, f64)>> {
     let mut stretches = Vec::new();
     let (mut at, mut left) = (0, pattern[0]);

@@ -1,8 +1,8 @@
-//! Pixels as a PNG file.
+//! Encoding of pixels as a PNG file.
 
 use super::FigureError;
 
-/// Pixels, red, green and blue in turn, as a PNG of the figure called `name`.
+/// Encodes pixels (red, green, blue, row by row) as a PNG. `name` is the figure's name, for errors.
 pub(crate) fn png_of(
     name: &str,
     pixels: &[u8],

@@ -1,4 +1,4 @@
-//! A matrix as the colours of its entries.
+//! Matrices as colours.
 
 use ndarray::{Array2, ArrayView2, s};
 
@@ -8,17 +8,17 @@ use crate::figure::style::signed;
 use crate::figure::{Rgb, heat};
 use crate::table::significant;
 
-/// What the least colour of attention stands for, and all that is less: a thousandth.
+/// Attention probabilities at or below this value have the lightest colour.
 pub const LEAST_ATTENTION: f64 = 1e-3;
-/// Rows and columns at most: what has more is shown by the means of blocks.
+/// Maximum number of rows and columns; larger matrices are shown as means of blocks.
 const MOST: usize = 256;
 
-/// How entries become colours.
+/// Mapping of entries to colours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Colouring {
-    /// Of probabilities, by their logarithm, from 1 down to a thousandth.
+    /// Probabilities on a logarithmic scale, from 1 down to a thousandth.
     Attention,
-    /// Of logits, by sign and size, up to this one.
+    /// Logits by sign and size, up to `most`.
     Logits {
         /// The largest |z|.
         most: f64,
@@ -36,7 +36,7 @@ impl Colouring {
         }
     }
 
-    /// A legend: some values with their colours.
+    /// Entries of a legend: some values with their colours.
     pub(crate) fn legend(self) -> Vec<(String, Rgb)> {
         let named = |name: String, value: f64| (name, self.colour(value));
         match self {
@@ -56,19 +56,19 @@ impl Colouring {
     }
 }
 
-/// A matrix drawn over the whole of a panel, row 0 at the top.
+/// A matrix that fills a panel, with row 0 at the top.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raster {
-    /// The entries, or the means of blocks of them; NaN where there is none.
+    /// The entries, or means of blocks of entries; NaN if there is none.
     pub values: Array2<f64>,
-    /// How many rows, and columns, of the matrix one of them stands for.
+    /// Number of rows and columns of the matrix per entry of `values`.
     pub block: usize,
-    /// How they become colours.
+    /// Mapping of entries to colours.
     pub colouring: Colouring,
 }
 
 impl Raster {
-    /// The raster of a matrix: −inf and NaN are no entries.
+    /// Creates the raster of a matrix; −inf and NaN do not count as entries.
     pub fn from_matrix(matrix: ArrayView2<'_, f64>, colouring: Colouring) -> Self {
         let (rows, columns) = matrix.dim();
         let block = rows.max(columns).div_ceil(MOST).max(1);
@@ -88,7 +88,7 @@ impl Raster {
         Self { values, block, colouring }
     }
 
-    /// The entries as a PNG of a pixel each.
+    /// Encodes the entries as a PNG with one pixel each. `of` is the figure's name, for errors.
     pub(crate) fn png(&self, of: &str) -> Result<Vec<u8>, FigureError> {
         let pixels: Vec<u8> = self
             .values

@@ -1,4 +1,4 @@
-//! The one look of every figure: sizes, colours, markers, dashes.
+//! Common style of all figures: sizes, colours, markers, dashes.
 
 /// A colour, red, green and blue.
 pub type Rgb = (u8, u8, u8);
@@ -9,7 +9,7 @@ pub(crate) const DARK: Rgb = (51, 51, 51);
 pub(crate) const GREY: Rgb = (110, 110, 110);
 /// Lines behind the data.
 pub(crate) const GRID: Rgb = (228, 228, 228);
-/// The lane above a panel.
+/// The lane above a panel's data.
 pub(crate) const LANE: Rgb = (243, 243, 243);
 
 /// Ranks 2, 4, 8, … in order: dark to light, so that the order shows without colour too.
@@ -38,7 +38,7 @@ pub(crate) mod size {
     pub const MARKER: f64 = 3.6;
     pub const SEED: f64 = 2.2;
     pub const STROKE: f64 = 6.0;
-    /// By how much a line is broader, and a marker larger, than one that lies over it.
+    /// Difference in line width or marker size between a mark and one that lies over it.
     pub const NESTED: f64 = 1.5;
     /// Half the height of a filled field in a legend.
     pub const SWATCH: f64 = 5.5;
@@ -67,21 +67,20 @@ pub enum Marker {
 const MARKERS: [Marker; 5] =
     [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Inverted];
 
-/// How a line is broken.
+/// Dash pattern of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stroke {
-    /// Whole.
+    /// An unbroken line.
     Solid,
-    /// In dashes.
+    /// Dashes.
     Dashed,
-    /// In dots.
+    /// Dots.
     Dotted,
-    /// In dashes and dots by turns.
+    /// Dashes and dots in turn.
     DashDotted,
 }
 
-/// What marks one thing in every figure: colour, marker and dashes, so that colour is never the
-/// only cue.
+/// Colour, marker and dashes of one item in every figure, so that colour is never the only cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ink {
     /// The colour.
@@ -97,19 +96,19 @@ impl Ink {
         Self { colour, marker, stroke: Stroke::Solid }
     }
 
-    /// The ink of a reference.
+    /// Ink of reference lines.
     pub(crate) const fn grey(stroke: Stroke) -> Self {
         Self { colour: GREY, marker: Marker::Circle, stroke }
     }
 
-    /// The ink of a rank, the same in every figure.
+    /// Ink of a rank, the same in every figure.
     pub(crate) fn of_rank(rank: usize) -> Self {
         let at = (rank.max(2) as f64).log2().round() as usize - 1;
         Self::solid(RANKS[at.min(RANKS.len() - 1)], MARKERS[(at + 4) % MARKERS.len()])
     }
 
-    /// The ink of the `nth` of several series that are no variants and have no order, from 0. The colours are Tol's
-    /// bright ones, which colour-blind readers can tell apart.
+    /// Ink of the `nth` (from 0) of several series that are no variants and have no order. The colours are Tol's bright
+    /// scheme, which colour-blind readers can distinguish.
     pub(crate) fn numbered(nth: usize) -> Self {
         const COLOURS: [Rgb; 6] = [
             (68, 119, 170),
@@ -123,20 +122,20 @@ impl Ink {
         Self::solid(colour, MARKERS[nth % MARKERS.len()]).nth(nth / COLOURS.len())
     }
 
-    /// The ink of the local heads of a variant that has global ones too: its colour lighter, another marker.
+    /// Ink of the local heads of a variant that also has global heads: a lighter colour and another marker.
     pub(crate) fn of_local_heads(self) -> Self {
         let mix = |c: u8| (0.55 * f64::from(c) + 0.45 * 255.0).round() as u8;
         let (red, green, blue) = self.colour;
         Self { colour: (mix(red), mix(green), mix(blue)), marker: Marker::Diamond, ..self }
     }
 
-    /// The ink of the `nth` run of a variant, from 0: the same colour, another marker and stroke.
+    /// Ink of the `nth` run (from 0) of a variant: the same colour, another marker and stroke.
     pub(crate) fn other(self, nth: usize) -> Self {
         let at = MARKERS.iter().position(|marker| *marker == self.marker).unwrap_or(0);
         Self { marker: MARKERS[(at + nth) % MARKERS.len()], ..self.nth(nth) }
     }
 
-    /// The same ink for the `nth` thing of its kind, from 0: later ones are dashed, dotted, then both.
+    /// Ink of the `nth` item (from 0) of the same kind: later ones are dashed, dotted, then both.
     pub(crate) fn nth(self, nth: usize) -> Self {
         const STROKES: [Stroke; 4] =
             [Stroke::Solid, Stroke::Dashed, Stroke::Dotted, Stroke::DashDotted];
@@ -145,27 +144,27 @@ impl Ink {
     }
 }
 
-/// `colour` mixed with black: what words have, to be read on white.
+/// Mixes `colour` with black, for text on white.
 pub(crate) fn dark(colour: Rgb) -> Rgb {
     let mix = |c: u8| (0.72 * f64::from(c)).round() as u8;
     (mix(colour.0), mix(colour.1), mix(colour.2))
 }
 
-/// `colour` mixed with white: a field that other marks lie on.
+/// Mixes `colour` with white, for areas below other marks.
 pub(crate) fn pale(colour: Rgb) -> Rgb {
     let mix = |c: u8| (0.45 * f64::from(c) + 0.55 * 255.0).round() as u8;
     (mix(colour.0), mix(colour.1), mix(colour.2))
 }
 
-/// How light a colour looks, 0 to 1.
+/// Perceived lightness of a colour, from 0 to 1.
 pub(crate) fn luminance((red, green, blue): Rgb) -> f64 {
     (0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue)) / 255.0
 }
 
-/// A field where no value exists.
+/// Colour of fields without a value.
 pub(crate) const BEYOND: Rgb = (45, 45, 45);
 
-/// The colour of a share, 0 to 1, of a heat map's scale: pale yellow over orange to dark red.
+/// Colour for a share from 0 to 1 on the scale of heat maps: pale yellow over orange to dark red.
 pub fn heat(share: f64) -> Rgb {
     const STOPS: [Rgb; 4] = [(255, 247, 214), (254, 196, 79), (227, 98, 35), (128, 0, 38)];
     let place = share.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
@@ -176,7 +175,7 @@ pub fn heat(share: f64) -> Rgb {
     (mix(low.0, high.0), mix(low.1, high.1), mix(low.2, high.2))
 }
 
-/// The colour of a value between −1, blue, and 1, red; white at 0.
+/// Colour for a value from −1 (blue) over 0 (white) to 1 (red).
 pub(crate) fn signed(share: f64) -> Rgb {
     const ENDS: [Rgb; 2] = [(33, 102, 172), (178, 24, 43)];
     let end = ENDS[usize::from(share > 0.0)];

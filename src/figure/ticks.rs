@@ -3,9 +3,9 @@
 /// One tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where.
+    /// Value on the axis.
     pub value: f64,
-    /// What is written there.
+    /// Text of the label.
     pub label: String,
 }
 
@@ -15,10 +15,10 @@ impl Tick {
     }
 }
 
-/// How many ticks an axis may have before they crowd.
+/// Maximum number of ticks per axis.
 const MOST: usize = 7;
 
-/// Ticks of a linear axis: round numbers, three to seven of them.
+/// Ticks of a linear axis: round numbers, at most seven.
 pub(crate) fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
     let span = high - low;
     if !(span.is_normal() && span > 0.0) {
@@ -32,9 +32,8 @@ pub(crate) fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
     (first..=last).take(MOST).map(|at| Tick::at(at as f64 * step)).collect()
 }
 
-/// Ticks of a logarithmic axis: powers of ten, or 1–3, 1–2–5 or 1–2–3–5 in every decade, whichever is
-/// the coarsest with four ticks or more, or else with three; a range too narrow for these has linear
-/// ticks.
+/// Ticks of a logarithmic axis: powers of ten, or 1–3, 1–2–5 or 1–2–3–5 in every decade. Takes the coarsest of these
+/// with at least four ticks, or else with three. A range too narrow for them gets linear ticks.
 pub(crate) fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
     const MARKS: [&[f64]; 4] = [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 5.0]];
     let has_decades = low.is_normal() && low > 0.0 && high.is_finite();
@@ -59,7 +58,7 @@ fn log_ticks_at(low: f64, high: f64, marks: &[f64]) -> Vec<Tick> {
         .collect()
 }
 
-/// Ticks of a logarithmic axis at the very values measured, leaving out those that would touch.
+/// Ticks of a logarithmic axis at the measured values, without those that would overlap.
 pub(crate) fn ticks_at_values(values: &[f64]) -> Vec<Tick> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -75,7 +74,7 @@ pub(crate) fn ticks_at_values(values: &[f64]) -> Vec<Tick> {
     ticks
 }
 
-/// A number as an axis writes it: short and plain, `1,000`, `0.05`, or a power, `10⁻⁴`.
+/// Formats a number for an axis: short and plain (`1,000`, `0.05`), or as a power (`10⁻⁴`).
 pub(crate) fn tick_label(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -95,12 +94,12 @@ pub(crate) fn tick_label(value: f64) -> String {
     format!("{}×{raised}", mantissa.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A length of sequence as titles and captions write it: `n = 1,024`.
+/// Formats a sequence length for titles and captions: `n = 1,024`.
 pub(crate) fn length(n: usize) -> String {
     format!("n = {}", thousands(&n.to_string()))
 }
 
-/// A sentence of a caption that says what the symbols in `titles` of targets stand for.
+/// A sentence for a caption that explains the symbols in the `titles` of targets.
 pub(crate) fn symbols<'a>(titles: impl Iterator<Item = &'a str>) -> String {
     const SYMBOLS: [(&str, &str); 7] = [
         ("w", "window"),
@@ -119,7 +118,7 @@ pub(crate) fn symbols<'a>(titles: impl Iterator<Item = &'a str>) -> String {
     if each.is_empty() { String::new() } else { format!(" In titles: {}.", each.join(", ")) }
 }
 
-/// What labels are sorted by: their words, and their numbers by value, so that `d_head = 8` goes before `d_head = 16`.
+/// Sort key for labels: words as text and numbers by value, so that `d_head = 8` precedes `d_head = 16`.
 pub(crate) fn natural(label: &str) -> Vec<(String, u64)> {
     let word = |word: &str| {
         let word = word.trim_end_matches([',', ':']).to_lowercase();

@@ -1,8 +1,8 @@
-//! Concentration: on how few tokens a trained head's attention lies, and in how few dimensions.
+//! Concentration: the number of tokens and of dimensions on which a trained head's attention lies.
 //!
-//! Attention P, (T, T), is sparse where each row's mass lies on few columns, and low-rank where all rows together are near to
-//! a matrix of few dimensions. Neither says the other: the identity is sparse and of full rank, uniform attention dense and, but
-//! for the mask, of rank one. Both are told of whole rows and of their far part, what lies beyond a window, by itself.
+//! Attention P, (T, T), is sparse if each row's mass is on few columns. It is low-rank if all rows together are near a matrix
+//! of few dimensions. Neither implies the other: the identity is sparse and of full rank; uniform attention is dense and, apart
+//! from the mask, of rank one. Both are measured for whole rows and for their far part, the columns beyond a window.
 
 use std::time::Instant;
 
@@ -21,15 +21,15 @@ use crate::numerics::product;
 use crate::record::{record, to_milliseconds};
 use crate::targets::{HeadKind, TargetError, Visibility};
 
-/// The k of the mass that a row's k largest entries hold.
+/// The numbers k of largest entries whose mass in a row is reported.
 const TOP: [usize; 3] = [4, 16, 64];
-/// What rounding may take from a share.
+/// Tolerance of a share for rounding.
 const ROUNDING: f64 = 1e-12;
 
 record! {
-    /// On how few tokens a trained head's attention P lies on a group of passages, and in how few dimensions. Far are the
-    /// columns at a lag of the model's `window` or more but for the first. Everything is of the rows from max(n/2, window + n/4) on,
-    /// tokens a mean over rows, ranks one over passages.
+    /// The number of tokens and of dimensions on which a trained head's attention P lies on a group of passages. Far columns
+    /// are those at a relative distance of the model's `window` or more, except the first. Rows from max(n/2, window + n/4) on
+    /// are measured. Token counts are means over rows, ranks are means over passages.
     pub struct ConcentrationMeasurement {
         /// the layer, from 0
         #[range = Placed]
@@ -50,9 +50,9 @@ record! {
         /// the head dimension d
         #[range = Counted]
         rank: usize,
-        /// the columns that a row sees
+        /// the columns to which a row may attend
         columns: f64,
-        /// the far columns that a row sees
+        /// the far columns to which a row may attend
         far_columns: f64,
         /// attention on the first column
         sink_mass: f64,
@@ -60,21 +60,21 @@ record! {
         far_mass: f64,
         /// exp(H) of a row, H its entropy
         effective_tokens: f64,
-        /// the least k whose largest entries hold 0.9 of a row
+        /// the smallest k such that the k largest entries of a row hold 0.9
         tokens_90: f64,
         /// attention on the 4 largest entries of a row
         top_4: f64,
-        /// attention on the 16 largest entries
+        /// attention on the 16 largest entries of a row
         top_16: f64,
-        /// attention on the 64 largest entries
+        /// attention on the 64 largest entries of a row
         top_64: f64,
-        /// the least r with ‖P − P_r‖_F² ≤ 0.1 ‖P‖_F², P_r the best approximation of rank r
+        /// the smallest r with ‖P − P_r‖_F² ≤ 0.1 ‖P‖_F², P_r the best approximation of rank r
         rank_90: f64,
-        /// the same with 0.01
+        /// the smallest r with ‖P − P_r‖_F² ≤ 0.01 ‖P‖_F²
         rank_99: f64,
         /// stable rank ‖P‖_F²/σ₁²
         stable_rank: f64,
-        /// of the far part; empty where a row has no mass there
+        /// the same for the far columns; empty if a row has no mass there
         far: Option<FarConcentration>,
         /// the time of the head
         #[unit = "s"]
@@ -83,21 +83,21 @@ record! {
 }
 
 record! {
-    /// The same of P with all but its far columns set to 0.
+    /// The same measurements of P with all but its far columns set to 0.
     pub struct FarConcentration {
         /// exp(H) of the far part of a row, normalised
         far_effective_tokens: f64,
-        /// the least k whose largest entries hold 0.9 of the far part
+        /// the smallest k such that the k largest entries hold 0.9 of the far part
         far_tokens_90: f64,
         /// share of the 4 largest entries in the far part
         far_top_4: f64,
-        /// share of the 16 largest entries
+        /// share of the 16 largest entries in the far part
         far_top_16: f64,
-        /// share of the 64 largest entries
+        /// share of the 64 largest entries in the far part
         far_top_64: f64,
-        /// the least r with ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F², F the far part
+        /// the smallest r with ‖F − F_r‖_F² ≤ 0.1 ‖F‖_F², F the far part
         far_rank_90: f64,
-        /// the same with 0.01
+        /// the smallest r with ‖F − F_r‖_F² ≤ 0.01 ‖F‖_F²
         far_rank_99: f64,
         /// stable rank ‖F‖_F²/σ₁²
         far_stable_rank: f64,
@@ -110,42 +110,43 @@ record! {
     }
 }
 
-/// How widely a matrix's rows, each divided by its sum, and the matrix itself are spread.
+/// Concentration of the rows of some matrices, each row divided by its sum, and ranks of the matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Dispersion {
-    /// exp(H) of a row, H = −Σ p ln p, mean over rows: m of a row that is uniform over m columns.
+    /// exp(H) of a row, H = −Σ p ln p, mean over rows; it is m for a row that is uniform over m columns.
     pub effective_tokens: f64,
-    /// The least k whose largest entries hold 0.9 of a row, mean over rows.
+    /// The smallest k such that the k largest entries hold 0.9 of a row, mean over rows.
     pub tokens_90: f64,
-    /// What the k largest entries of a row hold, k of [`TOP`], mean over rows.
+    /// The mass of the k largest entries of a row for each k of [`TOP`], mean over rows.
     pub top: [f64; 3],
-    /// Of the matrix.
+    /// The ranks of the matrices.
     pub ranks: Ranks,
 }
 
-/// How many dimensions a matrix M takes, σ its singular values: means over passages.
+/// Measures of the rank of a matrix M with singular values σ, as means over passages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Ranks {
-    /// The least r with ‖M − M_r‖_F² = Σ_{k>r} σ_k² ≤ 0.1 ‖M‖_F² (Eckart and Young 1936): no matrix of a lower rank is as near.
+    /// The smallest r with ‖M − M_r‖_F² = Σ_{k>r} σ_k² ≤ 0.1 ‖M‖_F² (Eckart and Young 1936): no matrix of a lower rank is as
+    /// near.
     pub rank_90: f64,
-    /// The same with 0.01.
+    /// The smallest r with ‖M − M_r‖_F² ≤ 0.01 ‖M‖_F².
     pub rank_99: f64,
     /// ‖M‖_F²/σ₁² (Rudelson and Vershynin 2007).
     pub stable_rank: f64,
 }
 
-/// The first row that is held: max(n/2, W + n/4), so that each row sees half of the passage or more and a quarter of it far.
+/// The first measured row: max(n/2, W + n/4). So each row has at least half of the passage and a quarter of it far.
 pub fn held_from(tokens: usize, window: usize) -> usize {
     (tokens / 2).max(window + tokens / 4)
 }
 
 impl ConcentrationMeasurement {
-    /// Measures the head that `probes` are of, one per passage of the group `passage`, all of one length; relative distances
-    /// of `window` tokens or more are far. `seed` is that of the shuffled entries.
+    /// Measures a head from `probes`, one per passage of the group `passage`, all of one length. Relative distances of `window`
+    /// tokens or more are far. `seed` is the seed of the shuffled entries.
     ///
     /// # Errors
-    /// No probe, a head that sees what comes after a token, logits that are not finite, a window that leaves no row to
-    /// measure; `Decomposition` if LAPACK fails.
+    /// No probe, a head without a causal mask, logits that are not finite, a window that leaves no row to measure;
+    /// `Decomposition` if LAPACK fails.
     pub fn measure(
         probes: &[&HeadProbe],
         passage: usize,
@@ -174,10 +175,10 @@ impl ConcentrationMeasurement {
         })
     }
 
-    /// A head that sees all of `tokens` and attends to all alike, for comparison.
+    /// Measures uniform causal attention over `tokens`, for comparison.
     ///
     /// # Errors
-    /// As of a trained head.
+    /// As [`Self::measure`].
     pub fn of_uniform(tokens: usize, window: usize) -> Result<Self, PredictError> {
         let first = held_from(tokens, window).min(tokens);
         let uniform = Array2::from_shape_fn((tokens - first, tokens), |(at, j)| {
@@ -187,12 +188,12 @@ impl ConcentrationMeasurement {
         Self::of_rows(&[uniform], HeadKind::Global, window, 0)
     }
 
-    /// Rows of a passage that are held, in a model of this window.
+    /// The number of measured rows of a passage, in a model of this window.
     pub fn rows(&self, window: usize) -> usize {
         self.n.saturating_sub(held_from(self.n, window))
     }
 
-    /// Of the held rows of each passage, (rows, T).
+    /// Measures attention given as the measured rows of each passage, (rows, T).
     fn of_rows(
         attention: &[Array2<f64>],
         kind: HeadKind,
@@ -327,8 +328,8 @@ impl Ranks {
     }
 }
 
-/// σ² of a matrix that is not 0, the largest first: the eigenvalues of M·Mᵀ, whose error is of the order of float64's ε times
-/// σ₁², far beneath the shares that are asked for.
+/// σ² of a nonzero matrix, the largest first, as the eigenvalues of M·Mᵀ. Their error is of the order of float64's ε times σ₁²,
+/// far below the requested shares.
 fn energies(matrix: &Array2<f64>) -> Result<Vec<f64>, TargetError> {
     let gram = product(matrix.view(), matrix.t());
     let mut energies = on_one_thread(|| gram.eigvalsh(UPLO::Lower))
@@ -339,7 +340,7 @@ fn energies(matrix: &Array2<f64>) -> Result<Vec<f64>, TargetError> {
     Ok(energies)
 }
 
-/// The least r that leaves at most `share` of the sum of `energies`, the largest first, to those past it.
+/// The smallest r such that the `energies` after the r-th, in descending order, are at most `share` of their sum.
 fn rank_within(energies: &[f64], share: f64) -> usize {
     let most = (share + ROUNDING) * energies.iter().sum::<f64>();
     let mut left = 0.0;

@@ -1,13 +1,13 @@
-//! Why a trained head could not be held against what it needed.
+//! Errors of measurements and fits of trained heads.
 
 use crate::lm::LmError;
 use crate::solver::{FactorsFileError, FitError};
 use crate::targets::TargetError;
 
-/// Why a trained head could not be held against what it needed.
+/// An error of a measurement or a fit of trained heads.
 #[derive(Debug, thiserror::Error)]
 pub enum PredictError {
-    /// Logits that are more than queries and keys give.
+    /// A head whose logits have a linear position bias in addition to QKᵀ/√d.
     #[error(
         "layer {layer}, head {head} has a linear position bias, so its attention is not the softmax of \
          QKᵀ/√d and its needed logit is undefined; take a run without one"
@@ -18,7 +18,7 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
-    /// Rows whose columns are no contiguous range.
+    /// A head whose rows attend to columns that are not one contiguous range.
     #[error(
         "layer {layer}, head {head} has a two-dimensional window, which fits do not support; choose other \
          layers or another run"
@@ -29,7 +29,7 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
-    /// Rows that see what comes after them.
+    /// A head without a causal mask.
     #[error(
         "layer {layer}, head {head} is not causal, which this measurement needs; take a causal model"
     )]
@@ -39,18 +39,18 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
-    /// Rows that have no far part.
+    /// Passages too short for rows with a far part.
     #[error(
         "no row of {tokens} tokens has a quarter of its columns beyond a window of {window}; use longer \
          passages, or a model with smaller windows"
     )]
     NoFarPart {
-        /// Tokens of a passage.
+        /// Number of tokens of a passage.
         tokens: usize,
-        /// The window.
+        /// The window, in tokens.
         window: usize,
     },
-    /// An edit that no weights of the model come to.
+    /// An edit that cannot be expressed as a change of the model's weights.
     #[error(
         "the edit {edit:?} changes what heads compute, so no weights reproduce it; use \"flat\" or \
          \"flat+slope\""
@@ -59,7 +59,7 @@ pub enum PredictError {
         /// The edit's name.
         edit: &'static str,
     },
-    /// An edit of some heads that is one of all.
+    /// An edit of all heads together that was requested for some heads.
     #[error("the edit {edit:?} does not treat heads one by one; apply it to all heads")]
     OfAllHeads {
         /// The edit's name.
@@ -68,7 +68,7 @@ pub enum PredictError {
     /// No passage.
     #[error("no passage given; give at least one")]
     NoPassage,
-    /// Queries or keys of NaN, which a run that diverged ends with.
+    /// Queries or keys that are NaN or infinite, as at the end of a run that diverged.
     #[error("layer {layer}, head {head} has logits that are NaN or infinite; take an earlier step")]
     NotFinite {
         /// The layer.
@@ -85,12 +85,12 @@ pub enum PredictError {
         layer: usize,
         /// The head.
         head: usize,
-        /// The rank asked for.
+        /// The requested rank.
         rank: usize,
         /// The head dimension d.
         own: usize,
     },
-    /// Queries and keys that more channels would make in another way.
+    /// A larger rank for a head whose queries and keys are normalised or rotated, where it is undefined.
     #[error(
         "layer {layer}, head {head} normalises or rotates its queries and keys, so a larger rank is \
          undefined; name no ranks for it"
@@ -101,7 +101,7 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
-    /// Attention that is no target.
+    /// Attention that is not a valid target.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// A fit that could not be set up.
@@ -110,7 +110,7 @@ pub enum PredictError {
     /// A model or a text that cannot be read.
     #[error(transparent)]
     Model(#[from] LmError),
-    /// Factors that cannot be kept.
+    /// Factors that cannot be written.
     #[error(transparent)]
     Factors(#[from] FactorsFileError),
 }

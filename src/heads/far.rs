@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// The columns of causal row `row` at a lag of `window` or more, but for the first: to that one heads may give what they have
-/// no other use for, whatever stands there.
+/// The columns of causal row `row` at a relative distance of `window` or more, except the first column: heads may use that one
+/// as a sink, whatever token it is.
 pub(super) fn far_columns(row: usize, window: usize) -> Range<usize> {
     1..(row + 1).saturating_sub(window).max(1)
 }

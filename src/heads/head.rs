@@ -1,4 +1,4 @@
-//! A trained head on some passages, as a problem of the fit.
+//! A trained head on some passages, as a problem for the fit.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::lm::{HeadInputs, HeadProbe, NormalisedInputs};
 use crate::solver::{Factors, Inputs, Normalisation, Problem, SharedProjection};
 use crate::targets::{HeadKind, Layout, Spectrum, Target, TargetError};
 
-/// Probabilities under this are taken for none: together they are far under any error that is asked for.
+/// Probabilities below this count as 0: their sum is far below any requested error.
 const NO_PROBABILITY: f64 = 1e-12;
-/// The largest passage whose attention's singular values are computed: they take O(n³).
+/// The longest passage whose attention is decomposed; singular values take O(n³).
 const LARGEST_DECOMPOSED: usize = 2048;
 
 /// The inputs that the heads of a layer share, decomposed once.
@@ -19,7 +19,7 @@ const LARGEST_DECOMPOSED: usize = 2048;
 pub struct Streams(Option<(Vec<Arc<Array2<f32>>>, Inputs)>);
 
 impl Streams {
-    /// The inputs of a head.
+    /// The inputs of a head, from the cache if its residual streams are the same.
     fn of(&mut self, probes: &[&HeadProbe]) -> Result<Inputs, PredictError> {
         let is_of = |streams: &[Arc<Array2<f32>>]| {
             streams.len() == probes.len()
@@ -61,36 +61,36 @@ pub struct TrainedHead {
     pub layer: usize,
     /// The head within its layer, from 0.
     pub head: usize,
-    /// What it sees.
+    /// The pairs to which it may attend.
     pub kind: HeadKind,
-    /// Tokens of one passage.
+    /// Number of tokens of one passage.
     pub tokens: usize,
-    /// Its attention on all passages, at its rank and what it sees.
+    /// Its attention on all passages as a target, at its rank and with its mask.
     pub(super) problem: Problem,
-    /// Its own queries, multiplied so that their logits are QKᵀ/√d, and its keys.
+    /// Its own queries, scaled so that their logits are QKᵀ/√d, and its keys.
     pub(super) own: Factors,
-    /// What its queries and keys may be, made of its own inputs.
+    /// The queries and keys that are projections of its own inputs.
     pub(super) tied: SharedProjection,
-    /// Its own weights among those.
+    /// Its own weights, as a point of `tied`.
     pub(super) point: Vec<f64>,
-    /// The rows of each passage that are held.
+    /// The measured rows of each passage.
     pub(super) rows: Vec<usize>,
     /// The attention of those rows, passage by passage, (rows, T).
     pub(super) attention: Vec<Array2<f64>>,
 }
 
 impl TrainedHead {
-    /// The head that `probes` are of, one a passage. Of each passage all rows are held, or, where it is longer than
-    /// `most` tokens, so many that lie evenly apart: what these need is no more than what all do.
+    /// Builds a head from `probes`, one per passage. All rows of a passage are used, or `most` evenly spaced ones of a longer
+    /// passage; these need no larger logits than all rows.
     ///
     /// # Errors
-    /// No probe, a head with a slope over the lag or a two-dimensional window, logits that are not finite, passages of
+    /// No probe, a head with a linear position bias or a two-dimensional window, logits that are not finite, passages of
     /// different lengths.
     pub fn new(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         Self::of_layer(probes, most, &mut Streams::default())
     }
 
-    /// The same of one of several heads, whose inputs are decomposed once where they are the same.
+    /// As [`Self::new`] for one of several heads; equal inputs are decomposed once.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -124,11 +124,11 @@ impl TrainedHead {
         Ok(Self { layer, head, kind, tokens, problem, own, tied, point, rows, attention })
     }
 
-    /// The same attention, and the same inputs, for queries and keys of a rank r above the head's own d: what r
-    /// channels would have needed. They begin with the head's own logits. From the inputs' width on, W_q·W_kᵀ is any matrix.
+    /// The same attention and inputs with queries and keys of a rank r above the head's own d, to find what r channels would
+    /// need. The start has the head's own logits. From the width of the inputs on, W_q·W_kᵀ can be any matrix.
     ///
     /// # Errors
-    /// `Rank` where it is not above d; `NoOtherRank` where queries and keys are normalised or turned by their positions.
+    /// `Rank` if `rank` is not above d; `NoOtherRank` if queries and keys are normalised or rotated (RoPE).
     pub fn at_rank(&self, rank: usize) -> Result<Self, PredictError> {
         let Self { layer, head, .. } = *self;
         let own = self.rank();
@@ -146,7 +146,7 @@ impl TrainedHead {
         Ok(Self { problem, own, tied, point, rows, attention, ..*self })
     }
 
-    /// Rows of a passage that are held.
+    /// The number of measured rows per passage.
     pub fn rows(&self) -> usize {
         self.rows.len()
     }
@@ -156,11 +156,11 @@ impl TrainedHead {
         self.problem.rank()
     }
 
-    /// [`Spectrum::effective_rank`] of the attention, mean over passages; none where these are too long, or not all of their
-    /// rows are held.
+    /// [`Spectrum::effective_rank`] of the attention, mean over passages. `None` if the passages are too long or rows were
+    /// sampled.
     ///
     /// # Errors
-    /// `Decomposition` where LAPACK fails.
+    /// `Decomposition` if LAPACK fails.
     pub fn effective_rank_attention(&self) -> Result<Option<f64>, PredictError> {
         if self.rows.len() < self.tokens || self.tokens > LARGEST_DECOMPOSED {
             return Ok(None);
@@ -171,12 +171,12 @@ impl TrainedHead {
     }
 }
 
-/// The attention of the held `rows` of each passage, (rows, T).
+/// The attention of the measured `rows` of each passage, (rows, T).
 pub(super) fn attention_of(probes: &[&HeadProbe], rows: &[usize]) -> Vec<Array2<f64>> {
     probes.iter().map(|probe| probe.attention_of(rows)).collect()
 }
 
-/// That attention as a target for queries and keys of the head's rank that see what it does.
+/// The attention as a target for queries and keys of the head's rank and mask.
 pub(super) fn problem_of(
     probes: &[&HeadProbe],
     rows: &[usize],
@@ -200,7 +200,7 @@ pub(super) fn problem_of(
     Ok(Problem::new(Target::packed(&targets)?, Layout::of(kind), rank)?)
 }
 
-/// Refuses heads that no queries and keys can be held against.
+/// Refuses heads to which no queries and keys can be fitted.
 pub(super) fn check_fittable(probes: &[&HeadProbe]) -> Result<(), PredictError> {
     if let Some(HeadProbe { layer, head, .. }) = probes.iter().find(|probe| probe.slope.is_some()) {
         return Err(PredictError::Slope { layer: *layer, head: *head });
@@ -209,7 +209,7 @@ pub(super) fn check_fittable(probes: &[&HeadProbe]) -> Result<(), PredictError> 
     check_finite(probes)
 }
 
-/// Refuses heads whose rows see no contiguous range of columns.
+/// Refuses heads whose rows attend to columns that are not one contiguous range.
 pub(super) fn check_contiguous(probes: &[&HeadProbe]) -> Result<(), PredictError> {
     match probes.iter().find(|probe| !probe.kind.is_contiguous()) {
         None => Ok(()),
@@ -231,7 +231,7 @@ pub(super) fn check_finite(probes: &[&HeadProbe]) -> Result<(), PredictError> {
     }
 }
 
-/// The rows of a passage of `tokens` that are held: all, or `most` that lie evenly apart.
+/// The measured rows of a passage of `tokens`: all, or `most` evenly spaced ones.
 pub fn held_rows(tokens: usize, most: Option<usize>) -> Vec<usize> {
     let count = most.map_or(tokens, |most| most.clamp(1, tokens));
     (0..count).map(|row| (2 * row + 1) * tokens / (2 * count)).collect()
@@ -245,7 +245,7 @@ fn one_head(matrix: Array2<f64>) -> Array3<f64> {
     matrix.insert_axis(Axis(0))
 }
 
-/// A matrix of every passage, one below the other, in float64.
+/// Stacks a matrix of every passage, one below the other, in float64.
 fn joined<'p>(
     probes: &[&'p HeadProbe],
     matrix: impl Fn(&'p HeadProbe) -> &'p Array2<f32>,
@@ -255,12 +255,12 @@ fn joined<'p>(
     all.mapv(f64::from)
 }
 
-/// What a head's queries are multiplied by so that its logits s·QKᵀ are QKᵀ/√d.
+/// The factor by which the queries are multiplied so that the head's logits s·QKᵀ equal QKᵀ/√d.
 fn scale_of(probe: &HeadProbe) -> f64 {
     probe.scale * (probe.queries.ncols() as f64).sqrt()
 }
 
-/// The queries and keys that the head's inputs can make, and the point that is its own weights.
+/// The queries and keys that are projections of the head's inputs, and the point of its own weights.
 fn tied(
     probes: &[&HeadProbe],
     rank: usize,
@@ -277,7 +277,7 @@ fn tied(
         _ => (None, None),
     };
     let turns = turns.as_ref().map(|turns| {
-        // Every passage begins at the first position.
+        // Every passage starts at the first position.
         let turns = turns.mapv(|turn| turn.map(f64::from));
         concatenate(Axis(0), &vec![turns.view(); probes.len()]).expect("equal columns")
     });
@@ -287,7 +287,7 @@ fn tied(
     }
     let mut projected =
         [0, 1].map(|side| joined(probes, move |probe| &probe.inputs.projected[side]));
-    // The scale is the gain's where a query's own length is normalised away.
+    // If queries are normalised, their length is lost, so the scale goes into the gain.
     let gains: Option<[Vec<f64>; 2]> = gains.map(|[query, key]: [Vec<f64>; 2]| {
         [query.into_iter().map(|gain| gain * scale).collect(), key]
     });
@@ -299,7 +299,7 @@ fn tied(
     Ok((tied, point))
 }
 
-/// What the rows of queries or keys of all passages are multiplied by, where all heads are normalised together.
+/// The factors of the rows of queries or keys of all passages, if all heads are normalised together.
 fn together(probes: &[&HeadProbe], side: usize) -> Vec<f64> {
     let of_passage = |probe: &&HeadProbe| match &probe.inputs.normalised {
         Some(NormalisedInputs::Together { scales }) => scales[side].to_vec(),

@@ -6,22 +6,22 @@ use std::str::FromStr;
 
 use ndarray::Array2;
 
-/// What the queries and keys of a head may be made of: its own inputs X, with columns of positions given for nothing,
-/// or anything.
+/// The inputs from which a head's queries and keys are projected: its own inputs X, X with additional columns of positions, or
+/// no constraint.
 ///
-/// Every set that gives positions has a column of ones too, or no query could be the same in every row, and a ramp over
-/// positions, z = c·j, would not be among its logits; [`InputSet::Bias`] is X with that column alone. With j from 0 to n − 1
-/// the position in a passage of n tokens:
+/// Every set with positions also has a column of ones. Without it no query could be the same in every row, and a ramp z = c·j
+/// would not be possible. [`InputSet::Bias`] is X with that column only. Below, j is the position, from 0 to n − 1, in a
+/// passage of n tokens:
 ///
-/// | set | X and beside it |
+/// | set | columns in addition to X |
 /// |---|---|
-/// | `own` | nothing |
+/// | `own` | none |
 /// | `bias` | 1 |
 /// | `line` | 1, j |
-/// | `pair` | 1, cos(πj/n), sin(πj/n): a period of 2n, so that no two positions are alike |
-/// | `pairs4` | 1, and such pairs of the periods 2n, n/2, n/8 and n/32 |
-/// | `positions` | a column for each position: any function of the position |
-/// | `free` | queries and keys of each row are its own, whatever X is |
+/// | `pair` | 1, cos(πj/n), sin(πj/n): the period is 2n, so all positions differ |
+/// | `pairs4` | 1, and four such pairs, of the periods 2n, n/2, n/8 and n/32 |
+/// | `positions` | one column per position: any function of the position |
+/// | `free` | no constraint: each row has its own query and key |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InputSet {
     /// X.
@@ -32,16 +32,16 @@ pub enum InputSet {
     Line,
     /// X, ones, and one Fourier pair of the position.
     Pair,
-    /// X, ones, and four such pairs.
+    /// X, ones, and four Fourier pairs.
     Pairs4,
-    /// X, and a column for each position.
+    /// X and one column per position.
     Positions,
-    /// Anything.
+    /// No constraint.
     Free,
 }
 
 impl InputSet {
-    /// Every set; each stands after all that it contains.
+    /// Every set; each comes after all sets that it contains.
     pub const ALL: [Self; 7] =
         [Self::Own, Self::Bias, Self::Line, Self::Pair, Self::Pairs4, Self::Positions, Self::Free];
 
@@ -58,7 +58,7 @@ impl InputSet {
         }
     }
 
-    /// Whether what `self` makes, `other` makes too.
+    /// Whether every query and key of `self` is possible with `other` as well.
     pub fn is_within(self, other: Self) -> bool {
         use InputSet::{Bias, Free, Line, Own, Pair, Pairs4, Positions};
         match (self, other) {
@@ -70,7 +70,7 @@ impl InputSet {
         }
     }
 
-    /// The columns beside X of so many `passages` of `tokens` each, one below the other.
+    /// The columns in addition to X for `passages` passages of `tokens` tokens each, one below the other.
     pub(super) fn columns(self, tokens: usize, passages: usize) -> Array2<f64> {
         let n = tokens as f64;
         let pairs = |count: usize| -> Vec<Box<dyn Fn(usize) -> f64>> {
@@ -85,7 +85,7 @@ impl InputSet {
         let of_position: Vec<Box<dyn Fn(usize) -> f64>> = match self {
             Self::Own | Self::Free => Vec::new(),
             Self::Bias => pairs(0),
-            // Around its middle, so that it is no ones over again.
+            // Centred, so that it is orthogonal to the ones.
             Self::Line => vec![Box::new(|_| 1.0), Box::new(move |j| j as f64 - 0.5 * (n - 1.0))],
             Self::Pair => pairs(1),
             Self::Pairs4 => pairs(4),
@@ -116,12 +116,12 @@ impl FromStr for InputSet {
     }
 }
 
-/// A bound on the rank of a head's logits, or none.
+/// A bound on the rank of a head's logits, or no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RankLimit {
-    /// So many channels of queries and keys.
+    /// At most this number of channels in queries and keys.
     Of(usize),
-    /// W_q·W_kᵀ is any matrix, and free logits are any.
+    /// No bound: W_q·W_kᵀ is any matrix, and free logits are any matrix.
     Any,
 }
 
@@ -166,7 +166,7 @@ mod tests {
         assert!(RankLimit::Of(1000) < RankLimit::Any);
     }
 
-    /// A set is within another exactly where its columns are in the span of the other's.
+    /// A set is within another if and only if its columns are in the span of the other's.
     #[test]
     fn what_is_within_is_what_the_columns_span() {
         let rank = |m: &Array2<f64>| {
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// The longest period tells all positions apart, and every passage has the same columns.
+    /// The longest period distinguishes all positions, and every passage has the same columns.
     #[test]
     fn a_pair_is_one_to_one_and_passages_are_alike() {
         let pair = InputSet::Pair.columns(16, 2);

@@ -1,10 +1,10 @@
-//! The largest logit of every head, before anything else is measured of it: which heads are worth a fit.
+//! The largest logit of every head, to decide which heads to fit.
 
 use rayon::prelude::*;
 
 use crate::lm::{HeadProbe, LmError, Probed};
 
-/// max |z| over the visible pairs of all passages of each head of `layers`, by layer and head.
+/// max |z| of each head of `layers` over the allowed pairs of all passages, ordered by layer and head.
 ///
 /// # Errors
 /// As [`Probed::probe_layers`].
@@ -28,11 +28,12 @@ fn of_probe(probe: &HeadProbe) -> f64 {
     visible.iter().filter(|z| z.is_finite()).fold(0.0, |most, z| most.max(z.abs()))
 }
 
-/// The logit above which heads are to be fitted so that they are above `above` and at most `most` of the largest.
+/// The threshold on max |logit| for fits: it selects the heads above `above`, but at most `most` heads, those of the largest
+/// logits.
 pub fn fitted_above(mut largest: Vec<f64>, above: f64, most: usize) -> f64 {
     largest.sort_by(|a, b| b.total_cmp(a));
     match (most.checked_sub(1).and_then(|last| largest.get(last)), largest.get(most)) {
-        // Between the two, so that it does not hang on the last digit of either.
+        // Halfway between both values, so that rounding of either does not matter.
         (Some(last), Some(next)) if *next > above => 0.5 * (last + next),
         (None, Some(first)) => first.max(above),
         _ => above,

@@ -17,46 +17,46 @@ use crate::solver::{
     lower_bound_at_any_rank, needed_logit_at_any_rank_from, needed_logit_from, needed_logit_tied,
 };
 
-/// What is asked of a head's lattice.
+/// The corners of a head's lattice that are requested.
 #[derive(Clone, Copy, Debug)]
 pub struct Corners<'a> {
     /// The errors ε, in nats.
     pub epsilons: &'a [f64],
     /// The sets of inputs.
     pub inputs: &'a [InputSet],
-    /// Ranks beside the head's own and [`RankLimit::Any`], which are always there.
+    /// Ranks in addition to the head's own and [`RankLimit::Any`], which are always included.
     pub ranks: &'a [usize],
-    /// How the fits search.
+    /// The search options of the fits.
     pub search: SearchOptions,
 }
 
-/// What a corner needs at one ε.
+/// The result at a corner at one ε.
 #[derive(Clone, Debug)]
 pub struct Corner {
-    /// ε, nats.
+    /// ε, in nats.
     pub epsilon: f64,
-    /// What queries and keys are made of.
+    /// The inputs of queries and keys.
     pub inputs: InputSet,
-    /// The rank that they have at most.
+    /// The bound on their rank.
     pub rank: RankLimit,
-    /// What was found. Free logits of any rank need the floor, which is exact and has no factors.
+    /// The result of the fit. For free logits of any rank it is the floor, which is exact and has no factors.
     pub found: Found,
-    /// At any rank: no logits of these inputs need less, proven. The floor L⁰(ε), or, for the head's own inputs, what their
-    /// dual proves where that is more.
+    /// Only at any rank: a proven lower bound on the max |logit| with these inputs. It is the floor L⁰(ε), or for the head's
+    /// own inputs the bound of the dual problem if that is larger.
     pub lower_bound: Option<f64>,
-    /// Seconds that the fit of this corner took.
+    /// Seconds of the fit of this corner.
     pub wall_time_s: f64,
 }
 
 impl TrainedHead {
-    /// What every corner needs, by ε from small to large, inputs in the order of [`InputSet::ALL`] and rank. Where
-    /// queries and keys are normalised or turned by their positions, other inputs and ranks are not defined and have no
-    /// corners: only those of free ones, and of the head's own inputs at its own rank.
+    /// Computes every corner, ordered by ε from small to large, by inputs in the order of [`InputSet::ALL`], and by rank. If
+    /// queries and keys are normalised or rotated (RoPE), other inputs and ranks are undefined. Then only free corners and the
+    /// corner of the head's own inputs and rank exist.
     ///
-    /// `goes_on` is asked before each fit, and where it says no there is nothing.
+    /// `goes_on` is called before each fit; the result is `None` if it returns `false`.
     ///
     /// # Errors
-    /// An ε that is not above 0.
+    /// An ε is not above 0.
     pub fn lattice(
         &self,
         asked: &Corners<'_>,
@@ -67,14 +67,14 @@ impl TrainedHead {
         epsilons.dedup();
         let ascent = Ascent::new(self, asked)?;
         let mut by_epsilon: Vec<Vec<Corner>> = Vec::new();
-        // From loose to strict: what no logits reach loosely, none reach strictly.
+        // From large to small ε: a lower bound at a larger ε holds at a smaller one.
         for &epsilon in &epsilons {
             match ascent.at(epsilon, by_epsilon.last().map(Vec::as_slice), goes_on)? {
                 Some(corners) => by_epsilon.push(corners),
                 None => return Ok(None),
             }
         }
-        // From strict to loose: what reaches ε reaches every larger one.
+        // From small to large ε: a solution at ε is a solution at every larger one.
         for at in (1..by_epsilon.len()).rev() {
             let (loose, strict) = by_epsilon.split_at_mut(at);
             for (loose, strict) in loose[at - 1].iter_mut().zip(&strict[0]) {
@@ -86,24 +86,24 @@ impl TrainedHead {
     }
 }
 
-/// A corner of a head's lattice, and what a fit there takes.
+/// A corner of a head's lattice with the corners below it.
 struct Place {
     inputs: InputSet,
     rank: RankLimit,
-    /// Where those stand that are within it, and directly below it.
+    /// Indices of the places directly below this one.
     below: Vec<usize>,
 }
 
-/// A head's lattice, from its least corners up.
+/// A head's lattice in the order of the fits, from the lowest corners up.
 struct Ascent<'h> {
     head: &'h TrainedHead,
     search: SearchOptions,
-    /// Each after all those below it.
+    /// Each place comes after all places below it.
     places: Vec<Place>,
-    /// What each set of inputs makes, at the head's own rank; none for free ones.
+    /// The shared projection of each set of inputs except free ones, at the head's own rank.
     tied: Vec<(InputSet, SharedProjection)>,
-    /// The head's own factors with what all keys share taken away, which softmax does not see: over all passages together,
-    /// and passage by passage.
+    /// The head's own factors with the mean of the keys subtracted, which softmax cancels: the mean over all passages together,
+    /// and the mean of each passage.
     centred: [Factors; 2],
 }
 
@@ -145,7 +145,8 @@ impl<'h> Ascent<'h> {
         Ok(Self { head, search: asked.search, places, tied, centred })
     }
 
-    /// Every corner at one ε, where `looser` has them at a larger one.
+    /// Computes every corner at one ε; `looser` holds the corners at the next larger ε. Returns `None` if `goes_on` returns
+    /// `false`.
     fn at(
         &self,
         epsilon: f64,
@@ -156,7 +157,7 @@ impl<'h> Ascent<'h> {
             return Err(FitError::Tolerance(epsilon).into());
         };
         let before = |at: usize| looser.map(|corners| &corners[at]);
-        // Free factors first: inputs make what is nearest to them, too.
+        // Free factors come first: the fits of shared projections start at the projections nearest to them.
         let mut free: Vec<(RankLimit, Found, f64)> = Vec::new();
         for (at, place) in self.places.iter().enumerate() {
             let (InputSet::Free, RankLimit::Of(rank)) = (place.inputs, place.rank) else {
@@ -202,7 +203,7 @@ impl<'h> Ascent<'h> {
                 (InputSet::Own, _) if floor > 0.0 => Some(self.proven(epsilon, &found)?.max(floor)),
                 _ => Some(floor),
             };
-            // What no logits do loosely, none do strictly.
+            // A lower bound at a larger ε holds here as well.
             let looser_bound = before(at).and_then(|corner| corner.lower_bound);
             let earlier_s = of_rank.filter(|_| inputs == InputSet::Free).map_or(0.0, |(.., s)| *s);
             corners.push(Corner {
@@ -217,8 +218,8 @@ impl<'h> Ascent<'h> {
         Ok(Some(corners))
     }
 
-    /// Free factors of a rank: from the head's own, or what of them is nearest, from what was found at a larger ε, and
-    /// from those of the next smaller rank.
+    /// Fits free factors of a rank. Starts are the head's own factors or the nearest ones of this rank, the result at a larger
+    /// ε, and the result of the next smaller rank.
     fn free(
         &self,
         rank: usize,
@@ -236,7 +237,7 @@ impl<'h> Ascent<'h> {
         }
         let mut given = Vec::new();
         match before.filter(|before| is_below_own && before.max_abs_logit.is_some()) {
-            // What stands there may have come from a corner below, of a smaller rank.
+            // The result may come from a corner below, of a smaller rank.
             Some(Found { factors: Some(factors), .. }) => {
                 given.push(factors.at_rank(rank, passages)?)
             }
@@ -251,7 +252,7 @@ impl<'h> Ascent<'h> {
         Ok(Found::of(needed_logit_from(&problem, epsilon, &given, self.search, &())?))
     }
 
-    /// The same from what inputs make, where that needs less.
+    /// Fits free factors again from the best corner below, if that has smaller logits.
     fn free_from_below(
         &self,
         epsilon: f64,
@@ -271,8 +272,8 @@ impl<'h> Ascent<'h> {
         Ok(again.with_work_of(&found).or_better(&found))
     }
 
-    /// What inputs make: from the head's own weights, or what of them is nearest at a smaller rank; from what was found at
-    /// a larger ε, and at the best corner below; and from what is nearest to free factors.
+    /// Fits a shared projection. Starts are the head's own weights or the nearest ones of a smaller rank, the result at a
+    /// larger ε, the best corner below, and the projection nearest to the free factors.
     fn tied(
         &self,
         (inputs, rank): (InputSet, RankLimit),
@@ -283,7 +284,7 @@ impl<'h> Ascent<'h> {
         let (_, tied) = self.tied.iter().find(|(set, _)| *set == inputs).expect("a set asked for");
         let options = self.search;
         let RankLimit::Of(rank) = rank else {
-            // The problem is convex: one start does.
+            // The problem is convex, so one start is enough.
             let start = [below, before].into_iter().flatten().find_map(|f| f.factors.clone());
             let start = match start {
                 Some(found) if found.rank() < head.rank() => found.at_rank(head.rank(), 1)?,
@@ -339,7 +340,7 @@ impl<'h> Ascent<'h> {
         Ok(Found::of(fine).with_work_of(&rough).or_better(&rough))
     }
 
-    /// What is proven of the head's own inputs at any rank.
+    /// A proven lower bound for the head's own inputs at any rank.
     fn proven(&self, epsilon: f64, found: &Found) -> Result<f64, PredictError> {
         let TrainedHead { problem, tied, .. } = self.head;
         let Some(factors) = &found.factors else { return Ok(0.0) };
@@ -353,7 +354,7 @@ impl<'h> Ascent<'h> {
     }
 }
 
-/// Those of `places` that are within a corner and within no other such.
+/// Indices of the `places` within a corner that are not within another such place.
 fn directly_below(places: &[Place], inputs: InputSet, rank: RankLimit) -> Vec<usize> {
     let is_within = |one: &Place, inputs: InputSet, rank: RankLimit| {
         one.inputs.is_within(inputs) && one.rank <= rank
@@ -370,13 +371,13 @@ fn directly_below(places: &[Place], inputs: InputSet, rank: RankLimit) -> Vec<us
     within.iter().copied().filter(is_direct).collect()
 }
 
-/// The solution of the least logits, where there is one.
+/// The solution of smallest max |logit|, if any.
 fn least<'f>(all: &[&'f Found]) -> Option<&'f Found> {
     let reached = all.iter().copied().filter_map(|found| Some((found.max_abs_logit?, found)));
     reached.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, found)| found)
 }
 
-/// Factors whose keys sum to 0 over each of so many equal blocks of rows: every row's logits are shifted within a block.
+/// Subtracts the mean of the keys over each of `blocks` equal blocks of rows; this shifts every row's logits within a block.
 fn centred(own: &Factors, blocks: usize) -> Result<Factors, PredictError> {
     let mut keys = own.keys().clone();
     let rows = own.n() / blocks;
@@ -390,7 +391,7 @@ fn centred(own: &Factors, blocks: usize) -> Result<Factors, PredictError> {
 }
 
 impl Found {
-    /// The better of two solutions, with the work that went into the first.
+    /// The better of two solutions, with the work of the first.
     fn or_better(self, other: &Self) -> Self {
         let better = match (self.max_abs_logit, other.max_abs_logit) {
             (Some(own), Some(other)) => other < own,
@@ -410,7 +411,7 @@ impl Found {
         self.outcome == Outcome::Infeasible
     }
 
-    /// The same without the work.
+    /// A copy without the work.
     fn again(&self) -> Self {
         Self { iterations: 0, evaluations: 0, ..self.clone() }
     }

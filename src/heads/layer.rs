@@ -1,4 +1,4 @@
-//! The heads of one layer, each held against what its attention needed.
+//! Fits of the heads of one layer: the logits that their attention needs.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,35 +8,35 @@ use super::{Parts, PredictError, Screened, Streams, TrainedHead};
 use crate::lm::{HeadProbe, Probed};
 use crate::solver::{AnyRank, SearchOptions, write_factors};
 
-/// What is asked of the heads of a layer.
+/// The settings of the fits of a layer's heads.
 pub struct LayerFit<'a> {
     /// The layer, from 0.
     pub layer: usize,
     /// The errors ε, in nats.
     pub epsilons: &'a [f64],
-    /// Larger ranks at which each head is fitted, beside its own.
+    /// Larger ranks at which each head is fitted, in addition to its own.
     pub ranks: &'a [usize],
-    /// Rows of a passage that are fitted at most.
+    /// The most rows per passage that are fitted.
     pub rows: usize,
-    /// Only heads whose max |logit| is above this, in nats, are fitted, and all where there is no number.
+    /// Only heads whose max |logit| is above this are fitted; `None` fits all.
     pub above: Option<f64>,
-    /// How the fits search.
+    /// The search options of the fits.
     pub search: SearchOptions,
 }
 
-/// One head on one group of passages, at one rank and one ε.
+/// The result for one head on one group of passages, at one rank and one ε.
 pub struct FoundHead<'a> {
-    /// The group's place.
+    /// The index of the group.
     pub group: usize,
-    /// What it is, at its own rank.
+    /// The head's measurements, at its own rank.
     pub screened: &'a Screened,
-    /// ε, nats.
+    /// ε, in nats.
     pub epsilon: f64,
-    /// L⁰(ε; P).
+    /// L⁰(ε; P), the floor.
     pub floor: Option<f64>,
-    /// What its attention needed; none where it was screened and not fitted.
+    /// The fits; `None` if the head was screened only.
     pub fitted: Option<FittedHead<'a>>,
-    /// Seconds that the parts took, or where there are none screening.
+    /// Seconds of the fits, or of the screening if there are none.
     pub wall_time_s: f64,
 }
 
@@ -44,25 +44,25 @@ pub struct FoundHead<'a> {
 pub struct FittedHead<'a> {
     /// The head, at its own rank or a larger one.
     pub head: &'a TrainedHead,
-    /// What its attention needed.
+    /// The factors of its largest logit.
     pub parts: Parts,
-    /// The same at any rank, where larger ranks were asked for and it is defined.
+    /// The fit at any rank, if larger ranks were requested and it is defined.
     pub any_rank: Option<&'a AnyRank>,
     /// [`TrainedHead::effective_rank_attention`].
     pub effective_rank_attention: Option<f64>,
 }
 
 impl LayerFit<'_> {
-    /// The fits of each head on each group of passages.
+    /// The number of fits of each head on each group of passages.
     pub fn fits_of_a_head(&self) -> usize {
         self.epsilons.len() * (1 + self.ranks.len())
     }
 
-    /// Screens the heads on groups of passages, fits those whose logits are large enough and hands each fit, or ε of a
-    /// head that is not fitted, to `found`. Returns whether it came to the end, rather than being stopped between two.
+    /// Screens the heads on groups of passages and fits those whose logits are large enough. Passes the result of each fit, or
+    /// of each ε of a head that is not fitted, to `found`. Returns `false` if `stop` was set before the end.
     ///
     /// # Errors
-    /// A passage that the model cannot read, heads that no fit can be held against, and those of `found`.
+    /// The model cannot read a passage, a head cannot be fitted, or `found` returns an error.
     pub fn run(
         &self,
         model: &dyn Probed,
@@ -122,11 +122,10 @@ impl LayerFit<'_> {
 }
 
 impl FoundHead<'_> {
-    /// Writes the factors that were found, where there are any, into folders named for head, passage, rank, ε and
-    /// kind.
+    /// Writes the factors, if any, into folders whose names give head, passage, rank, ε and kind.
     ///
     /// # Errors
-    /// Files that cannot be written.
+    /// A file cannot be written.
     pub fn keep_factors(&self, folder: &Path) -> Result<(), PredictError> {
         let Self { group, epsilon, fitted, .. } = self;
         let Some(FittedHead { head, parts, .. }) = fitted else { return Ok(()) };

@@ -1,20 +1,20 @@
-//! Needed against actual: what a trained head's attention needed of its logits, by the fit, against what they are.
+//! Trained heads: the logits that a head's attention needs, according to the fit, compared with its actual logits.
 //!
-//! For a head with attention P on some passages, max abs logit splits exactly:
+//! For a head with attention P on some passages, max |logit| is exactly a product of five factors:
 //!
 //! > actual = floor · inflation · tying · drift · gauge
 //!
-//! | part | is |
+//! | factor | definition |
 //! |---|---|
-//! | floor L⁰(ε; P) | the least max abs logit of any logits that give P within ε |
-//! | inflation = L*(ε; P, d) / L⁰ | the price of rank d, with free queries and keys |
-//! | tying = Lˣ(ε; P, d) / L* | the price of Q = X·W_q and K = X·W_k with one W_q and W_k for all passages |
-//! | drift = (½ spread) / Lˣ | logits that softmax sees and that P did not need |
-//! | gauge = actual / (½ spread) | row shifts, which softmax does not see |
+//! | floor L⁰(ε; P) | the smallest max \|logit\| of any logits that give P within ε |
+//! | inflation = L*(ε; P, d) / L⁰ | the rank penalty: the cost of rank d, with free queries and keys |
+//! | tying = Lˣ(ε; P, d) / L* | the input factor: the cost of Q = X·W_q and K = X·W_k with one W_q and W_k for all passages |
+//! | drift = (½ spread) / Lˣ | the excess factor: logits that change softmax but that P does not need |
+//! | gauge = actual / (½ spread) | the shift factor: row shifts, which softmax cancels |
 //!
-//! All of them are of the same passages at once: kl_nats is the mean over the rows of all, and a logit
-//! the largest over all. So floor ≤ needed ≤ needed_tied ≤ actual, since what is tied is free too and the
-//! head's own weights are a start. Where a part's kl_nats were taken passage by passage that would not hold.
+//! All levels are computed on the same passages together: kl_nats is the mean over the rows of all passages, and a max |logit|
+//! is the maximum over all. So floor ≤ needed ≤ needed_tied ≤ actual, because shared projections are valid free factors and the
+//! head's own weights are a start. These inequalities need not hold for kl_nats per passage.
 
 mod concentration;
 mod error;

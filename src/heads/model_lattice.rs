@@ -1,46 +1,46 @@
-//! The lattices of a model's heads, of all or of those whose logits are largest.
+//! The lattices of a model's heads: of all heads or of those with the largest logits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Corner, Corners, PredictError, Screened, Streams, TrainedHead};
 use crate::lm::{HeadProbe, Probed};
 
-/// What is asked of a model's heads.
+/// The settings of the lattices of a model's heads.
 pub struct ModelLattice<'a> {
-    /// The corners, and how they are searched.
+    /// The corners and the search options.
     pub corners: Corners<'a>,
-    /// The layers whose heads are looked at.
+    /// The layers whose heads are fitted.
     pub layers: &'a [usize],
-    /// Only so many heads, those of the largest max |logit| on the group's passages; all where there is no number.
+    /// Limit on the number of heads, those of the largest max |logit| on the group's passages; `None` for all heads.
     pub largest: Option<usize>,
-    /// Rows of a passage that are fitted at most.
+    /// The most rows per passage that are fitted.
     pub rows: usize,
 }
 
 /// The lattice of one head on one group of passages.
 pub struct HeadLattice<'a> {
-    /// The group's place.
+    /// The index of the group.
     pub group: usize,
     /// The head.
     pub head: &'a TrainedHead,
-    /// What it is.
+    /// The head's measurements.
     pub screened: &'a Screened,
-    /// What its attention needed.
+    /// The results at its corners.
     pub corners: Vec<Corner>,
 }
 
 impl ModelLattice<'_> {
-    /// The heads of a model of so many a layer that are fitted.
+    /// The number of heads that are fitted, in a model with this number of heads per layer.
     pub fn heads_of(&self, heads_of_a_layer: usize) -> usize {
         let all = self.layers.len() * heads_of_a_layer;
         self.largest.map_or(all, |largest| largest.min(all))
     }
 
-    /// Fits the heads on groups of passages and hands each lattice to `found`. Returns whether it came to the end,
-    /// rather than being stopped between two fits.
+    /// Fits the heads on groups of passages and passes each lattice to `found`. Returns `false` if `stop` was set before the
+    /// end.
     ///
     /// # Errors
-    /// A passage that the model cannot read, heads that no fit can be held against, and those of `found`.
+    /// The model cannot read a passage, a head cannot be fitted, or `found` returns an error.
     pub fn run(
         &self,
         model: &dyn Probed,

@@ -1,4 +1,4 @@
-//! The five parts of a trained head's largest logit.
+//! The five factors of a trained head's largest logit.
 
 use super::{PredictError, Screened, TrainedHead};
 use crate::solver::{
@@ -6,49 +6,49 @@ use crate::solver::{
     needed_logit_at_any_rank, needed_logit_from, needed_logit_tied,
 };
 
-/// A search is over where what it found is within this share of what it cannot be under.
+/// A search ends if its result is within this relative distance of a lower bound.
 const NEAR: f64 = 5e-3;
 
-/// What a fit of a trained head's attention found.
+/// Result of a fit of a trained head's attention.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The least max abs logit with which ε was reached; none where no logit up to the head's own, or up to
-    /// [`LARGEST_CAP`](crate::solver::LARGEST_CAP) if that is more, reached it.
+    /// The smallest max |logit| that reached ε. `None` if no logit bound up to the head's own max |logit|, or up to
+    /// [`LARGEST_CAP`](crate::solver::LARGEST_CAP) if that is larger, reached it.
     pub max_abs_logit: Option<f64>,
-    /// kl_nats of the factors found.
+    /// kl_nats of the factors.
     pub kl_nats: Option<f64>,
-    /// How the fit ended.
+    /// The outcome of the fit.
     pub outcome: Outcome,
     /// L-BFGS iterations.
     pub iterations: usize,
     /// Evaluations of objective and gradient.
     pub evaluations: usize,
-    /// The certificate: queries and keys of every passage, one below the other.
+    /// The factors that prove the result: queries and keys of every passage, one below the other.
     pub factors: Option<Factors>,
 }
 
-/// The names of the parts.
+/// The names of the factors, in the order of [`Levels::parts`].
 pub const PARTS: [&str; 5] = ["floor", "inflation", "tying", "drift", "gauge"];
 
-/// The least max abs logits between a trained head's floor and what it is, in nats; none where one was not found.
+/// The smallest max |logit| under successive constraints, from the floor to the head itself; `None` if a search found none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Levels {
-    /// L⁰(ε; P): what logits of any rank need; 0 where P is within ε of uniform.
+    /// L⁰(ε; P): the smallest for logits of any rank; 0 if P is within ε of uniform attention.
     pub floor: Option<f64>,
-    /// L*(ε; P, d): queries and keys free.
+    /// L*(ε; P, d): the smallest for free queries and keys.
     pub needed: Option<f64>,
-    /// Lˣ(ε; P, d): queries and keys made of the head's own inputs.
+    /// Lˣ(ε; P, d): the smallest for queries and keys that are projections of the head's own inputs.
     pub needed_tied: Option<f64>,
-    /// max over rows of (max − min) of the head's own logits.
+    /// The largest (max − min) of a row of the head's own logits.
     pub spread: f64,
-    /// The head's own max abs logit.
+    /// The head's own max |logit|.
     pub actual: f64,
 }
 
 impl Levels {
-    /// The factors of actual = floor · inflation · tying · drift · gauge, in the order of [`PARTS`]: the floor, and
-    /// how many times as large each level is as the one before it; none where either is 0 or was not found.
-    /// Centring the rows costs one rank, so drift may be a little under 1; gauge is at least 1 but for rounding.
+    /// The factors of actual = floor · inflation · tying · drift · gauge, in the order of [`PARTS`]: the floor, and the ratio
+    /// of each level to the one before. A ratio is `None` if either level is 0 or was not found. Centring the rows costs one
+    /// rank, so drift may be slightly below 1. Gauge is at least 1 up to rounding.
     pub fn parts(&self) -> [Option<f64>; 5] {
         let Self { floor, needed, needed_tied, spread, actual } = *self;
         let half_spread = Some(0.5 * spread);
@@ -62,16 +62,16 @@ impl Levels {
     }
 }
 
-/// A trained head's largest logit at one ε, and what its attention needed of it.
+/// A trained head's largest logit at one ε, split into its factors.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// ε, nats.
+    /// ε, in nats.
     pub epsilon: f64,
-    /// What the fits found, and what the head is.
+    /// The levels found by the fits and measured on the head.
     pub levels: Levels,
-    /// The fit with queries and keys free.
+    /// The fit with free queries and keys.
     pub needed: Found,
-    /// The fit with queries and keys made of the head's own inputs.
+    /// The fit with queries and keys that are projections of the head's own inputs.
     pub needed_tied: Found,
 }
 
@@ -83,15 +83,15 @@ fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
 }
 
 impl TrainedHead {
-    /// What the head's attention needed at error ε = `epsilon`.
+    /// Computes the max |logit| that the head's attention needs at error ε = `epsilon`, and its factors.
     ///
-    /// Free queries and keys are fitted from the head's own, at its own largest logit, and from `options.starts`
-    /// others; tied ones from those nearest to the free ones found and from the head's own weights. So floor ≤ needed ≤ needed_tied ≤ actual,
-    /// to what rounding leaves. Without other starts and passes fits are sparing
-    /// ([`SearchOptions::sparing`]): within about a per cent of what more effort finds.
+    /// The fit of free queries and keys starts at the head's own, within its own largest logit, and at `options.starts` others.
+    /// The fit of shared projections starts at the projections nearest to the free result and at the head's own weights. So
+    /// floor ≤ needed ≤ needed_tied ≤ actual up to rounding. Without other starts and passes, fits stop early
+    /// ([`SearchOptions::sparing`]), within about 1 % of a thorough search.
     ///
     /// # Errors
-    /// An ε that is not above 0.
+    /// `epsilon` is not above 0.
     pub fn parts(
         &self,
         screened: &Screened,
@@ -113,7 +113,7 @@ impl TrainedHead {
             needed_tied,
         };
         if floor == Some(0.0) {
-            // Uniform attention is within ε: weights of zero give it.
+            // Uniform attention is within ε, and weights of zero give it.
             return Ok(parts(Found::NO_LOGITS, Found::NO_LOGITS));
         }
         let near = |least: Option<f64>| least.map(|least| (1.0 + NEAR) * least);
@@ -121,7 +121,7 @@ impl TrainedHead {
         let options = SearchOptions { sparing: near(floor).filter(|_| is_sparing), ..options };
         let free = needed_logit_from(problem, epsilon, std::slice::from_ref(own), options, &())?;
         let found = free.best.as_ref().map(|best| &best.solution);
-        // What the inputs can make that is nearest to the free ones found, and the head's own weights.
+        // Starts: the projections nearest to the free result, and the head's own weights.
         let nearest = found.and_then(|found| tied.nearest(&found.factors));
         let starts: Vec<Vec<f64>> = nearest.into_iter().chain([point.clone()]).collect();
         let needed = found.filter(|found| found.kl_nats <= epsilon).map(|f| f.max_abs_logit);
@@ -129,7 +129,7 @@ impl TrainedHead {
             SearchOptions { sparing: options.sparing.and(near(needed.or(floor))), ..options };
         let made = if is_sparing { &tied.clone().sparing() } else { tied };
         let by_inputs = needed_logit_tied(problem, made, &starts, epsilon, of_tied, &())?;
-        // Factors of shared projections are free ones too.
+        // Factors of shared projections are valid free factors too.
         let reached = by_inputs.best.as_ref().filter(|_| by_inputs.outcome != Outcome::Infeasible);
         let better =
             |best: &&Candidate| needed.is_none_or(|needed| best.solution.max_abs_logit < needed);
@@ -150,11 +150,11 @@ impl TrainedHead {
 }
 
 impl TrainedHead {
-    /// What its attention needs at error ε = `epsilon` with its own inputs at *any* rank, W_q·W_kᵀ being any matrix, and a
-    /// proof of how little that can be; none where queries and keys are normalised or turned by their positions.
+    /// The max |logit| that the head's attention needs at error ε = `epsilon` with its own inputs at *any* rank, W_q·W_kᵀ
+    /// being any matrix, and a proven lower bound. `None` if queries and keys are normalised or rotated (RoPE).
     ///
     /// # Errors
-    /// An ε that is not above 0.
+    /// `epsilon` is not above 0.
     pub fn at_any_rank(
         &self,
         epsilon: f64,
@@ -201,12 +201,12 @@ pub(super) mod tests {
     use crate::solver::{Measured, SolverBudget};
     use crate::targets::Visibility;
 
-    /// Every head of a model at its start, of a deviation at which attention is far from uniform, on two passages.
+    /// Every head of an untrained model on two passages. Its initial deviation keeps attention far from uniform.
     pub(crate) fn heads(definition: &TrainDefinition) -> Vec<TrainedHead> {
         heads_of(definition, None).into_iter().map(|(_, head)| head).collect()
     }
 
-    /// The same with so many rows of a passage at most, screened too.
+    /// As [`heads`] with at most `most` rows per passage, each head with its [`Screened`].
     pub(crate) fn heads_of(
         definition: &TrainDefinition,
         most: Option<usize>,
@@ -323,8 +323,8 @@ pub(super) mod tests {
         }
     }
 
-    /// Free and tied, with and without turns. Neither search finds the least for certain, and the last digits of its
-    /// arithmetic lead either to other minima, some per cent apart.
+    /// Compares early-stopped and thorough fits, free and shared, with and without RoPE. No search is sure to find the minimum,
+    /// and rounding can lead either to another minimum, some per cent away.
     #[test]
     fn sparing_fits_find_what_thorough_ones_do() {
         const OTHER_MINIMUM: f64 = 1.1;
@@ -366,7 +366,7 @@ pub(super) mod tests {
         assert!(times.len() >= 4 && mean <= ON_AVERAGE, "{times:?}");
     }
 
-    /// Some rows of each passage are fitted, with their own queries and every key that they see.
+    /// A sample of rows is fitted, with the queries of these rows and all keys to which they may attend.
     #[test]
     fn a_sample_of_rows_needs_no_more_than_all_rows_do() {
         use Stabiliser::QkNorm;
@@ -393,7 +393,7 @@ pub(super) mod tests {
                     [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
                 let levels = [parts.levels.floor.unwrap(), needed, tied, actual.max_abs_logit];
                 assert!(levels.is_sorted_by(|a, b| *a <= b * (1.0 + 1e-5)), "{arm}: {levels:?}");
-                // By how much less is a matter of the search; rank bounds what few rows need.
+                // The difference depends on the search; a sample of rows only bounds the needed logit from above.
                 assert!(needed <= 1.05 * whole.needed.max_abs_logit.unwrap(), "{arm}");
                 let certificate = parts.needed.factors.unwrap();
                 assert!(Measured::of(&some.problem, &certificate).unwrap().kl_nats <= 0.01);
@@ -415,8 +415,8 @@ pub(super) mod tests {
         assert!(gauge.unwrap() >= 1.0 - 1e-12);
     }
 
-    /// What a cap of 0.5 nats has squeezed is no softmax of the head's own logits; what it needs are logits without
-    /// a cap, and those are smaller.
+    /// Attention after a softcap of 0.5 is not the softmax of the head's own logits. Its needed logits have no softcap, and
+    /// they are smaller.
     #[test]
     fn capped_attention_needs_logits_without_a_cap() {
         let model =

@@ -1,28 +1,29 @@
-//! The passages of a text that heads are probed on.
+//! Selects the passages of a text on which heads are probed.
 
 use crate::lm::{LmError, Probed, Split, Texts};
 
-/// Passages are this many of their lengths apart, where the text is long enough; of records each begins where one does.
+/// Distance between the starts of passages in a long text, in passage lengths. With records it is rounded up to whole records.
 const STRIDE: usize = 4;
 
-/// Groups of passages of equal length; a head's queries and keys are fitted to the passages of a group at once.
+/// Groups of passages of equal length; a head is fitted to all passages of a group at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Passages {
-    /// Groups, each at other places of the text.
+    /// The number of groups, each at other places of the text.
     pub groups: usize,
-    /// Passages of a group.
+    /// The number of passages per group.
     pub passages: usize,
-    /// Tokens of a passage, with those that the model begins each with.
+    /// Tokens per passage, including those that the model puts at the beginning of each.
     pub tokens: usize,
-    /// The part of the text that they are of; none for all of it.
+    /// The split of the text; `None` for the whole text.
     pub split: Option<Split>,
 }
 
 impl Passages {
-    /// Their tokens, by group and passage, as `model` reads the texts, or the beginnings of its own passages.
+    /// The tokens of all passages, by group and passage. `model` reads them from the texts, or they are the beginnings of the
+    /// model's own passages.
     ///
     /// # Errors
-    /// Texts that the model cannot read, or that are too short; more passages than a model with passages of its own has.
+    /// The model cannot read the texts, they are too short, or the model has its own passages but fewer than requested.
     pub fn of(
         &self,
         model: &dyn Probed,
@@ -46,7 +47,7 @@ impl Passages {
         if read.len() < least {
             return Err(LmError::ShortText { found: read.len(), needed: least });
         }
-        // A short text's passages follow one another.
+        // The passages of a short text follow one another without gaps.
         let stride = if read.len() == most { far } else { near };
         let passage = |at: usize| [&beginning, &read[at * stride..][..tokens]].concat();
         let group =
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
     use crate::lm::HeadsOfLayer;
 
-    /// Reads tokens 0, 1, 2 and so on, of a text of so many, or of records.
+    /// Reads tokens 0, 1, 2 and so on, from a text of this length, optionally in records.
     struct Counting(usize, Option<usize>);
 
     impl Probed for Counting {

@@ -1,8 +1,8 @@
-//! The ramp: how much of a trained head's local attention comes from logits that rise along the positions.
+//! The ramp: the share of a trained head's local attention that comes from logits linear in the key's position.
 //!
-//! Behind a causal mask the logits z_ij = c·j, of rank one, are local attention: softmax gives column j of row i a mass in
-//! proportion to e^(−c(i−j)), whose mean lag is τ = 1/(e^c − 1) where the row is long. So c = ln(1 + 1/τ), and a row that
-//! sees m columns has logits whose half-spread is (m − 1)/2 · ln(1 + 1/τ): it grows with the length, not with the rank.
+//! Behind a causal mask, logits z_ij = c·j of rank one give local attention: softmax gives column j of row i a mass
+//! proportional to e^(−c(i−j)). In a long row its mean relative distance is τ = 1/(e^c − 1), so c = ln(1 + 1/τ). A row of m
+//! columns then has logits of half-range (m − 1)/2 · ln(1 + 1/τ), which grows with the length, not with the rank.
 
 use std::time::Instant;
 
@@ -19,13 +19,12 @@ use crate::solver::Outcome;
 use crate::targets::{HeadKind, Visibility};
 
 record! {
-    /// A trained head's logits and attention on a group of passages, over the measured rows, against those of a ramp over
-    /// positions.
+    /// Logits and attention of a trained head on a group of passages, compared with a ramp over positions, over the measured
+    /// rows.
     ///
-    /// Logits z are QKᵀ/√d, without the softcap and the linear position bias that the head may have; both are in its
-    /// attention P. Shares are R² of logits less their row's mean over the columns seen, one fit for all rows of all passages,
-    /// every visible pair of the same weight. Divergences are means over rows of KL(P ‖ P̂), P̂ the nearest attention of the
-    /// form.
+    /// Logits z are QKᵀ/√d, without the head's softcap and linear position bias, if any; its attention P includes both. Shares
+    /// are R² of logits minus their row mean over the allowed columns, with one fit for all rows of all passages and equal
+    /// weight on every allowed pair. Divergences are means over rows of KL(P ‖ P̂), with P̂ the nearest attention of the form.
     pub struct RampMeasurement {
         /// the layer, from 0
         #[range = Placed]
@@ -129,28 +128,29 @@ record! {
     }
 }
 
-/// (m − 1)/2 · ln(1 + 1/τ), nats: the half-spread of a ramp of mean lag τ in a row that sees m columns; none where τ is 0,
-/// which no ramp has.
+/// (m − 1)/2 · ln(1 + 1/τ): the half-range of a ramp of mean relative distance τ in a row of m columns. Returns `None` if τ is
+/// 0, which no ramp has.
 pub fn ramp_half_spread(columns: usize, mean_lag: f64) -> Option<f64> {
     (mean_lag > 0.0).then(|| 0.5 * (columns as f64 - 1.0) * (1.0 / mean_lag).ln_1p())
 }
 
-/// τ = 1/(e^c − 1), tokens: the mean lag of a ramp of slope c in a long row; none where c ≤ 0, which is not local.
+/// τ = 1/(e^c − 1), in tokens: the mean relative distance of a ramp of slope c in a long row. Returns `None` if c ≤ 0, which is
+/// not local.
 pub fn ramp_lag(slope: f64) -> Option<f64> {
     (slope > 0.0).then(|| 1.0 / slope.exp_m1())
 }
 
-/// The columns that a row of `tokens` sees at most.
+/// The largest number of columns to which a row of a passage of `tokens` may attend.
 pub fn reach(kind: HeadKind, tokens: usize) -> usize {
     kind.window().map_or(tokens, |window| window.min(tokens))
 }
 
 impl RampMeasurement {
-    /// Measures the head that `probes` are of, one per passage of the group `passage`, all of one length. All rows of each
-    /// passage are measured, or `most` evenly spaced ones of a longer passage.
+    /// Measures a head from `probes`, one per passage of the group `passage`, all of one length. All rows of each passage are
+    /// measured, or `most` evenly spaced ones of a longer passage.
     ///
     /// # Errors
-    /// No probe, a head of a two-dimensional window or that sees what comes after a token, logits that are not finite; `Decomposition` where
+    /// No probe, a head with a two-dimensional window or without a causal mask, logits that are not finite; `Decomposition` if
     /// LAPACK fails.
     pub fn measure(
         probes: &[&HeadProbe],
@@ -180,10 +180,10 @@ impl RampMeasurement {
             probes.iter().map(|&probe| SeenRows::of(&[probe], &held)).collect();
         let (share_key, key_scores_converged) = SeenRows::share_of_key_scores(&passages);
         let formula = ramp_half_spread(reach(kind, tokens), mean_lag);
-        // In long rows the nearest ramp is the one of the head's mean lag.
+        // In long rows the nearest ramp has the head's mean relative distance.
         let rise = ramp_half_spread(tokens, mean_lag).map_or(0.0, |half| 2.0 * half);
         let ramp = seen.nearest(Form::Ramp, vec![rise]);
-        // A ramp is a member of both wider forms: what they find is nearer.
+        // A ramp is a member of both wider forms, so their results are at least as near.
         let by_position: Vec<f64> =
             (0..tokens).map(|j| Form::slope(&ramp.theta, tokens) * j as f64).collect();
         let by_lag: Vec<f64> = by_position.iter().map(|z| -z).collect();
@@ -242,7 +242,7 @@ impl RampMeasurement {
     }
 }
 
-/// What one look at every row gives.
+/// Statistics from one pass over all rows.
 struct Looks {
     max_abs_logit: f64,
     half_spread: f64,
@@ -287,7 +287,7 @@ impl Looks {
     }
 }
 
-/// The effective rank of QKᵀ, and the effective and the stable rank of QKᵀ less its rows' means, over passages.
+/// Effective rank of QKᵀ, and effective and stable rank of QKᵀ minus its row means, each a mean over passages.
 fn ranks(probes: &[&HeadProbe], held: &[usize]) -> Result<[f64; 3], PredictError> {
     let mut sums = [0.0; 3];
     for probe in probes {

@@ -12,63 +12,62 @@ use crate::numerics::blas::on_one_thread;
 use crate::solver::Floor;
 use crate::targets::{HeadKind, Spectrum, TargetError, Visibility};
 
-/// The lags whose mass is told: that on the last 1, 4, 16 and 64 tokens, a token itself among them.
+/// Numbers of last tokens, including the token itself, for which the attention mass is reported.
 pub const LAGS: [usize; 4] = [1, 4, 16, 64];
 
-/// A head's logits and attention on its passages, over the rows that are held.
+/// Logits and attention of a head on its passages, over the measured rows.
 ///
-/// Logits z = s·q·k are those before any softcap; attention P is softmax of what comes after it, as it is shared among tokens:
-/// what a learned sink takes is told by itself.
+/// Logits z = s·q·k are those before any softcap. The attention P is the softmax after the softcap, normalised over tokens; the
+/// share of a learned sink is reported separately.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screened {
     /// The layer, from 0.
     pub layer: usize,
     /// The head within its layer, from 0.
     pub head: usize,
-    /// Which of its layer's heads of keys it reads, from 0.
+    /// The key head of its layer that it uses, from 0.
     pub key_head: usize,
-    /// What it sees.
+    /// The pairs to which it may attend.
     pub kind: HeadKind,
-    /// Tokens of one passage.
+    /// Number of tokens of one passage.
     pub tokens: usize,
-    /// Rows of a passage that are held.
+    /// Number of measured rows per passage.
     pub rows: usize,
     /// The head dimension d.
     pub rank: usize,
-    /// s, what q·k is multiplied by.
+    /// s, the factor of q·k.
     pub scale: f64,
-    /// The bound c of c·tanh(z/c), where there is one.
+    /// The bound c of the softcap c·tanh(z/c), if any.
     pub softcap: Option<f64>,
-    /// max |z| over visible pairs of every passage.
+    /// max |z| over the allowed pairs of every passage.
     pub max_abs_logit: f64,
-    /// max z.
+    /// max z over the allowed pairs.
     pub max_logit: f64,
-    /// max over rows of (max − min) of the visible logits.
+    /// The largest (max − min) of the allowed logits of a row.
     pub logit_spread: f64,
-    /// Mean over rows of −Σ p ln p, nats.
+    /// Mean over rows of −Σ p ln p, in nats.
     pub entropy_nats: f64,
-    /// [`Spectrum::effective_rank`] of QKᵀ, mean over passages: at most d.
+    /// [`Spectrum::effective_rank`] of QKᵀ, mean over passages; at most d.
     pub effective_rank_logits: f64,
-    /// The mass on the passage's first token, mean over rows, those that do not see it among them.
+    /// The mass on the passage's first token, mean over all rows, including rows that may not attend to it.
     pub first_mass: f64,
-    /// The share that a learned sink takes before the rest is shared among tokens, mean over rows; 0 without one.
+    /// The share of a learned sink before the rest is normalised over tokens, mean over rows; 0 without a sink.
     pub sink_mass: f64,
-    /// The mass on the last of [`LAGS`] tokens, or without a causal mask on those nearer than that, mean over
-    /// rows.
+    /// The mass on the last of [`LAGS`] tokens, mean over rows. Without a causal mask, the mass on all tokens nearer than that.
     pub mass_within: [f64; 4],
-    /// The share of c·j in the logits less their rows' means, as [`share_ramp`](super::RampMeasurement::share_ramp); none where they are
-    /// constant in each row, or where rows see what comes after them.
+    /// R² of c·j in the logits minus their row means, as [`share_ramp`](super::RampMeasurement::share_ramp). `None` if the
+    /// logits are constant in each row, or without a causal mask.
     pub share_ramp: Option<f64>,
     /// How much rounding of the logits changes the attention.
     pub precision: PrecisionRisk,
 }
 
 impl Screened {
-    /// Looks at the head that `probes` are of, one a passage. Of each passage all rows are held, or, where it is longer
-    /// than `most` tokens, so many that lie evenly apart.
+    /// Measures a head from `probes`, one per passage. All rows of a passage are measured, or `most` evenly spaced ones of a
+    /// longer passage.
     ///
     /// # Errors
-    /// As [`TrainedHead::new`](super::TrainedHead::new); `Decomposition` where LAPACK fails.
+    /// As [`TrainedHead::new`](super::TrainedHead::new); `Decomposition` if LAPACK fails.
     pub fn of(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         check_fittable(probes)?;
@@ -125,8 +124,8 @@ impl Screened {
         })
     }
 
-    /// L⁰(ε; P) of the same rows at each of `epsilons`, in nats: what logits of any rank need; none where no finite ones
-    /// reach it.
+    /// L⁰(ε; P) of the same rows at each of `epsilons`: the smallest max |logit| at any rank. `None` if no finite logits reach
+    /// ε.
     ///
     /// # Errors
     /// As [`Self::of`].
@@ -143,18 +142,18 @@ impl Screened {
         Ok(epsilons.iter().map(|&epsilon| floor.max_abs_logit(epsilon)).collect())
     }
 
-    /// max c·tanh(z/c), which is that of the largest z; none without a softcap.
+    /// max c·tanh(z/c), at the largest z; `None` without a softcap.
     pub fn max_logit_capped(&self) -> Option<f64> {
         self.softcap.map(|cap| cap * (self.max_logit / cap).tanh())
     }
 
-    /// max q·k, without s.
+    /// max q·k, without the factor s.
     pub fn max_dot(&self) -> f64 {
         self.max_logit / self.scale
     }
 }
 
-/// The singular values of QKᵀ, which are those of the small R_q·R_kᵀ.
+/// The singular values of QKᵀ, computed as those of the small R_q·R_kᵀ.
 pub(super) fn spectrum_of_product(
     queries: &Array2<f64>,
     keys: &Array2<f64>,
@@ -179,7 +178,7 @@ mod tests {
 
     const TOKENS: usize = 24;
 
-    /// A head of logits that rise along the positions and wave a little, whose queries are all alike.
+    /// A head whose logits rise along the positions with a small wave. The first channel of all queries is equal.
     fn probe(visibility: Visibility) -> HeadProbe {
         let wave = |i: usize, j: usize| (0.7 * (i * (j + 1)) as f32 + 0.3).sin();
         let mut queries = Array2::from_shape_fn((TOKENS, 4), |(i, j)| wave(i, j));

@@ -2,19 +2,19 @@
 
 use super::LmError;
 
-/// The processor that a model is computed on.
+/// The processor on which a model is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// All cores that the thread pool has.
+    /// The CPU, with all threads of the pool.
     #[default]
     Cpu,
-    /// The first CUDA device. There sums are not added in a fixed order, so a run repeats another only
+    /// The first CUDA device. Sums have no fixed order there, so runs are reproducible only
     /// up to rounding.
     Cuda,
 }
 
 impl Device {
-    /// The name in a manifest and on the command line.
+    /// The name in manifests and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -22,15 +22,15 @@ impl Device {
         }
     }
 
-    /// Whether models can be computed there.
+    /// Checks whether models can run on the device.
     ///
     /// # Errors
-    /// A build without the feature `cuda`, or a machine without a device.
+    /// A build without the feature `cuda`, or a machine without a GPU.
     pub fn check(self) -> Result<(), LmError> {
         self.open().map(|_| ())
     }
 
-    /// The tensor library's handle.
+    /// Opens the device in the tensor library.
     ///
     /// # Errors
     /// As [`Self::check`].

@@ -5,47 +5,47 @@ use std::path::{Path, PathBuf};
 
 use crate::targets::TargetError;
 
-/// Why a training run could not be defined, started or saved. Each message says what was found
+/// An error of a training run or a model. Each message states what was found
 /// and what to do. A run that diverges is not an error but an [`Outcome`](crate::lm::Outcome).
 #[derive(Debug, thiserror::Error)]
 pub enum LmError {
-    /// A key with a value that it cannot take.
+    /// A value that its key does not allow.
     #[error("{}", value_error(key, found, why))]
     Value {
         /// The key.
         key: &'static str,
         /// The value as given.
         found: String,
-        /// What the key may be.
+        /// What is wrong, in words that follow the key.
         why: String,
     },
-    /// A device that is not there, or that does not compute what is asked.
+    /// A device that is missing or does not support the requested computation.
     #[error("device cuda: {why}")]
     NoDevice {
-        /// What is missing.
+        /// What is missing or not supported.
         why: String,
     },
-    /// No text where one is needed.
+    /// A text is needed, but none is given.
     #[error("the model needs a text, and none is given")]
     NoText,
-    /// A text with fewer tokens than a passage needs.
+    /// A text with fewer tokens than needed.
     #[error(
         "the text is too short: {found} of the {needed} tokens needed; give a longer text, or use fewer tokens"
     )]
     ShortText {
-        /// Tokens of the text.
+        /// Number of tokens of the text.
         found: usize,
-        /// Where the passage ends.
+        /// Number of tokens needed.
         needed: usize,
     },
-    /// A file of exported heads with fewer passages than are asked for.
+    /// A file of exported heads with too few passages.
     #[error(
         "the file has {found} passages, but groups × passages is {needed}; ask for fewer, or export more"
     )]
     FewPassages {
-        /// Passages of the file.
+        /// Number of passages in the file.
         found: usize,
-        /// How many are asked for.
+        /// Number of passages needed.
         needed: usize,
     },
     /// A corpus too short for the context.
@@ -54,35 +54,35 @@ pub enum LmError {
          context"
     )]
     TextTooShort {
-        /// Which part of the text, or all of it.
+        /// Which part of the text.
         part: &'static str,
-        /// How many tokens it has.
+        /// Its number of tokens.
         tokens: usize,
-        /// How many one window of context + 1 tokens needs.
+        /// Number of tokens of one context plus 1.
         needed: usize,
     },
     /// Tokens that could not be written.
     #[error("cannot write the tokens of the text: {0}; check the free disk space")]
     Tokens(#[source] io::Error),
-    /// A text that cannot be made into characters.
+    /// A text that is not UTF-8.
     #[error("the text is not UTF-8 at byte {byte}; convert it, or set vocabulary=byte")]
     NotUtf8 {
-        /// The first byte that is not part of a character.
+        /// Offset of the first invalid byte.
         byte: usize,
     },
-    /// Weights that are not what activations are multiplied by.
+    /// A model with sigma-reparam, whose stored weights differ from the matrices that it multiplies by.
     #[error(
         "the model uses sigma-reparam, so its weights cannot be edited or reused; take a run without it"
     )]
     Reparametrised,
-    /// Weights of a model of another shape than the one that is to begin with them.
+    /// Starting weights of a model with another shape.
     #[error("{key} is {here}, but the starting weights have {there}; set the same value")]
     OtherShape {
         /// The first key that differs.
         key: &'static str,
-        /// Its value in the run that is to begin.
+        /// Its value in the new run.
         here: String,
-        /// Its value in the weights.
+        /// Its value in the starting weights.
         there: String,
     },
     /// A model that was not trained to predict the next token.
@@ -90,15 +90,15 @@ pub enum LmError {
         "the model predicts masked tokens, not the next one; take a run with objective = next-token"
     )]
     NotNextToken,
-    /// A passage without a token after the first.
+    /// A passage of fewer than two tokens.
     #[error("a passage of under two tokens has no next token; give a longer one")]
     NoNextToken,
-    /// A file of a model that cannot be used.
+    /// A model file that cannot be used.
     #[error("{}: {why}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What was found and, of a published model, what can be used.
+        /// What was found and, for a published model, what is supported.
         why: String,
     },
     /// A file that could not be read or written.
@@ -106,36 +106,36 @@ pub enum LmError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Attention that could not be made for a head.
+    /// Attention that cannot be computed for a head.
     #[error(transparent)]
     Attention(#[from] TargetError),
-    /// A recorder that could not keep a record, as on a full disk.
+    /// A recorder that could not write a record, for example on a full disk.
     #[error("cannot write a record of the run: {0}")]
     Recorder(#[from] io::Error),
-    /// Anything else that is wrong with a definition, a text, a model or a machine: what was found, and what to do.
+    /// Any other error in a definition, text, model or machine: what was found, and what to do.
     #[error("{0}")]
     Refused(String),
-    /// An error of the tensor library: a shape or a device, never a value that a user gave.
+    /// An error of the tensor library about a shape or a device, never about a value from a user.
     #[error("tensor operation: {0}")]
     Tensor(#[from] candle_core::Error),
 }
 
 impl LmError {
-    /// What an error of the file system at `path` becomes.
+    /// Converts an error of the file system at `path`.
     pub(in crate::lm) fn io(path: &Path) -> impl Fn(io::Error) -> Self + Copy + use<'_> {
         |source| Self::Io { path: path.to_owned(), source }
     }
 
-    /// That the file at `path` cannot be used, and why.
+    /// The error that the file at `path` cannot be used, with the reason.
     pub(in crate::lm) fn file(path: &Path, why: impl Into<String>) -> Self {
         Self::File { path: path.to_owned(), why: why.into() }
     }
 }
 
-/// `window must be at least 1 (0 found)`; what to do follows what was found.
+/// `window must be at least 1 (0 found)`; a part of `why` after `; ` says what to do and follows the value.
 fn value_error(key: &str, found: &str, why: &str) -> String {
     let (wrong, then) = why
         .split_once("; ")
@@ -143,7 +143,7 @@ fn value_error(key: &str, found: &str, why: &str) -> String {
     format!("{key} {wrong} ({found} found){then}")
 }
 
-/// An error naming the key and what was found, unless `holds`.
+/// Returns an error with the key and the value found, unless `holds`.
 pub(in crate::lm) fn require(
     holds: bool,
     key: &'static str,

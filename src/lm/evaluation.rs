@@ -1,4 +1,4 @@
-//! Windows of a text, and the loss of a model on them.
+//! Evaluation of a model: its loss on windows of a text.
 
 use candle_core::{Device, Tensor};
 
@@ -9,65 +9,65 @@ use crate::lm::workers::{Alone, Workers};
 /// The loss of a model on windows of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evaluation {
-    /// Tokens predicted.
+    /// Number of predicted tokens.
     pub tokens: u64,
-    /// The bytes of the text that they stand for; 0 where they have no written form.
+    /// Number of bytes of these tokens; 0 if they have no written form.
     pub bytes: u64,
-    /// Mean cross-entropy, in nats a token.
+    /// Mean cross-entropy, in nats per token.
     pub loss_nats: f64,
 }
 
 impl Evaluation {
-    /// e to the loss: perplexity per token.
+    /// Perplexity per token: e to the power of the loss.
     pub fn perplexity(&self) -> f64 {
         self.loss_nats.exp()
     }
 
-    /// The loss in nats a byte, by which vocabularies can be compared: the sum over all tokens, an
-    /// end of a document among them, over the bytes of the text; none where there are no bytes.
+    /// The loss in nats per byte, which allows a comparison of vocabularies: the sum over all tokens, including
+    /// ends of documents, divided by the bytes of the text. `None` if there are no bytes.
     pub fn loss_nats_per_byte(&self) -> Option<f64> {
         (self.bytes > 0).then(|| self.loss_nats * self.tokens as f64 / self.bytes as f64)
     }
 
-    /// e to the loss per byte.
+    /// Perplexity per byte: e to the power of the loss per byte.
     pub fn perplexity_per_byte(&self) -> Option<f64> {
         self.loss_nats_per_byte().map(f64::exp)
     }
 
-    /// The loss in bits a byte: nats a byte / ln 2. Of images, a channel of a pixel a byte, what is told as bits per
-    /// dimension.
+    /// The loss in bits per byte: nats per byte / ln 2. For images with one byte per channel of a pixel this is the measure
+    /// known as bits per dimension.
     pub fn bits_per_byte(&self) -> Option<f64> {
         self.loss_nats_per_byte().map(|nats| nats / std::f64::consts::LN_2)
     }
 }
 
-/// Where windows of a context and the token after it may begin: anywhere in a text, in records where one begins.
+/// The possible starts of windows of context + 1 tokens: any token of a text, or the start of any record.
 pub(super) struct Windows {
-    /// How many there are.
+    /// The number of possible starts.
     pub count: usize,
     stride: usize,
 }
 
 impl Windows {
-    /// Those of a text that has one at least.
+    /// The possible starts in a text of at least one window.
     pub fn of(vocabulary: &Vocabulary, text: Tokens<'_>, context: usize) -> Self {
         let stride = vocabulary.stride();
         Self { count: (text.len() - (context + 1)) / stride + 1, stride }
     }
 
-    /// The first token of the window at `place`.
+    /// The first token of window number `place`.
     pub fn start(&self, place: usize) -> usize {
         place * self.stride
     }
 }
 
 /// The mean loss of `model` over `batches` batches of `batch_size` windows, at least one of each,
-/// spread evenly over `text`: the same ones at every call. A window is a whole context long, of
-/// records one of them, and every token of it counts, also its first ones, which have little to go by.
-/// Of a model of masked tokens those count that are masked, at the same places each time.
+/// spread evenly over `text`: the same windows at every call. A window is one context or one record. Every token
+/// counts, also the first ones of a window, which have little context.
+/// For a model of masked tokens only the masked ones count; they are the same at every call.
 ///
 /// # Errors
-/// A text shorter than one context + 1 tokens, or a token that the model's vocabulary lacks.
+/// A text shorter than context + 1 tokens, or a token that the model's vocabulary lacks.
 pub fn evaluate(
     model: &Model,
     vocabulary: &Vocabulary,
@@ -78,11 +78,11 @@ pub fn evaluate(
     evaluate_over(model, vocabulary, text, batches, batch_size, &Alone)
 }
 
-/// [`evaluate`] by several workers that have the same model: the batches are dealt to them in turn, and the losses
-/// added in the batches' order, so that the result is the same however many there are.
+/// [`evaluate`] by several workers with the same model. Batches are distributed in turn and losses are added
+/// in the order of the batches, so the result does not depend on the number of workers.
 ///
 /// # Errors
-/// As [`evaluate`], shared by workers.
+/// As [`evaluate`].
 pub(super) fn evaluate_over(
     model: &Model,
     vocabulary: &Vocabulary,
@@ -111,7 +111,7 @@ pub(super) fn evaluate_over(
             sum.add(of_batch);
         }
     }
-    // Whole numbers, which double precision adds exactly.
+    // Integers, which double precision adds exactly.
     losses.extend([sum.tokens as f64, sum.bytes as f64]);
     let all = workers.gather_numbers(&losses);
     let total = |from_end: usize| -> u64 {
@@ -122,17 +122,17 @@ pub(super) fn evaluate_over(
     Ok(Sum { windows: windows as u64, tokens, bytes, loss_nats }.mean())
 }
 
-/// The mean loss of `model` over all of `documents`: each is read in windows of a context, one
-/// after another without overlap, the last one as long as what is left. So every token but a
-/// document's first is predicted once, from what precedes it in its window alone; the first tokens
-/// of a window have little to go by, which makes the loss an upper bound of what a sliding window
-/// would give. Of records every one is a window, and every byte is predicted once.
-/// Of a model of masked tokens each window loses its share of them, and these are predicted.
+/// The mean loss of `model` over all of `documents`. Each is read in consecutive windows of one context, without
+/// overlap; the last window may be shorter. So every token except the first of a document is predicted once, from the
+/// earlier tokens of its window alone. The first tokens of a window have little context, so the loss is an upper bound
+/// of that with a sliding window.
+/// With records every record is a window, and every byte is predicted once.
+/// For a model of masked tokens, the masked share of each window is predicted.
 ///
-/// `advanced` is told of the bytes predicted so far.
+/// `advanced` is called with the number of bytes predicted so far.
 ///
 /// # Errors
-/// Documents of one token or none, a token that the vocabulary lacks, or what `documents` fails with.
+/// Documents of at most one token, a token that the vocabulary lacks, or an error of `documents`.
 pub fn evaluate_whole(
     model: &Model,
     vocabulary: &Vocabulary,
@@ -146,7 +146,7 @@ pub fn evaluate_whole(
         let document = document?;
         let text = Tokens::from(&document[..]);
         let predicted = text.len().saturating_sub(1);
-        // What follows a record is the beginning of the next, which is not predicted.
+        // The token after a record is the start of the next one, which is not predicted.
         let (whole, left): (Vec<usize>, usize) = match vocabulary.record {
             Some(_) => ((0..text.len()).step_by(vocabulary.stride()).collect(), 0),
             None => (
@@ -169,10 +169,10 @@ pub fn evaluate_whole(
     Ok(sum.mean())
 }
 
-/// The seed of the masks of evaluations: of one window the same, whoever evaluates it.
+/// The seed of masks in evaluations: a window always gets the same mask.
 const EVALUATION_SEED: u64 = 0;
 
-/// Losses and bytes added up over batches.
+/// Sums of losses and bytes over batches.
 #[derive(Default)]
 struct Sum {
     windows: u64,
@@ -182,7 +182,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// The windows of `length` tokens at `starts`, of which the first is number `before` of all.
+    /// The sums for the windows of `length` tokens at `starts`; `before` windows precede the first.
     fn of(
         model: &Model,
         vocabulary: &Vocabulary,
@@ -208,7 +208,7 @@ impl Sum {
         })
     }
 
-    /// Adds the windows of `length` tokens at `starts`, which follow those added before.
+    /// Adds the windows of `length` tokens at `starts`, which follow those that were added before.
     fn add_windows(
         &mut self,
         model: &Model,
@@ -234,7 +234,7 @@ impl Sum {
     }
 }
 
-/// The windows of `length` tokens at `starts`, (B, T), and the tokens that follow each, (B·T).
+/// The windows of `length` tokens at `starts`, (B, T), and the token after each of their tokens, (B·T).
 pub(super) fn batch(
     text: Tokens<'_>,
     starts: &[usize],
@@ -305,7 +305,7 @@ mod tests {
         assert!(error.contains("needs 2"), "{error}");
     }
 
-    /// Window by window, as many tokens of each, at places that hang on nothing but the number of the window.
+    /// Masks depend on the number of the window alone, so batches of any size mask the same tokens.
     #[test]
     fn masked_tokens_are_the_same_ones_every_time() {
         let mut definition = TrainDefinition {
@@ -332,7 +332,7 @@ mod tests {
             let loss = model.predict(&batch.inputs).unwrap().loss_of(&batch).unwrap();
             loss * batch.targets.elem_count() as f64
         };
-        // Three whole windows, of which 3 tokens each are asked, and one of 3 tokens, of which 1 is.
+        // Three whole windows with 3 masked tokens each, and one of 3 tokens with 1 masked token.
         let sum = loss(0, 10) + loss(1, 10) + loss(2, 10) + loss(3, 3);
         for batch_size in [1, 2, 8] {
             let documents = std::iter::once(Ok(document.clone()));

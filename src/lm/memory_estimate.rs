@@ -6,25 +6,25 @@ use crate::system::check_memory;
 
 /// Bytes of a float32.
 const FLOAT32: f64 = 4.0;
-/// Bytes of what tells of a block's tensors where they are.
+/// Bytes of the bookkeeping for the tensors of a block.
 const TENSORS: f64 = 4096.0;
 
-/// What makes a model and its step smaller.
+/// The keys that reduce the size of a model and of its steps.
 const MODEL: &str = "layers, d_model, batch or context";
 
-/// What of each weight is kept.
+/// The arrays that are kept for each weight.
 #[derive(Clone, Copy)]
 pub(super) enum Kept {
     /// The weight.
     Weight,
-    /// Its gradient and both of its moments too.
+    /// The weight, its gradient and both moments.
     Training,
 }
 
 /// Refuses a model whose weights, float32 numbers each, cannot be held. Of a block there are 4·C·H·D + 8·C² weights, beside gains.
 ///
 /// # Errors
-/// Less memory than that.
+/// Too little memory.
 pub(super) fn check_weights(
     definition: &TrainDefinition,
     vocabulary: usize,
@@ -38,7 +38,7 @@ pub(super) fn check_weights(
     check(what, numbers * FLOAT32 * weights(definition, vocabulary) + blocks, MODEL)
 }
 
-/// The bytes that the weights of one step take on a disk, at least.
+/// A lower bound of the size on disk of the weights of one step, in bytes.
 pub(super) fn bytes_of_weights(definition: &TrainDefinition, vocabulary: usize) -> f64 {
     FLOAT32 * weights(definition, vocabulary)
 }
@@ -57,7 +57,7 @@ fn weights(definition: &TrainDefinition, vocabulary: usize) -> f64 {
 /// computed again, its input.
 ///
 /// # Errors
-/// Less memory than that.
+/// Too little memory.
 pub(super) fn check_activations(
     definition: &TrainDefinition,
     sequences: usize,
@@ -71,20 +71,20 @@ pub(super) fn check_activations(
     check("one step's activations need", all, MODEL)
 }
 
-/// Refuses what takes more memory than there is, and says what to set `lower`.
+/// Refuses what needs more memory than the machine has; `lower` names the keys to reduce.
 ///
 /// # Errors
-/// Less memory than that.
+/// Too little memory.
 pub(super) fn check(what: &'static str, needed: f64, lower: &'static str) -> Result<(), LmError> {
     check_memory(needed)
         .map_err(|room| LmError::Refused(format!("{what} at least {room}; lower {lower}")))
 }
 
 impl TrainDefinition {
-    /// Checks a model of `symbols` symbols that only reads: its values, and that weights and tokens fit into memory.
+    /// Checks a model of `symbols` symbols for inference: its values, and that weights and tokens fit into memory.
     ///
     /// # Errors
-    /// Sizes that are wrong, or that need more memory than the machine has.
+    /// A value that its key does not allow, or sizes that need more memory than the machine has.
     pub fn check_inference(&self, symbols: usize) -> Result<(), LmError> {
         self.check()?;
         check_weights(self, symbols, Kept::Weight)?;

@@ -8,14 +8,14 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 
 use super::workers::Workers;
 
-/// One of the workers that MPI started. MPI ends when it is dropped.
+/// One of the workers that MPI started.
 pub struct Mpi {
     rank: usize,
     size: usize,
 }
 
 impl Mpi {
-    /// Starts MPI; none where it was started before. The universe ends MPI when it is dropped.
+    /// Starts MPI; `None` if it was started before. The universe ends MPI when it is dropped.
     pub fn start() -> Option<(Self, Universe)> {
         // Only the thread that trains calls MPI, but it need not be the process's first.
         let (universe, _) = mpi::initialize_with_threading(Threading::Serialized)?;

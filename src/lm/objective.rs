@@ -5,35 +5,35 @@ use rand::SeedableRng;
 use rand::seq::index;
 use rand_chacha::ChaCha8Rng;
 
-/// Sequences, and what of them is predicted.
+/// A batch of sequences with the targets to predict.
 pub(in crate::lm) struct Batch {
-    /// What the model reads, (B, T) of uint32.
+    /// Input tokens, (B, T) of uint32.
     pub(in crate::lm) inputs: Tensor,
-    /// What is predicted, (N) of uint32.
+    /// Target tokens, (N) of uint32.
     pub(in crate::lm) targets: Tensor,
-    /// Of which of the B·T rows, (N) of uint32 in ascending order; none where of every one.
+    /// The rows, out of B·T, to which the targets belong, (N) of uint32 in ascending order; `None` for all rows.
     pub(in crate::lm) rows: Option<Tensor>,
 }
 
-/// Tokens that are hidden from the model, which predicts them: of each sequence of T tokens as many as are nearest to
-/// `share` · T, one at least, each replaced by `symbol` (Devlin et al. 2019, arXiv 1810.04805; there one in five of the
-/// chosen ones is another symbol or stays).
+/// Masking of tokens that the model predicts (Devlin et al. 2019, arXiv 1810.04805). In each sequence of T tokens,
+/// round(`share` · T) of them, at least one, are replaced by `symbol`. In the paper one in five of the chosen tokens
+/// becomes another symbol or stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::lm) struct Masking {
     /// Above 0, below 1.
     pub(in crate::lm) share: f64,
-    /// That of no token.
+    /// The symbol of masked tokens, which no other token has.
     pub(in crate::lm) symbol: u32,
 }
 
 impl Batch {
-    /// Of every row the token that comes next: `targets`, B·T of them.
+    /// A batch in which every row predicts the next token; `targets` holds B·T tokens.
     pub(in crate::lm) fn next(inputs: Tensor, targets: &Tensor) -> Result<Self> {
         Ok(Self { inputs, targets: targets.flatten_all()?, rows: None })
     }
 
-    /// The tokens (B·T) of B sequences, some of each hidden. Which of them hangs on `seed` and the number of the
-    /// sequence alone; the first one's is `number`.
+    /// A batch of the B·T `tokens` of B sequences, some of which are masked. The choice depends on `seed` and on the number
+    /// of the sequence alone; the first sequence has the number `number`.
     pub(in crate::lm) fn masked(
         tokens: &Tensor,
         (batch, time): (usize, usize),
@@ -57,7 +57,7 @@ impl Batch {
         })
     }
 
-    /// The rows of a (B·T, C) tensor that something is predicted of, (N, C).
+    /// The rows of a (B·T, C) tensor that have a target, (N, C).
     pub(in crate::lm) fn of_rows(&self, x: &Tensor) -> Result<Tensor> {
         match &self.rows {
             Some(rows) => x.index_select(rows, 0),
@@ -65,7 +65,7 @@ impl Batch {
         }
     }
 
-    /// The way back of [`Self::of_rows`]: the gradient of all rows of `x`, zero where nothing is predicted.
+    /// Backward pass of [`Self::of_rows`]: the gradient of all rows of `x`, zero for rows without a target.
     pub(in crate::lm) fn to_rows(&self, x: &Tensor, gradient: Tensor) -> Result<Tensor> {
         match &self.rows {
             Some(rows) => x.zeros_like()?.index_add(rows, &gradient, 0),
@@ -75,7 +75,7 @@ impl Batch {
 }
 
 impl Masking {
-    /// Which of `time` tokens of a sequence are hidden, in ascending order.
+    /// Positions of the masked tokens out of `time`, in ascending order.
     fn places(self, time: usize, seed: u64, number: u64) -> Vec<usize> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(MASK_STREAM + number);
@@ -86,7 +86,7 @@ impl Masking {
     }
 }
 
-/// The first of the generator's streams that masks come from: weights and windows of text are drawn from 0 and 1.
+/// The first stream of the random generator for masks; streams 0 and 1 are for weights and for windows of text.
 const MASK_STREAM: u64 = 2;
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(of(0.15, 3, 0), of(0.15, 3, 0));
         assert_ne!(of(0.15, 3, 0), of(0.15, 4, 0));
         assert_ne!(of(0.15, 3, 0), of(0.15, 3, 1));
-        // A sequence has its mask wherever it stands in a batch.
+        // The mask of a sequence does not depend on its place in a batch.
         let masks = |number: u64| {
             let rows = of(0.15, 3, number)[2].clone();
             rows.chunks(6)

@@ -1,4 +1,4 @@
-//! Trained models as their heads' queries and keys, to hold their logits against those that a fit needs.
+//! Probes of trained models: the queries and keys of their heads, for comparison with fits.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -10,36 +10,36 @@ use super::corpus::{Split, Texts};
 use crate::numerics::{product, softmax};
 use crate::targets::{HeadKind, Visibility};
 
-/// A trained model whose heads can be looked at, whether it was trained here or published.
+/// A model whose heads can be probed, whether it was trained here, published or exported.
 pub trait Probed {
-    /// The longest passage that it reads, in tokens.
+    /// The longest passage in tokens.
     fn context(&self) -> usize;
 
-    /// Tokens of a record, where it reads records: each passage begins where one does.
+    /// Tokens per record, if the model reads records; passages then start at the start of a record.
     fn record(&self) -> Option<usize> {
         None
     }
 
-    /// The tokens that every passage begins with, before those of a text.
+    /// Tokens that precede the tokens of a text in every passage.
     fn beginning(&self) -> Vec<u32> {
         Vec::new()
     }
 
-    /// The passages whose heads it has, where it can compute no others: those that are looked at begin as one of them.
+    /// The only passages with heads, if the model cannot compute others; a probed passage must begin one of them.
     fn own_passages(&self) -> Option<&[Vec<u32>]> {
         None
     }
 
-    /// How many blocks it has.
+    /// The number of blocks.
     fn layers(&self) -> usize;
 
-    /// Heads of one layer.
+    /// The number of heads per layer.
     fn heads(&self) -> usize;
 
-    /// The first tokens, `most` at most, of texts or of one split of them; documents follow one another.
+    /// At most `most` tokens from the start of the concatenated texts, or of one split of them.
     ///
     /// # Errors
-    /// Texts that cannot be read or divided, or that the vocabulary cannot write; no texts for a model that needs
+    /// Texts that cannot be read or divided, or that the vocabulary cannot encode; no texts, if the model needs
     /// some.
     fn tokens(
         &self,
@@ -48,18 +48,18 @@ pub trait Probed {
         most: usize,
     ) -> Result<Vec<u32>, LmError>;
 
-    /// What each token of a passage stands for in the text, whose parts they are one after another; none where tokens
-    /// have no written form.
+    /// The text of each token of a passage; the texts together are the passage. `None` if tokens have no
+    /// written form.
     fn token_texts(&self, _passage: &[u32]) -> Option<Vec<String>> {
         None
     }
 
-    /// Hands the heads of some layers to `each`, a layer at a time, from the first on: on each passage, of 1 to
-    /// [`Self::context`] tokens, by head; no heads of a layer that it does not have. Nothing is computed after the last
-    /// of `layers`, or after a break.
+    /// Calls `each` with the heads of each of `layers` in order: by passage, of 1 to
+    /// [`Self::context`] tokens, and by head. A layer that the model lacks has no heads. Computation ends after the last
+    /// of `layers` or after a break.
     ///
     /// # Errors
-    /// No token, more than the context, or one that the vocabulary lacks; weights that cannot be read.
+    /// A passage without tokens or longer than the context, a token that the vocabulary lacks, or weights that cannot be read.
     fn probe_layers(
         &self,
         passages: &[Vec<u32>],
@@ -80,7 +80,7 @@ pub trait Probed {
         Ok(found)
     }
 
-    /// Every head on one passage, by layer and head.
+    /// All heads on one passage, by layer and head.
     ///
     /// # Errors
     /// As [`Self::probe_layers`].
@@ -95,11 +95,11 @@ pub trait Probed {
 }
 
 impl dyn Probed + '_ {
-    /// Hands the heads of each of `layers`, from the first on, to `each`, which says whether to go on. Returns
-    /// whether it came to the end.
+    /// Calls `each` with the heads of each of `layers` in ascending order until it returns `false`. Returns whether
+    /// all layers were processed.
     ///
     /// # Errors
-    /// As [`Probed::probe_layers`], and those of `each`.
+    /// As [`Probed::probe_layers`], and the errors of `each`.
     pub fn each_layer<E: From<LmError>>(
         &self,
         passages: &[Vec<u32>],
@@ -128,88 +128,88 @@ impl dyn Probed + '_ {
 /// The heads of one layer, by passage and head.
 pub type HeadsOfLayer = Vec<Vec<HeadProbe>>;
 
-/// One head's queries and keys on one sequence of T tokens, as attention gets them: its logits are
-/// z = s·QKᵀ, in nats, before any softcap and without any slope over the lag.
+/// Queries and keys of one head on one sequence of T tokens, as attention receives them. Its logits are
+/// z = s·QKᵀ, before any softcap and without any position bias.
 #[derive(Clone, Debug)]
 pub struct HeadProbe {
-    /// The decoder block, from 0.
+    /// The block, from 0.
     pub layer: usize,
     /// The head within its layer, from 0.
     pub head: usize,
-    /// Whether a row sees what comes after it.
+    /// Mask: causal or bidirectional.
     pub visibility: Visibility,
-    /// What the head sees of that.
+    /// Global, or local with a window.
     pub kind: HeadKind,
     /// Q, (T, D), not yet multiplied by s.
     pub queries: Array2<f32>,
     /// K, (T, D).
     pub keys: Array2<f32>,
-    /// Which of its layer's heads of keys K is, from 0: with grouped queries, several heads share one.
+    /// Index of K among the layer's key heads, from 0; with grouped queries several query heads share one.
     pub key_head: usize,
-    /// s, 1/√D in most models.
+    /// The scale s, 1/√D in most models.
     pub scale: f64,
-    /// The bound c of the attention logits c tanh(z/c), where they have one.
+    /// The softcap c of attention logits c tanh(z/c), if there is one.
     pub softcap: Option<f32>,
-    /// The slope m of what is added to them, −m |j − i|, where the head has one.
+    /// The slope m of the position bias −m |j − i|, if there is one.
     pub slope: Option<f32>,
-    /// The logit of a learned sink, where the head has one: an entry of softmax beside those of the tokens, the same
-    /// in every row, whose share is of no token.
+    /// The logit of a learned attention sink, if there is one: an additional entry of the softmax, the same
+    /// in every row, whose share goes to no token.
     pub sink: Option<f32>,
-    /// What the queries and keys are made of.
+    /// The inputs from which queries and keys are computed.
     pub inputs: HeadInputs,
 }
 
-/// What a head's queries and keys are made of: Q = X·W_q and K = X·W_k, normalised and turned by their positions
-/// where the model does that.
+/// The inputs of a head's queries and keys: Q = X·W_q and K = X·W_k, then normalised and rotated by position
+/// if the model does that.
 #[derive(Clone, Debug)]
 pub struct HeadInputs {
-    /// X, (T, C): the layer's own normalised input, with a column of ones where the projections have
+    /// X, (T, C): the layer's normalised input, with a column of ones if the projections have
     /// biases. The heads of a layer share it.
     pub stream: Arc<Array2<f32>>,
-    /// X·W_q and X·W_k, (T, D) each, before they are normalised and turned.
+    /// X·W_q and X·W_k, (T, D) each, before normalisation and rotation.
     pub projected: [Array2<f32>; 2],
-    /// How both are normalised, where they are.
+    /// The normalisation of both, if there is one.
     pub normalised: Option<NormalisedInputs>,
-    /// (cos θ, sin θ) by position and pair of channels, (T, D/2), where they are turned.
+    /// (cos θ, sin θ) by position and pair of channels, (T, D/2), for rotary positions.
     pub turns: Option<Arc<Array2<[f32; 2]>>>,
 }
 
-/// How a head's queries and keys are normalised.
+/// The normalisation of a head's queries and keys.
 #[derive(Clone, Debug)]
 pub enum NormalisedInputs {
-    /// Each row of each head by itself: (x − mean)/√(variance + ε) ∘ gain, or x/√(mean square + ε) ∘ gain.
+    /// Each row of each head separately: (x − mean)/√(variance + ε) ∘ gain, or x/√(mean square + ε) ∘ gain.
     Each {
         /// The gains of queries and keys, (D) each.
         gains: [Vec<f32>; 2],
         /// ε.
         epsilon: f32,
-        /// Whether the mean is taken off.
+        /// Whether the mean is subtracted.
         centred: bool,
     },
-    /// The rows of all heads of the layer together, so that what divides them is not of this head alone: a row of
-    /// X·W_q, its gain in W_q, times a number by row, and the same of keys.
+    /// The rows of all heads of the layer together, so the divisor does not depend on this head alone: a row of
+    /// X·W_q, whose gain is part of W_q, times a factor per row; likewise for keys.
     Together {
-        /// By row, those of queries and of keys, (T) each.
+        /// The factors of the rows of queries and of keys, (T) each.
         scales: [Arc<Vec<f32>>; 2],
     },
 }
 
 impl HeadProbe {
-    /// Z = s·QKᵀ in nats, before any softcap and without any slope, (T, T); −∞ where a row does not see a column.
+    /// Z = s·QKᵀ before any softcap and without any position bias, (T, T); −∞ for masked pairs.
     pub fn logits(&self) -> Array2<f64> {
         self.logits_of(&(0..self.queries.nrows()).collect::<Vec<_>>())
     }
 
-    /// The attention matrix P, (T, T), row-stochastic: softmax of the logits, after any softcap and with
-    /// any slope. What a learned sink takes is left out: P is how the rest is shared.
+    /// The attention matrix P, (T, T), row-stochastic: softmax of the logits after any softcap and with
+    /// any position bias. The share of a learned sink is left out; P divides the rest.
     pub fn attention(&self) -> Array2<f64> {
         self.attention_of(&(0..self.queries.nrows()).collect::<Vec<_>>())
     }
 
-    /// Some rows of the attention matrix, (rows, T).
+    /// Rows `rows` of the attention matrix, (rows, T).
     ///
     /// # Panics
-    /// Where there is no such row.
+    /// If a row does not exist.
     pub fn attention_of(&self, rows: &[usize]) -> Array2<f64> {
         let mut p = self.exponents_of(rows);
         for p in p.rows_mut() {
@@ -219,10 +219,10 @@ impl HeadProbe {
         p
     }
 
-    /// The share of some rows that the learned sink takes, (rows); 0 where there is none.
+    /// The share of the learned sink in each of `rows`, (rows); 0 if there is no sink.
     ///
     /// # Panics
-    /// Where there is no such row.
+    /// If a row does not exist.
     pub fn sink_shares_of(&self, rows: &[usize]) -> Vec<f64> {
         let Some(sink) = self.sink.map(f64::from) else { return vec![0.0; rows.len()] };
         let share = |y: ArrayView1<'_, f64>| {
@@ -234,7 +234,7 @@ impl HeadProbe {
         self.exponents_of(rows).rows().into_iter().map(share).collect()
     }
 
-    /// What softmax is of, (rows, T): the logits after any softcap and with any slope.
+    /// The inputs of the softmax, (rows, T): the logits after any softcap and with any position bias.
     fn exponents_of(&self, rows: &[usize]) -> Array2<f64> {
         let mut y = self.logits_of(rows);
         let cap = self.softcap.map(f64::from);
@@ -251,10 +251,10 @@ impl HeadProbe {
         y
     }
 
-    /// Some rows of the logits, (rows, T).
+    /// Rows `rows` of the logits, (rows, T).
     ///
     /// # Panics
-    /// Where there is no such row.
+    /// If a row does not exist.
     pub fn logits_of(&self, rows: &[usize]) -> Array2<f64> {
         let (queries, keys) = (self.queries.mapv(f64::from), self.keys.mapv(f64::from));
         let queries = queries.select(Axis(0), rows);

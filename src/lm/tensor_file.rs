@@ -1,4 +1,4 @@
-//! Named tensors in a safetensors file, float32 when written, whole or not at all.
+//! Named tensors in safetensors files; written in float32 and atomically.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use sha2::{Digest, Sha256};
 use super::LmError;
 use crate::system::{hexadecimal, write_whole};
 
-/// The note with the [`digest`] of all else in a file that [`write`] wrote.
+/// The key of the metadata that holds the [`digest`] of the rest of a file written by [`write`].
 const SHA256: &str = "sha256";
 
-/// A tensor to be written.
+/// A named tensor to write.
 pub(super) struct Named {
     pub(super) name: String,
     pub(super) dimensions: Vec<usize>,
     pub(super) data: Vec<f32>,
 }
 
-/// The SHA-256 of names, dimensions, contents and notes, each in the order of their names: one bit changed on the disk
-/// would go unnoticed in a weight, and in a moment of an optimiser for good.
+/// SHA-256 of names, dimensions, contents and notes, each sorted by name. Without it a bit flipped on disk would stay
+/// unnoticed in a weight and, in a moment of the optimiser, affect all later steps.
 fn digest<'a>(
     mut tensors: Vec<(&'a str, &'a [usize], &'a [u8])>,
     notes: &'a HashMap<String, String>,
@@ -48,8 +48,8 @@ fn digest<'a>(
     hexadecimal(&hash.finalize())
 }
 
-/// Writes tensors and notes beside `path` first and then renames the file onto it, so that a file
-/// of that name is always whole.
+/// Writes tensors and notes to a temporary file and then renames it to `path`, so that a file
+/// of that name is always complete.
 pub(super) fn write(
     path: &Path,
     tensors: &[Named],
@@ -76,7 +76,7 @@ pub(super) fn write(
     write_whole(path, &file).map_err(LmError::io(path))
 }
 
-/// A file that was read.
+/// The contents of a file.
 pub(super) struct TensorFile {
     path: PathBuf,
     tensors: HashMap<String, (Vec<usize>, Vec<f32>)>,
@@ -84,10 +84,10 @@ pub(super) struct TensorFile {
 }
 
 impl TensorFile {
-    /// Reads every tensor of a file that is float32, float16 or bfloat16, as float32.
+    /// Reads all float32, float16 and bfloat16 tensors of a file as float32.
     ///
     /// # Errors
-    /// A file that cannot be read, or that [`write`] wrote and that is another now.
+    /// A file that cannot be read, or that [`write`] wrote and that has changed since.
     pub(super) fn read(path: &Path) -> Result<Self, LmError> {
         let wrong = |e: SafeTensorError| LmError::file(path, e.to_string());
         let bytes = std::fs::read(path).map_err(LmError::io(path))?;
@@ -95,7 +95,7 @@ impl TensorFile {
         let notes = header.metadata().clone().unwrap_or_default();
         let file = SafeTensors::deserialize(&bytes).map_err(wrong)?;
         let tensors = file.tensors();
-        // A file of another program, or of an earlier version of this one, has no such note.
+        // Files of other programs or of earlier versions of this one have no such note.
         if let Some(written) = notes.get(SHA256) {
             let parts =
                 tensors.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data()));
@@ -113,7 +113,7 @@ impl TensorFile {
         Ok(Self { path: path.to_owned(), tensors, notes })
     }
 
-    /// The elements of a tensor that must have these dimensions.
+    /// Takes the elements of a tensor; fails if it is missing or has other dimensions.
     pub(super) fn take(&mut self, name: &str, dimensions: &[usize]) -> Result<Vec<f32>, LmError> {
         match self.tensors.remove(name) {
             Some((found, data)) if found == dimensions => Ok(data),
@@ -126,7 +126,7 @@ impl TensorFile {
         }
     }
 
-    /// A note that must be there.
+    /// The note under a key; fails if it is missing or cannot be parsed.
     pub(super) fn note<T: FromStr>(&self, key: &str) -> Result<T, LmError> {
         self.notes
             .get(key)
@@ -139,7 +139,7 @@ impl TensorFile {
     }
 }
 
-/// The elements of floats that float32 holds exactly.
+/// Converts floating-point elements to float32, which is exact; `None` for other types.
 pub(super) fn float32(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
     match dtype {
         Dtype::F32 => Some(numbers(data, f32::from_le_bytes)),

@@ -1,9 +1,9 @@
-//! OpenBLAS: how many threads one call may use, and which library it is.
+//! OpenBLAS: limits its threads, and describes the library.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-// Its decompositions are what the library is linked for (build.rs).
+// The library is linked (build.rs) for its decompositions.
 use ndarray_linalg as _;
 
 unsafe extern "C" {
@@ -13,17 +13,17 @@ unsafe extern "C" {
     fn openblas_get_corename() -> *const c_char;
 }
 
-/// Who holds OpenBLAS to one thread: its setting is one for the whole process.
+/// The callers that currently limit OpenBLAS to one thread; its setting applies to the whole process.
 struct Holders {
     count: usize,
-    /// The setting that the first of them found, and the last puts back.
+    /// The setting before the first caller, which the last caller restores.
     before: c_int,
-    /// How many threads have decomposed at once: for each, OpenBLAS has and keeps a buffer.
+    /// The largest number of threads that have run decompositions at once; OpenBLAS keeps one buffer for each.
     buffers: usize,
 }
 
-/// What OpenBLAS maps for each thread that computes at once, and as much again as decompositions take beside it. Where it
-/// cannot have that, it asks again and again, without end.
+/// Memory in bytes that OpenBLAS maps for each concurrent thread, plus the same amount for the decompositions themselves.
+/// Without this memory OpenBLAS retries forever.
 const BUFFER: usize = 160 << 20;
 
 static HOLDERS: Mutex<Holders> = Mutex::new(Holders { count: 0, before: 1, buffers: 0 });
@@ -42,15 +42,15 @@ fn set_threads(threads: c_int) {
     unsafe { openblas_set_num_threads(threads) }
 }
 
-/// Runs `decompose` with OpenBLAS on the thread that calls it, and leaves its setting as it was.
+/// Runs `decompose` with OpenBLAS limited to the calling thread, and restores its setting.
 ///
-/// Cells of a study and starts of a search are what runs in parallel here. Threads of OpenBLAS
-/// nested inside those would oversubscribe the cores, and would make a decomposition's rounding, so
-/// also a row, depend on how many there are. Where several run at once, the last to end puts back
-/// what the first found.
+/// Runs of a study and starts of a search are parallel. Additional threads of OpenBLAS would oversubscribe the cores, and
+/// the rounding of decompositions, and so the rows, would depend on their number.
+/// If several calls overlap, the last one to end restores the setting that
+/// the first one found.
 ///
 /// # Panics
-/// Where the memory that OpenBLAS takes is not to be had.
+/// If OpenBLAS's memory cannot be allocated.
 pub(crate) fn on_one_thread<R>(decompose: impl FnOnce() -> R) -> R {
     struct Hold;
     impl Drop for Hold {
@@ -77,33 +77,33 @@ pub(crate) fn on_one_thread<R>(decompose: impl FnOnce() -> R) -> R {
     decompose()
 }
 
-/// Sees that so much memory is to be had.
+/// Checks that `bytes` of memory can be allocated.
 ///
 /// # Panics
-/// Where it is not: a program's allocator may have ended it before.
+/// If it cannot be allocated. A program's own allocator may end it earlier.
 fn check_memory(bytes: usize) {
     let mut room = Vec::<u8>::new();
     let had = room.try_reserve_exact(bytes);
-    // Or the compiler would take it for granted.
+    // Keeps the compiler from removing the allocation.
     std::hint::black_box(room.as_ptr());
     assert!(had.is_ok(), "out of memory: OpenBLAS needs {bytes} more bytes; use fewer threads");
 }
 
-/// Makes every later call into OpenBLAS run on the thread that calls it: for programs.
+/// Limits all later OpenBLAS calls to the calling thread. For binaries.
 pub(crate) fn single_threaded_blas() {
     let mut holders = holders();
     holders.before = 1;
     set_threads(1);
 }
 
-/// The library's version, options and the kernels that it chose for this processor.
+/// The library's version and options, and the processor that it chose kernels for.
 pub(crate) fn description() -> String {
     // SAFETY: OpenBLAS returns a NUL-terminated text that lives as long as the process.
     let text = unsafe { CStr::from_ptr(openblas_get_config()) };
     text.to_string_lossy().trim().to_owned()
 }
 
-/// The processor that it took its kernels for: this one's kind, or what it falls back to.
+/// The processor for which OpenBLAS chose its kernels: this one's type, or a fallback.
 pub(crate) fn core() -> String {
     // SAFETY: as above.
     let text = unsafe { CStr::from_ptr(openblas_get_corename()) };
@@ -114,7 +114,7 @@ pub(crate) fn core() -> String {
 mod tests {
     use super::*;
 
-    /// Sets what holds outside of all holders, and returns what did: other tests decompose meanwhile.
+    /// Sets the thread count that applies without callers, and returns the previous one; other tests may run meanwhile.
     fn set_outside(wanted: c_int) -> c_int {
         let mut holders = holders();
         if holders.count > 0 {

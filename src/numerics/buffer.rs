@@ -1,15 +1,15 @@
-//! Numbers in memory that starts on a cache line, so that vectors of it lie within one.
+//! Buffers of numbers aligned to cache lines, so that no vector spans two lines.
 
 use std::ops::{Deref, DerefMut};
 
-/// Numbers of a line: a whole cache line of float32, two of float64.
+/// Numbers per line: one cache line of float32, two of float64.
 const LINE: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Line<T>([T; LINE]);
 
-/// A vector of numbers aligned to 64 bytes, zero at first.
+/// A vector of numbers aligned to 64 bytes, initially zero.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffer<T> {
     lines: Vec<Line<T>>,
@@ -23,7 +23,7 @@ impl<T: Copy + Default> Buffer<T> {
         Self { lines: vec![Line([T::default(); LINE]); length.div_ceil(LINE)], length }
     }
 
-    /// Makes room for `length` numbers; what they are is unspecified.
+    /// Makes room for `length` numbers; their values are unspecified.
     pub fn reserve(&mut self, length: usize) {
         if length > self.length {
             *self = Self::zeros(length);

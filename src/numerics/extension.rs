@@ -1,4 +1,4 @@
-//! The vector extensions, which of them this processor has, and which one the program uses.
+//! Vector extensions: which of them this processor has, and which one the program uses.
 
 use std::sync::LazyLock;
 
@@ -6,9 +6,9 @@ use super::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Avx2, Avx512};
 
-/// The variable of the environment that holds the program to one level of instructions.
+/// The environment variable that selects an instruction set.
 const VARIABLE: &str = "RANK_STUDY_INSTRUCTIONS";
-/// Every level, also those that this processor lacks.
+/// All instruction sets, including those that this processor lacks.
 const LEVELS: [&str; 3] = ["avx512", "avx2", "portable"];
 
 /// A vector extension that this processor has.
@@ -21,7 +21,7 @@ pub(crate) enum Extension {
     Portable(Portable),
 }
 
-/// A level of instructions that was asked for and that there is not.
+/// An instruction set was requested that is unknown or that the processor lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{VARIABLE}={asked}: {why}; set one of {levels}, or leave it unset for the widest")]
 pub struct InstructionsError {
@@ -30,14 +30,14 @@ pub struct InstructionsError {
     levels: String,
 }
 
-/// What the environment holds the program to, or the widest that there is: read once, so that no two
-/// parts of a process differ.
+/// The extension selected by the environment, or else the widest one. It is read once, so that all
+/// parts of a process use the same.
 static USED: LazyLock<Result<Extension, InstructionsError>> = LazyLock::new(|| {
     let asked = std::env::var_os(VARIABLE).unwrap_or_default();
     choose(&asked.to_string_lossy(), &Extension::available().collect::<Vec<_>>())
 });
 
-/// Of the extensions that there are, widest first, the one of this name; the first where the name is
+/// The extension named `asked` out of those available, widest first; the first one if the name is
 /// empty.
 fn choose(asked: &str, available: &[Extension]) -> Result<Extension, InstructionsError> {
     let found = available.iter().find(|extension| asked.is_empty() || extension.name() == asked);
@@ -51,16 +51,16 @@ fn choose(asked: &str, available: &[Extension]) -> Result<Extension, Instruction
     })
 }
 
-/// Whether the level of instructions that `RANK_STUDY_INSTRUCTIONS` names, if any, is there.
+/// Checks that the instruction set named by `RANK_STUDY_INSTRUCTIONS`, if any, is available.
 ///
 /// # Errors
-/// A level that this processor lacks, or a word that is none.
+/// An instruction set that this processor lacks, or an unknown name.
 pub fn check_instructions() -> Result<(), InstructionsError> {
     USED.as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
-/// The levels of instructions that this processor has, widest first, and the one of them that
-/// `RANK_STUDY_INSTRUCTIONS` holds the program to, if it does.
+/// The instruction sets that this processor has, widest first, and the one selected by
+/// `RANK_STUDY_INSTRUCTIONS`, if any.
 pub fn instructions_there() -> (Vec<&'static str>, Option<&'static str>) {
     let there: Vec<_> = Extension::available().map(Extension::name).collect();
     let asked = std::env::var_os(VARIABLE).unwrap_or_default();
@@ -69,7 +69,7 @@ pub fn instructions_there() -> (Vec<&'static str>, Option<&'static str>) {
 }
 
 impl Extension {
-    /// Every extension that this processor has, widest first, whatever the program is held to.
+    /// All extensions that this processor has, widest first, regardless of the environment.
     pub fn available() -> impl Iterator<Item = Self> {
         let portable = std::iter::once(Self::Portable(Portable));
         #[cfg(target_arch = "x86_64")]
@@ -81,11 +81,11 @@ impl Extension {
         portable
     }
 
-    /// The one with the widest vectors, or the one that `RANK_STUDY_INSTRUCTIONS` holds the program to.
+    /// The extension selected by `RANK_STUDY_INSTRUCTIONS`, or else the one with the widest vectors.
     ///
     /// # Panics
-    /// Where the variable names a level that is not there: never is another run in its place. A program
-    /// calls [`check_instructions`] first.
+    /// If the variable names an instruction set that is not available; no other one is used instead. Programs
+    /// call [`check_instructions`] first.
     #[inline]
     pub fn widest() -> Self {
         match &*USED {
@@ -94,7 +94,7 @@ impl Extension {
         }
     }
 
-    /// The level's name, as the variable has it.
+    /// The name as used in the environment variable.
     pub fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -132,7 +132,7 @@ mod tests {
         assert!(message("AVX2").contains("unknown instruction set; set one of"));
     }
 
-    /// What the suites of a level rely on: the level that they are held to is the one that runs.
+    /// Test suites for one instruction set rely on this: the selected one is used.
     #[test]
     fn the_environment_is_followed() {
         if let Some(asked) = std::env::var_os(VARIABLE).filter(|asked| !asked.is_empty()) {

@@ -1,5 +1,5 @@
-//! The leading singular vectors of a dense matrix, by this crate's own products: LAPACK's differ in their last digits
-//! between OpenBLAS's kernels, and a fit that begins at them would end elsewhere on another processor.
+//! The leading singular vectors of a dense matrix, computed with this crate's products. LAPACK's results differ in their
+//! last digits between OpenBLAS's kernels, so a fit that starts from them would end elsewhere on another processor.
 
 use nalgebra::DMatrix;
 use ndarray::{Array2, ArrayView2, s};
@@ -9,32 +9,32 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::product;
 
-/// Vectors carried beyond those asked for (Halko, Martinsson and Tropp 2011, section 4.2: 5 or 10).
+/// Number of vectors beyond those requested (Halko, Martinsson and Tropp 2011, section 4.2: 5 or 10).
 const OVERSAMPLING: usize = 10;
-/// The iteration ends once a round takes in no more than this share of ‖A‖_F² beyond the one before.
+/// The iteration ends when a round increases the captured part of ‖A‖_F² by at most this share.
 const STEADY: f64 = 1e-10;
-/// Or after this many rounds: values packed closely together do not settle within any budget.
+/// The largest number of rounds: closely spaced singular values do not converge in a reasonable number.
 const MOST_ROUNDS: usize = 24;
-/// A vector of which the others leave less than this share is one of them but for rounding.
+/// A vector with less than this relative length left after projection is linearly dependent up to rounding.
 const VANISHED: f64 = 1e-12;
 
-/// The leading singular vectors of a matrix, and its values.
+/// The leading singular vectors and values of a matrix.
 pub(crate) struct Leading {
     /// uⱼ, (rows, count).
     pub left: Array2<f64>,
-    /// σ̂ⱼ, descending; none is above the σⱼ in its place.
+    /// σ̂ⱼ in descending order; each is at most the corresponding σⱼ.
     pub values: Vec<f64>,
     /// vⱼ, (columns, count).
     pub right: Array2<f64>,
-    /// What the iteration carried, a vector a row: where that of a matrix near this one begins.
+    /// The subspace of the iteration, one vector per row: a start for the iteration on a similar matrix.
     pub carried: Array2<f64>,
 }
 
 /// The `count` leading singular vectors and values of A, by subspace iteration (Halko, Martinsson and Tropp 2011, *Finding
-/// structure with randomness*, SIAM Review 53(2), algorithms 4.4 and 5.1) from the vectors `near`, where there are some,
-/// or else from normal ones of a fixed seed. `count` is at most the lesser side of A.
+/// structure with randomness*, SIAM Review 53(2), algorithms 4.4 and 5.1). It starts from the vectors `near`, or else from
+/// normal ones of a fixed seed. `count` must be at most the smaller side of A.
 ///
-/// Time O(rows·columns·count) a round. The same on every machine of one level of instructions.
+/// Time O(rows·columns·count) per round. The result is the same on all machines with one instruction set.
 pub(crate) fn leading(
     matrix: ArrayView2<'_, f64>,
     count: usize,
@@ -56,7 +56,7 @@ pub(crate) fn leading(
             before = energy;
             continue;
         }
-        // A is near U(AᵀU)ᵀ, and AᵀU = V·R: what is left is the small Rᵀ. As rows, Rᵀ is what the triangle is.
+        // A ≈ U(AᵀU)ᵀ and AᵀU = V·R, which leaves the small matrix Rᵀ. With vectors as rows, Rᵀ is `triangle`.
         let small = DMatrix::from_fn(width, width, |i, j| triangle[[i, j]]).svd(true, true);
         let (Some(u), Some(vt)) = (small.u, small.v_t) else {
             unreachable!("both were asked for");
@@ -76,10 +76,10 @@ fn normals(rows: usize, columns: usize, generator: &mut impl Rng) -> Array2<f64>
     Array2::from_shape_simple_fn((rows, columns), || StandardNormal.sample(generator))
 }
 
-/// Makes the rows orthonormal, and returns the lower triangle L with rows before = L · rows after. A row that the others
-/// make up is replaced by one that they do not, of which L has nothing.
+/// Makes the rows orthonormal and returns the lower triangle L with rows before = L · rows after. A row that depends
+/// linearly on the previous ones is replaced by an independent one, which has no entry in L.
 ///
-/// Gram and Schmidt's, modified and done twice, which is enough (Giraud et al. 2005, Numerische Mathematik 101).
+/// Modified Gram–Schmidt, applied twice, which is enough (Giraud et al. 2005, Numerische Mathematik 101).
 fn orthonormal(rows: &mut Array2<f64>, generator: &mut impl Rng) -> Array2<f64> {
     let count = rows.nrows();
     let mut triangle = Array2::zeros((count, count));
@@ -99,7 +99,7 @@ fn orthonormal(rows: &mut Array2<f64>, generator: &mut impl Rng) -> Array2<f64> 
     triangle
 }
 
-/// Takes the rows before it out of a row, and returns the length of what is left.
+/// Removes the components along all previous rows from a row, and returns the length of the rest.
 fn clear(rows: &mut Array2<f64>, at: usize, mut triangle: Option<&mut Array2<f64>>) -> f64 {
     let (before, mut rest) = rows.multi_slice_mut((s![..at, ..], s![at, ..]));
     for _ in 0..2 {
@@ -118,7 +118,7 @@ fn clear(rows: &mut Array2<f64>, at: usize, mut triangle: Option<&mut Array2<f64
 mod tests {
     use super::*;
 
-    /// A matrix of these singular values.
+    /// A matrix with the given singular values.
     fn of_values(rows: usize, columns: usize, values: &[f64]) -> Array2<f64> {
         let mut generator = ChaCha8Rng::seed_from_u64(7);
         let mut side = |length| {
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Of lower rank than asked for: the vectors beyond are orthonormal all the same, and the values next to nothing.
+    /// If the rank is below `count`, the further vectors are still orthonormal, and their values are close to 0.
     #[test]
     fn a_matrix_of_lower_rank_has_nothing_beyond_it() {
         let matrix = of_values(20, 20, &[3.0, 2.0]);

@@ -5,28 +5,28 @@ use serde::{Deserialize, Serialize};
 use super::blas;
 use super::extension::{Extension, instructions_there};
 
-/// The machine as this process uses it; in a manifest, as the process that wrote it did.
+/// The machine as used by this process or, in a manifest, by the process that wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor.
+    /// The processor's name.
     pub cpu: String,
-    /// The level of vector instructions, as `RANK_STUDY_INSTRUCTIONS` names it; empty in a manifest
-    /// of before it was told.
+    /// The instruction set, as in `RANK_STUDY_INSTRUCTIONS`; empty in manifests
+    /// that do not record it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
-    /// The BLAS library, its options and what it was built for.
+    /// The BLAS library, with its options and build target.
     pub blas: String,
-    /// The processor that the library took its kernels for; empty in a manifest of before it was told.
+    /// The processor for which the library chose its kernels; empty in manifests that do not record it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub blas_core: String,
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     ///
     /// # Panics
-    /// Where `RANK_STUDY_INSTRUCTIONS` names a level that is not there:
-    /// [`check_instructions`](crate::numerics::check_instructions) tells.
+    /// If `RANK_STUDY_INSTRUCTIONS` names an instruction set that is not available; call
+    /// [`check_instructions`](crate::numerics::check_instructions) first.
     pub fn here() -> Self {
         Self {
             cpu: cpu(),
@@ -36,18 +36,18 @@ impl Machine {
         }
     }
 
-    /// What `OPENBLAS_CORETYPE` should name, where OpenBLAS took kernels of before AVX on a processor
-    /// that has AVX2 or AVX-512: singular values of n = 1,024 and 2,048 take 1.2 times as long by them
-    /// as by those for Haswell (OpenBLAS 0.3.21, an AVX2 processor), the 512 leading ones of n = 8,192
-    /// 1.5 times.
+    /// A better value for `OPENBLAS_CORETYPE`, if OpenBLAS chose kernels without AVX on a processor
+    /// that has AVX2 or AVX-512. Those kernels take 1.2 times as long as the Haswell ones for the singular values of n = 1,024
+    /// and 2,048 (OpenBLAS 0.3.21, an AVX2 processor), and 1.5 times as long for the 512 leading ones of
+    /// n = 8,192.
     pub fn better_blas_core(&self) -> Option<&'static str> {
         let (there, _) = instructions_there();
         better_core(&self.blas, &self.blas_core, there[0])
     }
 }
 
-/// The kernels that OpenBLAS has for x86-64 processors without AVX. It falls back to the first of them
-/// where it does not know the processor.
+/// OpenBLAS's kernels for x86-64 processors without AVX. The first of them is its fallback
+/// for unknown processors.
 const BEFORE_AVX: [&str; 11] = [
     "Prescott",
     "Core2",
@@ -62,10 +62,10 @@ const BEFORE_AVX: [&str; 11] = [
     "Bobcat",
 ];
 
-/// For a library with this description that took the kernels of `core` on a processor whose widest
-/// level of instructions is `widest`, what it should have taken; none where it did well.
+/// The better choice for a library with this description that chose the kernels of `core` on a processor whose widest
+/// instruction set is `widest`; `None` if its choice was right.
 fn better_core(library: &str, core: &str, widest: &str) -> Option<&'static str> {
-    // A library built for one processor has no others.
+    // A library built for one processor has no other kernels.
     if !library.contains("DYNAMIC_ARCH") || !BEFORE_AVX.contains(&core) {
         return None;
     }

@@ -1,8 +1,8 @@
-//! Vectors of float32 and float64: AVX-512, AVX2 with FMA, or arrays for any machine, chosen at run
-//! time, or by `RANK_STUDY_INSTRUCTIONS`.
+//! Vectors of float32 and float64 and products of matrices: AVX-512, AVX2 with FMA, or portable arrays, chosen at run
+//! time or by `RANK_STUDY_INSTRUCTIONS`.
 //!
-//! A program that lets its users set that variable calls [`check_instructions`] first; [`Machine::here`] says what is
-//! computed with.
+//! Programs that let users set this variable call [`check_instructions`] first. [`Machine::here`] describes the
+//! hardware and libraries in use.
 
 pub(crate) mod blas;
 mod buffer;

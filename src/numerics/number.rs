@@ -1,4 +1,4 @@
-//! float32 and float64, and what a vector's exponential is made of.
+//! float32 and float64, with the constants for the exponential of vectors.
 
 /// float32 or float64.
 pub(crate) trait Number:
@@ -15,21 +15,21 @@ pub(crate) trait Number:
     + 'static
 {
     const NEGATIVE_INFINITY: Self;
-    /// The least x whose exponential is a normal number.
+    /// The smallest x whose exponential is a normal number.
     const LOWEST_EXPONENT: Self;
-    /// Exponentials of this or less are 0, and it is taken from all others, which keep their last bit where they count
-    /// beside 1. A gradient times a smaller one can be subnormal, and products with such entries take several times
+    /// Exponentials of at most this become 0, and it is subtracted from all others, which does not change those that matter
+    /// beside 1. A gradient times a smaller exponential can be subnormal, and products with such entries take several times
     /// longer.
     const FLUSHED: Option<Self>;
     /// 1/ln 2.
     const LOG2_E: Self;
-    /// ln 2 in two parts, of which the first is short enough for its products with any exponent to
-    /// be exact.
+    /// ln 2 in two parts. The first is so short that its products with any exponent are
+    /// exact.
     const LN_2: [Self; 2];
     /// Adding it to a number of moderate size leaves the nearest integer in the low bits.
     const ROUND: Self;
-    /// 1/k! for falling k down to 0: the Taylor polynomial of eʳ whose remainder on |r| ≤ ½ ln 2 is
-    /// under a tenth of the last bit.
+    /// 1/k! for k falling to 0: the Taylor polynomial of eʳ, whose remainder for |r| ≤ ½ ln 2 is
+    /// below a tenth of the last bit.
     const INVERSE_FACTORIALS: &'static [Self];
 
     fn from_f64(value: f64) -> Self;

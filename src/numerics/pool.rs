@@ -1,8 +1,8 @@
-//! Work space that is used again.
+//! Reusable work space.
 
 use std::sync::Mutex;
 
-/// Values that are lent to whoever works, and come back.
+/// A pool of values that callers take and put back.
 #[derive(Debug, Default)]
 pub(crate) struct Pool<T>(Mutex<Vec<T>>);
 
@@ -11,7 +11,7 @@ impl<T: Default> Pool<T> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// A value that came back, or a new one; what it holds is unspecified.
+    /// A value that was put back, or a new one; its contents are unspecified.
     pub fn take(&self) -> T {
         self.0.lock().expect("no holder of this lock panics").pop().unwrap_or_default()
     }

@@ -1,13 +1,13 @@
-//! Vectors as arrays of 128 bits: what every 64-bit processor has registers for.
+//! Vectors as arrays of 128 bits, for which every 64-bit processor has registers.
 
 use super::number::Number;
 use super::simd::Simd;
 
-/// Any processor.
+/// Vectors for any processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Portable;
 
-/// a·b + c: fused only where that is one instruction; elsewhere it is a slow library call.
+/// a·b + c: fused only if that is one instruction; otherwise it would be a slow library call.
 macro_rules! multiply_add {
     ($a:expr, $b:expr, $c:expr) => {
         if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {

@@ -1,9 +1,9 @@
 //! The three matrix products of attention on packed operands: Q·Kᵀ of a group of rows and a panel of
-//! columns, and of a matrix G that lies where it was made, G·K and Gᵀ·Q.
+//! columns and, with a matrix G read in place, G·K and Gᵀ·Q.
 //!
-//! OpenBLAS packs both operands at every call, which at head dimensions costs as much as the product.
-//! Here keys are packed once and queries once a block, and each product runs over the visible part
-//! of the block only.
+//! OpenBLAS packs both operands at every call, which costs as much as the product for a small d_head.
+//! Here keys are packed once and queries once per block, and each product covers only the part
+//! of the block that the mask allows.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use super::tile::{PANEL_VECTORS, Rows, load_all, sums};
 pub(crate) use super::tile::{panel_width, row_group};
 use super::{Number, Simd};
 
-/// A block's matrix G, and the packed rows that it is multiplied with.
+/// The matrix G of a block, and the packed rows that it is multiplied with.
 pub(crate) struct Operands<'a, T> {
-    /// Row-major, the column of place 0 a multiple of the panel width.
+    /// Row-major; the index of its first column in the whole matrix is a multiple of the panel width.
     pub values: &'a [T],
     pub stride: usize,
     /// (columns, width) for G·K, (rows, width) for Gᵀ·Q.
@@ -22,14 +22,14 @@ pub(crate) struct Operands<'a, T> {
     pub width: usize,
 }
 
-/// What becomes of the sums that are there already.
+/// Whether sums are added to the existing values or replace them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Write {
     Add,
     Replace,
 }
 
-/// Rows of `width` numbers, of which the first d count, to (d, rows) with `count` rows.
+/// Transposes rows of `width` numbers, of which the first d are used, to (d, rows) with `count` rows.
 #[inline(always)]
 pub(crate) fn transpose<T: Copy>(rows: &[T], width: usize, to: &mut [T], count: usize) {
     for (t, to) in to.chunks_exact_mut(count).enumerate() {
@@ -39,8 +39,8 @@ pub(crate) fn transpose<T: Copy>(rows: &[T], width: usize, to: &mut [T], count: 
     }
 }
 
-/// Z = Q·Kᵀ for one group of rows and one panel of columns: `queries` is (d, group), `keys`
-/// (d, panel width), `out` starts at the first row's first column.
+/// Z = Q·Kᵀ for one group of rows and one panel of columns. `queries` is (d, group), `keys` is
+/// (d, panel width), and `out` starts at the first row's first column.
 #[inline(always)]
 pub(crate) fn by_transposed<T: Number, S: Simd<T>>(
     simd: S,
@@ -82,8 +82,8 @@ fn by_transposed_of<T: Number, S: Simd<T>, const ROWS: usize>(
     }
 }
 
-/// What one product does of G·K: a group of rows from `row` of the block against
-/// `columns` of it, for the vectors from `at` of the width.
+/// One part of a product G·K: the group of rows starting at `row` of the block, the
+/// columns `columns` of the block, and the vectors starting at `at` of the width.
 struct RowsPart {
     row: usize,
     columns: Range<usize>,
@@ -91,7 +91,7 @@ struct RowsPart {
     write: Write,
 }
 
-/// G·K for the group of rows from `row` of the block and `columns`: `to` is (rows of the block,
+/// G·K for the group of rows starting at `row` of the block and for `columns`; `to` is (rows of the block,
 /// width).
 #[inline(always)]
 pub(crate) fn times<T: Number, S: Simd<T>>(
@@ -122,7 +122,7 @@ pub(crate) fn times<T: Number, S: Simd<T>>(
     }
 }
 
-/// A group of 12 rows as two halves, where more accumulators do not fit the registers.
+/// Processes a group of 12 rows in two halves, because more accumulators do not fit into the registers.
 #[inline(always)]
 fn times_halves<T: Number, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
     simd: S,
@@ -157,7 +157,7 @@ fn times_of<T: Number, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
         let k = &k[at..at + VECTORS * S::LANES];
         let k: [S::V; VECTORS] = load_all(simd, k);
         for r in 0..ROWS {
-            // SAFETY: there are as many keys as columns, and a row of G is as long.
+            // SAFETY: there are as many keys as columns, which is the length of each row of G.
             let g = simd.splat(unsafe { *g[r].get_unchecked(j) });
             for vector in 0..VECTORS {
                 sums[r][vector] = simd.mul_add(g, k[vector], sums[r][vector]);
@@ -170,7 +170,7 @@ fn times_of<T: Number, S: Simd<T>, const ROWS: usize, const VECTORS: usize>(
     VECTORS
 }
 
-/// Columns that `transposed_times` takes at once; it divides the panel width.
+/// Number of columns that `transposed_times` processes at once; it divides the panel width.
 #[inline(always)]
 pub(crate) fn column_group<T: Number, S: Simd<T>>(_: S, width: usize) -> usize {
     match (S::REGISTERS >= 32, width / S::LANES) {
@@ -182,8 +182,8 @@ pub(crate) fn column_group<T: Number, S: Simd<T>>(_: S, width: usize) -> usize {
     }
 }
 
-/// What one product does of Gᵀ·Q: `rows` of the block against a group of columns from
-/// `column` of it, for the vectors from `at` of the width.
+/// One part of a product Gᵀ·Q: the rows `rows` of the block, a group of columns starting at
+/// `column` of the block, and the vectors starting at `at` of the width.
 struct ColumnsPart {
     rows: Range<usize>,
     column: usize,
@@ -191,7 +191,7 @@ struct ColumnsPart {
     write: Write,
 }
 
-/// Gᵀ·Q for `rows` of the block and one group of columns from `column`: `to` is (group, width).
+/// Gᵀ·Q for `rows` of the block and one group of columns starting at `column`; `to` is (group, width).
 #[inline(always)]
 pub(crate) fn transposed_times<T: Number, S: Simd<T>>(
     simd: S,
@@ -242,7 +242,7 @@ fn transposed_times_of<T: Number, S: Simd<T>, const COLUMNS: usize, const VECTOR
     for (row, q) in q.chunks_exact(width).enumerate() {
         let q: [S::V; VECTORS] = load_all(simd, &q[at..at + VECTORS * S::LANES]);
         for (c, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: of the rows, at least one, the last ends where these values do.
+            // SAFETY: there is at least one row, and the last one ends where these values end.
             let g = simd.splat(unsafe { *g.get_unchecked(row * stride + c) });
             for (sum, &q) in sums.iter_mut().zip(&q) {
                 *sum = simd.mul_add(g, q, *sum);

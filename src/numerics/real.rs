@@ -1,4 +1,4 @@
-//! Kernels run with the vectors that the processor has.
+//! Runs kernels with the vectors that the processor has.
 
 use std::cell::RefCell;
 
@@ -7,15 +7,15 @@ use super::gemm::WorkSpace;
 use super::number::Number;
 use super::simd::Kernel;
 
-/// A number that there are vectors of.
+/// A number type with vectors.
 pub(crate) trait Real: Number {
-    /// Lends what the thread keeps for packed matrices; `work` must not ask for it again.
+    /// Lends the thread's buffers for packed matrices; `work` must not request them again.
     fn with_work_space<R>(work: impl FnOnce(&mut WorkSpace<Self>) -> R) -> R;
 
     /// Runs a kernel with the vectors of an extension.
     fn run_with<K: Kernel<Self>>(extension: Extension, kernel: K) -> K::Output;
 
-    /// Runs a kernel with the vectors that the program uses: [`Extension::widest`].
+    /// Runs a kernel with the extension that the program uses: [`Extension::widest`].
     fn run<K: Kernel<Self>>(kernel: K) -> K::Output {
         Self::run_with(Extension::widest(), kernel)
     }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::numerics::Simd;
 
-    /// eˣ of every element.
+    /// Computes eˣ for every element.
     struct Exponentials<'a, T>(&'a [T], &'a mut [T]);
 
     impl<T: Real> Kernel<T> for Exponentials<'_, T> {
@@ -64,10 +64,10 @@ mod tests {
         }
     }
 
-    /// Miri, which interprets, tries a few of the numbers.
+    /// Step between the tested numbers; large for Miri, which is an interpreter.
     const EVERY: usize = if cfg!(miri) { 1009 } else { 1 };
 
-    /// The exponentials of `x` by each extension that this machine has.
+    /// The exponentials of `x` with each extension that this machine has.
     fn by_extension<T: Real>(x: &[T]) -> Vec<(Extension, Vec<T>)> {
         let of = |extension| {
             let mut out = vec![T::default(); x.len()];
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn float64_exponentials_are_within_2_ulp() {
-        // The reference is libm's, itself within 1 ulp: a difference of at most 1 ulp keeps ours
+        // The reference is libm, which is within 1 ulp. A difference of at most 1 ulp keeps our result
         // within 2.
         let x: Vec<f64> =
             (0..1_000_003).step_by(EVERY).map(|i| -708.0 * (i as f64 / 1e6).powi(2)).collect();

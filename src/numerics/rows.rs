@@ -1,8 +1,8 @@
-//! Passes over one row of logits, of which a softmax is made.
+//! Passes over one row of logits, from which softmax is computed.
 
 use super::{Number, Simd};
 
-/// The least and the greatest of `z`; (∞, −∞) when empty.
+/// The smallest and the largest element of `z`; (∞, −∞) if it is empty.
 #[inline(always)]
 pub(crate) fn extremes<T: Number, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
     let Some(&first) = z.first() else {
@@ -28,7 +28,7 @@ pub(crate) fn extremes<T: Number, S: Simd<T>>(simd: S, z: &[T]) -> (f64, f64) {
     (low.to_f64(), high.to_f64())
 }
 
-/// Replaces every z by exp(z − shift), `shift` being at least max z, and returns their sum.
+/// Replaces every z by exp(z − shift) and returns their sum. `shift` must be at least max z.
 #[inline(always)]
 pub(crate) fn exponentials<T: Number, S: Simd<T>>(simd: S, z: &mut [T], shift: T) -> f64 {
     let shift = simd.splat(shift);
@@ -43,7 +43,7 @@ pub(crate) fn exponentials<T: Number, S: Simd<T>>(simd: S, z: &mut [T], shift: T
         }
     }
     for rest in pairs.into_remainder().chunks_mut(S::LANES) {
-        // The lanes past the end add 0 or e^{LOWEST}, which vanishes beside the 1 of the greatest.
+        // Lanes past the end add 0 or e^{LOWEST}, which is negligible beside the 1 of the largest.
         let e = simd.exp(simd.sub(simd.load_partial(rest, T::NEGATIVE_INFINITY), shift));
         simd.store_partial(e, rest);
         sums[0] = simd.add(sums[0], e);
@@ -51,8 +51,8 @@ pub(crate) fn exponentials<T: Number, S: Simd<T>>(simd: S, z: &mut [T], shift: T
     simd.sum(simd.add(sums[0], sums[1])).to_f64()
 }
 
-/// Replaces every z by exp(z − shift), `shift` being at least max z, and returns Σ e^(z − shift) and
-/// Σ (z − shift) e^(z − shift).
+/// Replaces every z by exp(z − shift) and returns Σ e^(z − shift) and Σ (z − shift) e^(z − shift). `shift` must be at
+/// least max z.
 #[cfg(feature = "lm")]
 #[inline(always)]
 pub(crate) fn weighted_exponentials<T: Number, S: Simd<T>>(
@@ -76,8 +76,8 @@ pub(crate) fn weighted_exponentials<T: Number, S: Simd<T>>(
     }
     let lowest = simd.splat(T::LOWEST_EXPONENT);
     for rest in pairs.into_remainder().chunks_mut(S::LANES) {
-        // The lanes past the end add 0, or e^{LOWEST} and a hundred times that, which vanish beside the 1 of
-        // the greatest.
+        // Lanes past the end add 0, or e^{LOWEST} and a hundred times that, which is negligible beside the 1 of
+        // the largest.
         let shifted = simd.sub(simd.load_partial(rest, T::NEGATIVE_INFINITY), shift);
         let e = simd.exp(shifted);
         simd.store_partial(e, rest);

@@ -2,52 +2,52 @@
 
 use super::number::Number;
 
-/// A loop to be compiled for each vector extension. `run` must be `#[inline(always)]`, and so must
-/// all that it calls with its `simd`.
+/// A loop that is compiled for each vector extension. `run` must be `#[inline(always)]`, and so must
+/// all functions that it calls with its `simd`.
 pub(crate) trait Kernel<T: Number> {
     type Output;
     fn run<S: Simd<T>>(self, simd: S) -> Self::Output;
 }
 
-/// The operations on vectors of `LANES` numbers. A value of such a type exists only where the processor has its
-/// instructions, so what it offers is safe to call.
+/// Operations on vectors of `LANES` numbers. A value of such a type exists only if the processor has the
+/// instructions, so the operations are safe to call.
 pub(crate) trait Simd<T: Number>: Copy {
     type V: Copy;
     const LANES: usize;
-    /// Vector registers: how many accumulators a loop may keep.
+    /// Number of vector registers, which limits the accumulators of a loop.
     const REGISTERS: usize;
 
     fn splat(self, value: T) -> Self::V;
-    /// The first `LANES` of a slice, which must have them.
+    /// Loads the first `LANES` elements of a slice, which must have as many.
     fn load(self, from: &[T]) -> Self::V;
-    /// At most `LANES` numbers, and `fill` in the other lanes.
+    /// Loads at most `LANES` elements; the other lanes get `fill`.
     fn load_partial(self, from: &[T], fill: T) -> Self::V;
-    /// Writes the first `LANES` of a slice, which must have them.
+    /// Writes the first `LANES` elements of a slice, which must have as many.
     fn store(self, value: Self::V, to: &mut [T]);
-    /// Writes as many lanes as the slice has, at most `LANES`.
+    /// Writes as many lanes as the slice has elements, at most `LANES`.
     fn store_partial(self, value: Self::V, to: &mut [T]);
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
     #[cfg(feature = "lm")]
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
-    /// a·b + c, rounded once where the processor can.
+    /// a·b + c, rounded once if the processor can.
     fn mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// b where either is NaN, and so does `min`.
+    /// Returns b if either is NaN; the same holds for `min`.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
-    /// For x = `Number::ROUND` + k, the number 2ᵏ.
+    /// 2ᵏ for x = `Number::ROUND` + k.
     fn power_of_two(self, rounded: Self::V) -> Self::V;
     /// The sum of the lanes, always in the same order.
     fn sum(self, a: Self::V) -> T;
     fn greatest(self, a: Self::V) -> T;
     fn least(self, a: Self::V) -> T;
 
-    /// eˣ for x ≤ 0 to 2 units in the last place where it is above 2²⁴ `Number::FLUSHED`, by Cody and Waite's reduction
-    /// x = k ln 2 + r and a polynomial in r. Under `Number::LOWEST_EXPONENT` it stays at what it is there.
+    /// eˣ for x ≤ 0, within 2 units in the last place where it is above 2²⁴ `Number::FLUSHED`, by Cody and Waite's reduction
+    /// x = k ln 2 + r and a polynomial in r. Below `Number::LOWEST_EXPONENT` it keeps its value there.
     #[inline(always)]
     fn exp(self, x: Self::V) -> Self::V {
-        // In this order, so that NaN stays what it is.
+        // In this order, so that NaN is propagated.
         let x = self.max(self.splat(T::LOWEST_EXPONENT), x);
         let rounded = self.mul_add(x, self.splat(T::LOG2_E), self.splat(T::ROUND));
         let k = self.sub(rounded, self.splat(T::ROUND));
@@ -65,7 +65,7 @@ pub(crate) trait Simd<T: Number>: Copy {
         }
     }
 
-    /// x − least, and 0 where x is less. NaN stays what it is.
+    /// max(x − least, 0); NaN is propagated.
     #[inline(always)]
     fn above(self, x: Self::V, least: T) -> Self::V {
         let least = self.splat(least);

@@ -1,14 +1,14 @@
-//! The softmax of one row of a dense matrix, where no speed of vectors is asked for.
+//! Softmax of one row of a dense matrix, where speed does not matter.
 
 use std::ops::Range;
 
 use ndarray::{ArrayViewMut1, NdFloat, s};
 
-/// Replaces the logits z of the columns `seen` by e^(z − max z) / Σ e^(z − max z), and those of the others by 0.
-/// A logit of −∞ becomes 0; one of NaN makes every one that is seen NaN.
+/// Replaces the logits z of the columns `seen` by e^(z − max z) / Σ e^(z − max z), and all others by 0.
+/// A logit of −∞ becomes 0; a NaN makes all of `seen` NaN.
 ///
 /// # Panics
-/// Columns that are not there.
+/// If `seen` is out of range.
 pub(crate) fn softmax<T: NdFloat>(mut row: ArrayViewMut1<'_, T>, seen: Range<usize>) {
     row.slice_mut(s![..seen.start]).fill(T::zero());
     row.slice_mut(s![seen.end..]).fill(T::zero());

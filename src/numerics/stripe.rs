@@ -1,56 +1,56 @@
-//! The products of a whole block of rows with the columns that they see.
+//! Products of a block of rows with the columns that its rows attend to.
 
 use std::ops::Range;
 
 use super::products::{self, Operands, Write};
 use super::{Buffer, Number, Simd};
 
-/// What a chunk of packed rows may take of the first-level cache, in bytes.
+/// Size of a chunk of packed rows in the first-level cache, in bytes.
 const CHUNK_BYTES: usize = 24 << 10;
 
-/// Some rows of a matrix against the columns that any of them sees, row-major in memory, in whole
-/// groups of rows and panels of columns (see [`products`]). What the rows see begins and ends no earlier
-/// than what the rows before them do; `seen` tells it of one row.
+/// Some rows of a matrix and the columns that any of them attends to, row-major in memory, in whole
+/// groups of rows and panels of columns (see [`products`]). Neither end of a row's range of columns is before
+/// that of the previous row. `seen` returns the range of a row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stripe {
     pub rows: Range<usize>,
     pub columns: Range<usize>,
-    /// From a row to the next: no large power of two, so that rows do not share cache sets.
+    /// Elements from one row to the next: not a large power of two, so that rows do not share cache sets.
     pub stride: usize,
 }
 
-/// Where the products Gᵀ·Q of stripes are added up, by column.
+/// Sums of the products Gᵀ·Q over stripes, by column.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ColumnSums<T> {
     columns: Range<usize>,
     width: usize,
     /// (columns, width).
     values: Buffer<T>,
-    /// The first column that no stripe has written yet.
+    /// The first column without sums so far.
     written: usize,
 }
 
 impl<T: Number> ColumnSums<T> {
-    /// Makes room for sums of `width` numbers over whole panels of columns, none of which count yet.
+    /// Makes room for sums of `width` numbers over whole panels of columns, and clears all.
     pub fn begin(&mut self, columns: Range<usize>, width: usize) {
         self.values.reserve(columns.len() * width);
         (self.written, self.columns, self.width) = (columns.start, columns, width);
     }
 
-    /// Makes none of them count again.
+    /// Clears all sums.
     pub fn begin_again(&mut self) {
         self.written = self.columns.start;
     }
 
-    /// The sums of a column, where there are some.
+    /// The sums of a column; `None` if it has none.
     #[inline(always)]
     pub fn column(&self, column: usize) -> Option<&[T]> {
         let is_there = self.columns.start <= column && column < self.written;
         is_there.then(|| &self.values[(column - self.columns.start) * self.width..][..self.width])
     }
 
-    /// The sums of a group of columns, and what becomes of them: stripes take their columns in order and
-    /// see no earlier ones than the stripes before them did, so what none has written is replaced.
+    /// The buffer for a group of columns, and how to write to it. Stripes process their columns in order and
+    /// never start at an earlier column than previous stripes, so values of columns without sums are replaced.
     #[inline(always)]
     fn part(&mut self, column: usize, group: usize) -> (&mut [T], Write) {
         let write = if column < self.written { Write::Add } else { Write::Replace };
@@ -60,13 +60,13 @@ impl<T: Number> ColumnSums<T> {
     }
 }
 
-/// What any of `rows`, at least one, sees.
+/// The columns that any of `rows`, at least one, attends to.
 #[inline(always)]
 fn seen_by_any(rows: &Range<usize>, seen: impl Fn(usize) -> Range<usize>) -> Range<usize> {
     seen(rows.start).start..seen(rows.end - 1).end
 }
 
-/// The columns that any of `rows`, at least one, sees, widened to whole panels.
+/// The columns that any of `rows`, at least one, attends to, widened to whole panels.
 #[inline(always)]
 pub(crate) fn panels_of(
     rows: &Range<usize>,
@@ -77,7 +77,7 @@ pub(crate) fn panels_of(
     seen.start / panel * panel..seen.end.next_multiple_of(panel)
 }
 
-/// Ranges of `0..rows` in order, at most `count`, with about the same sum of `weight` each.
+/// Splits `0..rows` into at most `count` ranges, in order, with about the same sum of `weight` each.
 pub(crate) fn equal_shares(
     rows: usize,
     count: usize,
@@ -104,14 +104,14 @@ impl Stripe {
         Self { rows, columns, stride }
     }
 
-    /// Where the values of columns that a row sees are.
+    /// Indices of the values of the columns that a row attends to.
     #[inline(always)]
     pub fn places(&self, row: usize, seen: &Range<usize>) -> Range<usize> {
         let start = (row - self.rows.start) * self.stride + seen.start - self.columns.start;
         start..start + seen.len()
     }
 
-    /// The values of the columns that a row sees; those of the others become zero.
+    /// The values of the columns that a row attends to; all others are set to zero.
     #[inline(always)]
     pub fn clear_unseen<'v, T: Copy + Default>(
         &self,
@@ -127,8 +127,8 @@ impl Stripe {
         &mut whole[places]
     }
 
-    /// Z = Q·Kᵀ wherever a group of rows sees a panel of columns: `queries` by group (d, group),
-    /// `panels` by panel of all columns (d, panel width).
+    /// Z = Q·Kᵀ for every group of rows and panel of columns that it attends to. `queries` is (d, group) by group,
+    /// `panels` is (d, panel width) by panel of all columns.
     #[inline(always)]
     pub fn by_transposed<T: Number, S: Simd<T>>(
         &self,
@@ -152,8 +152,8 @@ impl Stripe {
         }
     }
 
-    /// G·K for the rows: `packed` is (all columns, width), `to` (rows in whole groups, width). What a
-    /// row of a group does not see and another of it does must be zero.
+    /// G·K for the rows; `packed` is (all columns, width), `to` is (rows in whole groups, width). Values of columns that only
+    /// other rows of a group attend to must be zero.
     #[inline(always)]
     pub fn times<T: Number, S: Simd<T>>(
         &self,
@@ -169,7 +169,7 @@ impl Stripe {
         values[here.len() * self.stride..count * self.stride].fill(T::default());
         let packed = &packed[base * width..];
         let operands = Operands { values, stride: self.stride, packed, width };
-        // As many rows at a time as the first-level cache holds beside the sums.
+        // Limits the rows at a time to what the first-level cache holds beside the sums.
         let chunk = (CHUNK_BYTES / (width * size_of::<T>())).max(16);
         for first in self.columns.clone().step_by(chunk) {
             for row in here.clone().step_by(group) {
@@ -185,7 +185,7 @@ impl Stripe {
         }
     }
 
-    /// Gᵀ·Q for the columns: `packed` is (rows, width). What a row does not see of a panel must be
+    /// Gᵀ·Q for the columns; `packed` is (rows, width). Values in a panel of columns that a row does not attend to must be
     /// zero.
     #[inline(always)]
     pub fn transposed_times<T: Number, S: Simd<T>>(
@@ -199,7 +199,7 @@ impl Stripe {
         let here = self.rows.clone();
         let operands = Operands { values, stride: self.stride, packed, width };
         let group = products::column_group(simd, width);
-        // The rows that see a group of columns: both ends only ever rise with the column.
+        // The rows that attend to a group of columns: both ends are monotonic in the column.
         let (mut first, mut last) = (here.start, here.start);
         for column in self.columns.clone().step_by(group) {
             while first < here.end && seen(first).end <= column {

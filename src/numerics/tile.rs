@@ -1,25 +1,25 @@
-//! A tile of a product: some rows of packed or plain numbers against one panel, in the registers over the whole depth.
+//! A tile of a product: some rows of packed or plain numbers times one panel, kept in registers over the whole depth.
 
 use std::marker::PhantomData;
 
 use super::{Number, Simd};
 
-/// Vectors of keys side by side in a panel.
+/// Number of vectors of keys side by side in a panel.
 pub(super) const PANEL_VECTORS: usize = 2;
 
-/// The columns of a panel of packed keys.
+/// Number of columns of a panel of packed keys.
 #[inline(always)]
 pub(crate) fn panel_width<T: Number, S: Simd<T>>(_: S) -> usize {
     PANEL_VECTORS * S::LANES
 }
 
-/// The rows of a group of packed queries: as many as fill the registers with accumulators.
+/// Number of rows of a group of packed queries: as many as fill the registers with accumulators.
 #[inline(always)]
 pub(crate) fn row_group<T: Number, S: Simd<T>>(_: S) -> usize {
     if S::REGISTERS >= 32 { 12 } else { 6 }
 }
 
-/// Vectors side by side. A loop, not `array::from_fn`: closures are compiled without the vector
+/// Loads adjacent vectors. A loop rather than `array::from_fn`, because closures are compiled without the vector
 /// extension.
 #[inline(always)]
 pub(super) fn load_all<T: Number, S: Simd<T>, const VECTORS: usize>(
@@ -33,8 +33,8 @@ pub(super) fn load_all<T: Number, S: Simd<T>, const VECTORS: usize>(
     all
 }
 
-/// Some rows of a matrix, or of what was packed of them: how one comes from a number of a row to that of the next row,
-/// and to the next of the same row.
+/// Some rows of a matrix, in place or packed, with the strides from an element to the next row and to the next element of the
+/// same row.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a, T> {
     start: *const T,
@@ -49,7 +49,7 @@ impl<'a, T> Rows<'a, T> {
     /// `count` rows of `depth` numbers from `start` on.
     ///
     /// # Safety
-    /// What lives for `'a` must have all of them.
+    /// All of them must be valid for `'a`.
     #[inline(always)]
     pub(super) unsafe fn at(
         start: *const T,
@@ -59,7 +59,7 @@ impl<'a, T> Rows<'a, T> {
         Self { start, to_row, to_step, count, depth, lifetime: PhantomData }
     }
 
-    /// `packed` is (depth, count).
+    /// Rows from `packed`, which is (depth, count).
     #[inline(always)]
     pub(super) fn packed(packed: &'a [T], count: usize) -> Self {
         let (start, depth) = (packed.as_ptr(), packed.len() / count);
@@ -67,17 +67,17 @@ impl<'a, T> Rows<'a, T> {
     }
 
     /// # Panics
-    /// Other than `count` rows, or fewer than `depth` numbers in each.
+    /// If there are not `count` rows of at least `depth` numbers.
     #[inline(always)]
     fn check(self, count: usize, depth: usize) {
         assert!(self.count == count && depth <= self.depth, "rows as many and as long as asked");
     }
 }
 
-/// The products of COUNT rows of A with a panel of VECTORS, which is (depth, VECTORS · lanes).
+/// Products of COUNT rows of A with a panel, which is (depth, VECTORS · lanes).
 ///
 /// # Panics
-/// Rows fewer or shorter than that.
+/// If there are not COUNT rows of sufficient depth.
 #[inline(always)]
 pub(super) fn sums<T: Number, S: Simd<T>, const COUNT: usize, const VECTORS: usize>(
     simd: S,
@@ -91,7 +91,7 @@ pub(super) fn sums<T: Number, S: Simd<T>, const COUNT: usize, const VECTORS: usi
     for b in panel.chunks_exact(VECTORS * S::LANES) {
         let vectors: [S::V; VECTORS] = load_all(simd, b);
         for (r, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: row r of COUNT, at a step under the depth: checked above.
+            // SAFETY: row r is below COUNT, and the step is below the depth: checked above.
             let a = simd.splat(unsafe { *column.offset(r as isize * rows.to_row) });
             for (sum, &b) in sums.iter_mut().zip(&vectors) {
                 *sum = simd.mul_add(a, b, *sum);

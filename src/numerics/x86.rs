@@ -1,4 +1,4 @@
-//! Vectors of 512 and of 256 bits.
+//! Vectors of 512 bits (AVX-512) and 256 bits (AVX2) for x86-64.
 
 use std::arch::x86_64::*;
 
@@ -12,7 +12,7 @@ macro_rules! extension {
         pub(crate) struct $name(());
 
         impl $name {
-            /// The extension, where this processor has it.
+            /// The extension, if this processor has it.
             #[inline]
             #[expect(clippy::disallowed_macros, reason = "the one place that it is allowed in")]
             pub fn detect() -> Option<Self> {
@@ -35,19 +35,19 @@ macro_rules! extension {
 }
 
 extension!(
-    /// AVX-512 with its instructions on bytes, words, doublewords and quadwords.
+    /// AVX-512 with its extensions for bytes, words, doublewords and quadwords.
     Avx512,
     "avx512f,avx512dq,avx512bw,avx512vl,fma",
     ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"]
 );
 extension!(
-    /// AVX2 with fused multiplication and addition.
+    /// AVX2 with fused multiply-add.
     Avx2,
     "avx2,fma",
     ["avx2", "fma"]
 );
 
-/// A method that is one instruction.
+/// Defines a method that is one instruction.
 macro_rules! instruction {
     ($name:ident($($argument:ident),*) = $intrinsic:ident($($passed:expr),*)) => {
         #[inline(always)]
@@ -58,7 +58,7 @@ macro_rules! instruction {
     };
 }
 
-/// The methods that are the same instructions on vectors of both lengths.
+/// Defines the methods that are the same instructions for vectors of both lengths.
 macro_rules! shared {
     ($real:ty, $vector:ty, $lanes:literal, $registers:literal, $bias:literal, $mantissa:literal,
      $set1:ident, $load:ident, $store:ident,
@@ -76,13 +76,13 @@ macro_rules! shared {
         #[inline(always)]
         fn load(self, from: &[$real]) -> $vector {
             let from = &from[..$lanes];
-            // SAFETY: as above; the slice has as many numbers as are read.
+            // SAFETY: as above; the slice has as many elements as are read.
             unsafe { $load(from.as_ptr()) }
         }
         #[inline(always)]
         fn store(self, value: $vector, to: &mut [$real]) {
             let to = &mut to[..$lanes];
-            // SAFETY: as above; the slice has as many numbers as are written.
+            // SAFETY: as above; the slice has as many elements as are written.
             unsafe { $store(to.as_mut_ptr(), value) }
         }
         instruction!(add(a, b) = $add(a, b));
@@ -95,7 +95,7 @@ macro_rules! shared {
         instruction!(min(a, b) = $min(a, b));
         #[inline(always)]
         fn power_of_two(self, rounded: $vector) -> $vector {
-            // The shift drops the bits of `ROUND` itself, whose low ones are zero.
+            // The shift drops the bits of `ROUND`, whose low bits are zero.
             // SAFETY: as above.
             unsafe {
                 let biased = $add_bits($to_bits(rounded), $set1_bits($bias));
@@ -105,7 +105,7 @@ macro_rules! shared {
     };
 }
 
-/// What AVX-512 adds: masks for partial vectors, and sums over the lanes.
+/// Defines the methods specific to AVX-512: masks for partial vectors, and reductions over the lanes.
 macro_rules! avx512 {
     ($real:ty, $lanes:literal, $mask:ty, $set1:ident, $mask_load:ident, $mask_store:ident,
      $sum:ident, $greatest:ident, $least:ident) => {
@@ -113,7 +113,7 @@ macro_rules! avx512 {
         fn load_partial(self, from: &[$real], fill: $real) -> Self::V {
             let mask = lowest_bits(from.len().min($lanes)) as $mask;
             // SAFETY: `self` exists only where the features were detected; the mask has at most as
-            // many bits as the slice has numbers.
+            // many bits as the slice has elements.
             unsafe { $mask_load($set1(fill), mask, from.as_ptr()) }
         }
         #[inline(always)]
@@ -145,8 +145,8 @@ fn lowest_bits(count: usize) -> u32 {
     (1u32 << count) - 1
 }
 
-/// Partial vectors and sums over the lanes by way of an array. Most vectors that may be partial are whole: those
-/// take the way of whole ones, since an array filled by a length known only at run time is a call of `memcpy`.
+/// Defines partial vectors and reductions over the lanes by way of an array. Most vectors that may be partial are whole
+/// and use the fast path, because filling an array of a length known only at run time calls `memcpy`.
 macro_rules! avx2 {
     ($real:ty, $lanes:literal) => {
         #[inline(always)]
@@ -184,7 +184,7 @@ macro_rules! avx2 {
     };
 }
 
-/// A vector as an array of all its lanes.
+/// Converts a vector to an array of its lanes.
 #[inline(always)]
 fn lanes<T: Number, S: Simd<T>, const LANES: usize>(simd: S, value: S::V) -> [T; LANES] {
     let mut lanes = [T::default(); LANES];

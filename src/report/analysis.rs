@@ -1,4 +1,4 @@
-//! The analysis of a study's rows: tables, figures and verdicts, and these as files.
+//! The analysis of a study's rows (tables, figures and verdicts), and its output as files.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::table::Table;
 /// The analysis of a study's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
-    /// The part of the report that the study belongs to.
+    /// Section of the report that the study belongs to.
     pub group: Group,
     /// The tables, the most important first.
     pub tables: Vec<Table>,
@@ -25,7 +25,7 @@ pub struct Analysis {
     pub not_known: Vec<String>,
 }
 
-/// Writes a file, unless it stands there already as it would be written.
+/// Writes a file, unless it already exists with the same contents.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
     if std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
@@ -33,7 +33,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
     write_whole(path, bytes).map_err(|source| ReportError::Write { path: path.to_owned(), source })
 }
 
-/// Writes every figure as `NAME.svg` and `NAME.png` into `folder`; gives the paths.
+/// Writes every figure as `NAME.svg` and `NAME.png` into `folder`; returns the paths.
 pub(super) fn save_figures(figures: &[Figure], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let mut paths = Vec::new();
     let draw = |figure: &Figure| Ok((figure.svg()?, figure.png()?));
@@ -48,7 +48,7 @@ pub(super) fn save_figures(figures: &[Figure], folder: &Path) -> Result<Vec<Path
     Ok(paths)
 }
 
-/// Writes every table as `NAME.csv`, `.parquet`, `.md` and `.tex` into `folder`; gives the paths.
+/// Writes every table as `NAME.csv`, `.parquet`, `.md` and `.tex` into `folder`; returns the paths.
 pub(super) fn save_tables(tables: &[Table], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let mut paths = Vec::new();
     for table in tables {
@@ -67,18 +67,18 @@ pub(super) fn save_tables(tables: &[Table], folder: &Path) -> Result<Vec<PathBuf
 }
 
 impl Analysis {
-    /// Writes every figure as `NAME.svg` and `NAME.png` into `folder`; gives the paths.
+    /// Writes every figure as `NAME.svg` and `NAME.png` into `folder`; returns the paths.
     ///
     /// # Errors
-    /// A figure that cannot be drawn, or a file that cannot be written.
+    /// A figure cannot be drawn, or a file cannot be written.
     pub fn save_figures(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         save_figures(&self.figures, folder)
     }
 
-    /// Writes every table as `NAME.csv`, `.parquet`, `.md` and `.tex` into `folder`; gives the paths.
+    /// Writes every table as `NAME.csv`, `.parquet`, `.md` and `.tex` into `folder`; returns the paths.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file cannot be written.
     pub fn save_tables(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         save_tables(&self.tables, folder)
     }

@@ -20,12 +20,13 @@ pub struct Measured<'s> {
 pub struct ClaimRow<'s> {
     /// The claim.
     pub claim: Claim,
-    /// The studies: the most certain verdict first, then that with more seeds, then the larger study.
+    /// The studies in the order of certainty of their verdicts, then of seeds (most first), then of measuring time
+    /// (longest first).
     pub studies: Vec<Measured<'s>>,
 }
 
 impl<'s> ClaimRow<'s> {
-    /// A row for each claim, in the order of [`CLAIMS`].
+    /// Returns one row per claim, in the order of [`CLAIMS`].
     pub fn all(sections: impl Iterator<Item = &'s Section> + Clone) -> Vec<Self> {
         CLAIMS.iter().map(|&claim| Self::new(claim, sections.clone())).collect()
     }
@@ -45,14 +46,14 @@ impl<'s> ClaimRow<'s> {
         Self { claim, studies }
     }
 
-    /// How many claims have which verdict, the most certain first; without verdicts that no claim has.
+    /// Counts the claims per verdict, the most certain verdict first. Verdicts without claims are left out.
     pub fn counts(rows: &[Self]) -> Vec<(VerdictStatus, usize)> {
         let count = |status| rows.iter().filter(|row| row.status() == status).count();
         let all = VerdictStatus::ALL.into_iter().map(|status| (status, count(status)));
         all.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// The verdict on the claim: that of the first study, or *qualified* where one study confirms it and another
+    /// The verdict on the claim: that of the first study, or *qualified* if one study confirms the claim and another
     /// refutes it.
     pub fn status(&self) -> VerdictStatus {
         let has = |status| self.studies.iter().any(|one| one.verdict.status == status);

@@ -1,4 +1,4 @@
-//! The frame of every page: one HTML file with its style inside, what it may do, and what it holds for its scripts.
+//! Frame of every page: one HTML file with style, scripts, data for the scripts and a Content-Security-Policy.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use crate::system::{printable, printable_lines};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A page that fetches nothing; `styles` follow the one that all pages have, and `scripts` go before its script. A name that
-/// would turn the text after it about is written out.
+/// Builds a page that fetches nothing. `styles` follow the style of all pages, and `scripts` precede the script of all
+/// pages. Characters that would reverse the following text are escaped.
 pub(super) fn document(title: &str, styles: &[&str], scripts: &[&str], body: Markup) -> String {
     let style = std::iter::once(&STYLE).chain(styles).copied().collect::<String>();
     let style = as_parsed(&style);
@@ -42,8 +42,8 @@ pub(super) fn document(title: &str, styles: &[&str], scripts: &[&str], body: Mar
     .into_string()
 }
 
-/// A script or a style as a browser reads it, which is what its hash is of: with one kind of line ends, whatever those of
-/// this program's sources are.
+/// Normalises line ends, as browsers do before they hash a script or style. So the hashes do not depend on the line
+/// ends of this program's sources.
 fn as_parsed(text: &str) -> Cow<'_, str> {
     match text.contains('\r') {
         true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
@@ -51,20 +51,20 @@ fn as_parsed(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What the scripts of all pages share.
+/// Script that the scripts of several pages use.
 pub(super) const SHARED: &str = include_str!("shared.js");
 
-/// Digits that a number keeps.
+/// Significant digits of a number.
 const DIGITS: usize = 5;
 
-/// A number with as many digits as are seen.
+/// Rounds a number to the digits that are shown; NaN and infinities become null.
 pub(super) fn number(value: f64) -> Value {
-    // JSON has no NaN: it becomes null, which is what is not there.
+    // JSON has no NaN, so a missing value is null.
     format!("{value:.*e}", DIGITS - 1).parse::<f64>().map_or(Value::Null, Value::from)
 }
 
-/// JSON as it may stand in a script: no name in it can end that, and what turns text about is written out in what the
-/// script reads. (A control character is told by JSON itself.)
+/// Formats JSON that is safe in a script: no string in it can end the script. Characters that reverse text arrive in
+/// the script as escapes. (JSON itself escapes control characters.)
 pub(super) fn in_script(value: &Value) -> String {
     let text = value.to_string().replace('<', "\\u003c");
     if let Cow::Borrowed(_) = printable(&text) {
@@ -74,16 +74,16 @@ pub(super) fn in_script(value: &Value) -> String {
     for character in text.split_inclusive(|_: char| true) {
         match printable(character) {
             Cow::Borrowed(character) => told.push_str(character),
-            // Within a string of JSON a backslash is told by two.
+            // Within a JSON string, a backslash is written as two.
             Cow::Owned(written) => told.extend(["\\", &written]),
         }
     }
     told
 }
 
-/// The Content-Security-Policy of a page that has these scripts and styles, and nothing else that runs: whatever a name
-/// in the page might smuggle in stays dead. Nothing is fetched, sent, framed or evaluated; pictures are in the page
-/// itself. A name cannot become markup through a script either, since no string may.
+/// The Content-Security-Policy of a page with these scripts and styles. No other code runs, even if a name in the page
+/// contains markup. Nothing is fetched, sent, framed or evaluated; images are data URLs. Trusted Types also prevent
+/// scripts from turning strings into markup.
 pub(super) fn policy<'t>(
     scripts: impl Iterator<Item = &'t str>,
     styles: impl Iterator<Item = &'t str>,
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(read, json!(["\\u202egnp", "a\\b\nc", "\\u202e", "\\u009b"]));
     }
 
-    /// The hash of `alert('Hello, world.');` is the example of the specification (CSP 3, § 8.3).
+    /// The hash of `alert('Hello, world.');` is the example in the specification (CSP 3, § 8.3).
     #[test]
     fn what_the_page_has_is_named_by_its_hash() {
         let policy = policy(["alert('Hello, world.');"].into_iter(), ["", "a{}"].into_iter());

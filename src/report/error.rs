@@ -1,4 +1,4 @@
-//! The errors of reports and pages.
+//! Errors of reports and pages.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub enum ReportError {
     /// A manifest that cannot be read.
     #[error(transparent)]
     Study(#[from] StudyError),
-    /// A manifest whose definition this version cannot read, or that has no view.
+    /// The definition in a manifest cannot be used: this version cannot read it, or it has no view.
     #[error(
         "{}: the definition recorded for the rows of {study} cannot be used: {why}; `{command}` records \
          the present one",
@@ -33,7 +33,7 @@ pub enum ReportError {
     Definition {
         /// The manifest.
         manifest: PathBuf,
-        /// The study, with its text's name where it has one.
+        /// Name of the study, followed by its text's name if it has one.
         study: String,
         /// What is wrong with the definition.
         why: String,
@@ -43,7 +43,7 @@ pub enum ReportError {
     /// A matrix that cannot be read.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A path that holds nothing that can be shown.
+    /// A path without anything that can be shown.
     #[error(
         "{} {problem}; give a folder of a fit (frontier.csv), a training run (steps.csv), \
          predictions or a study (rows.csv), dumped heads (layer-L-head-H.npy), or a file with a matrix",
@@ -60,7 +60,7 @@ pub enum ReportError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! A study that has rows, with its definition, and their analysis.
+//! Studies with rows: their definitions, and their analysis.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::run::Manifest;
 use crate::run::manifest::MANIFEST;
 use crate::study::{StudyDefinition, StudyError, check_measured, on_the_same_text};
 
-/// The study whose rows are in `folder` and were measured by the definition in `manifest`, its kind and its view. View, baseline
-/// and predictions are those of the definition's file as it is now, where the file is still there.
+/// Returns the study whose rows are in `folder`, its kind and its view. It uses the definition in `manifest`. View,
+/// baseline and predictions come from the current definition file, if the file still exists.
 ///
 /// # Errors
-/// [`ReportError::Definition`] where a definition cannot be read any more, or has no view.
+/// [`ReportError::Definition`] if the definition cannot be read by this version, or has no view.
 pub fn measured_study(
     folder: &Path,
     manifest: &Manifest,
@@ -39,7 +39,7 @@ pub fn measured_study(
     Ok((study, kind, view))
 }
 
-/// The rows that a study's own are compared with.
+/// Returns the rows that a study's own are compared with, if there are any.
 fn baseline(
     folder: &Path,
     study: &str,
@@ -65,7 +65,7 @@ fn wrong(folder: &Path, manifest: &Manifest, why: String) -> ReportError {
     }
 }
 
-/// The definition that rows were measured by.
+/// Reads the definition of the rows from their manifest.
 fn definition_of_rows(folder: &Path, manifest: &Manifest) -> Result<StudyDefinition, ReportError> {
     let path = Path::new(manifest.text("definition_file"));
     let preset = manifest.text("preset").parse().unwrap_or_default();
@@ -76,7 +76,8 @@ fn definition_of_rows(folder: &Path, manifest: &Manifest) -> Result<StudyDefinit
     })
 }
 
-/// The definition's file as it is now; none where it is gone, is of another study or has no such size any more.
+/// Reads the current definition file. Returns `None` if it is missing, unchanged, belongs to another study, or no
+/// longer has a view or this preset.
 fn definition_now(measured: &StudyDefinition) -> Result<Option<StudyDefinition>, StudyError> {
     let Ok(text) = std::fs::read_to_string(&measured.path) else { return Ok(None) };
     if text == measured.text {
@@ -89,8 +90,8 @@ fn definition_now(measured: &StudyDefinition) -> Result<Option<StudyDefinition>,
     }
 }
 
-/// Checks rows, and those that they are compared with, against the hashes in the manifests beside them. Returns what is
-/// unknown about them, one line each.
+/// Checks the rows of a study and its baseline against the hashes in their manifests. Returns facts that are unknown
+/// about the rows, one per line.
 fn check(study: &MeasuredStudy) -> Result<Vec<String>, ReportError> {
     let folders =
         std::iter::once(&study.folder).chain(study.baseline.iter().map(|one| &one.folder));
@@ -98,7 +99,7 @@ fn check(study: &MeasuredStudy) -> Result<Vec<String>, ReportError> {
     Ok(unknown.collect::<Result<_, _>>()?)
 }
 
-/// The tables, figures and verdicts of a view of studies.
+/// Computes the tables, figures and verdicts of a view of studies.
 ///
 /// # Errors
 /// Rows that are missing, damaged, changed by hand or of another kind.

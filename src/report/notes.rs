@@ -1,24 +1,24 @@
-//! Notes beside a study's definition: which rows they are about, and their Markdown as the page shows it.
+//! Notes on a study: which rows they describe, and their Markdown as HTML.
 
 use maud::{Markup, PreEscaped, html};
 use regex::Regex;
 
-/// What a note says, where it is about the rows with this hash: its first line names theirs,
-/// `<!-- rows_sha256 = "…" -->`. Of other rows, as of another size or of a definition since changed, it says nothing.
+/// Returns the text of a note if it describes the rows with this hash, else `None`. The first line of the note has the
+/// hash: `<!-- rows_sha256 = "…" -->`. So a note on rows of another preset or definition is not shown.
 pub fn findings<'n>(note: &'n str, rows_sha256: &str) -> Option<&'n str> {
     let about = format!("<!-- rows_sha256 = \"{rows_sha256}\" -->");
     let rest = note.strip_prefix(&about).filter(|_| !rows_sha256.is_empty());
     rest.map(str::trim)
 }
 
-/// A mark, and what stands for it. A star of a formula, as in L*(ε), begins no word and stays.
+/// Patterns of Markdown and their HTML. A star in a formula, as in L*(ε), begins no word and stays.
 const MARKS: [(&str, &str); 3] = [
     (r"`([^`]+)`", "<code>$1</code>"),
     (r"\*\*([^*]+)\*\*", "<strong>$1</strong>"),
     (r"\*([[:alpha:]][^*]*[[:alpha:]])\*", "<em>$1</em>"),
 ];
 
-/// A paragraph with its code, its strong words and its stressed ones set as such.
+/// Converts the code and emphasis marks of a paragraph to HTML.
 pub fn marked(paragraph: &str) -> Markup {
     let escaped = html! { (paragraph) }.into_string();
     let set = MARKS.iter().fold(escaped, |text, (mark, set)| {

@@ -1,4 +1,4 @@
-//! The report: one HTML page with everything in it.
+//! The report: one self-contained HTML page.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -13,7 +13,7 @@ use crate::claims::{
 };
 use crate::table::{plural, plural_range, significant};
 
-/// The report as one self-contained page: nothing fetched; SVGs, style and script inside.
+/// Builds the report as one page with its SVGs, style and script; it fetches nothing.
 pub fn page(header: &Header, sections: &[Section]) -> String {
     let rows = ClaimRow::all(sections.iter());
     let body = html! {
@@ -33,7 +33,7 @@ pub fn page(header: &Header, sections: &[Section]) -> String {
     document(&header.title, &[], &[], body)
 }
 
-/// What made the page, and where its rows were measured.
+/// Footer: the program, the preset, and the machine of the measurements.
 fn about(header: &Header) -> Markup {
     let parts = [&header.generator, &header.preset, &header.machine];
     html! {
@@ -46,7 +46,7 @@ fn about(header: &Header) -> Markup {
     }
 }
 
-/// What the page opens with: what is tested, how many claims have which verdict, and the results in short.
+/// Opening of the page: the subject, the number of claims per verdict, and the main results.
 fn in_short(header: &Header, rows: &[ClaimRow<'_>], studies: usize) -> Markup {
     let from = |origin| rows.iter().filter(|row| row.claim.origin == origin).count();
     let counts = ClaimRow::counts(rows);
@@ -106,7 +106,7 @@ fn terms() -> Markup {
     }
 }
 
-/// The studies by group.
+/// Table of contents: the studies by group.
 fn contents(sections: &[Section]) -> Markup {
     html! {
         nav aria-label="Contents" {
@@ -144,7 +144,7 @@ fn claim_id(claim: Claim) -> String {
     format!("claim-{}", claim.id)
 }
 
-/// The table of claims, by group; those that no study here measures come last.
+/// The table of claims by group; claims that no study here measures come last.
 fn claims(rows: &[ClaimRow<'_>]) -> Markup {
     let words: Vec<VerdictStatus> = rows.iter().map(ClaimRow::status).collect();
     let (measured, rest): (Vec<&ClaimRow<'_>>, Vec<_>) =
@@ -197,7 +197,7 @@ fn group_of_rows<'r, 's: 'r>(
     }
 }
 
-/// A claim's row, and under it the details of every study.
+/// Row of a claim, followed by a row with the details of every study.
 fn claim_row(row: &ClaimRow<'_>) -> Markup {
     let ClaimRow { claim, studies } = row;
     let first = studies.first();
@@ -246,7 +246,7 @@ fn measured_by(section: &Section, verdict: &Verdict) -> Markup {
     }
 }
 
-/// What confirms a claim and what refutes it.
+/// The conditions under which a claim is confirmed and refuted.
 fn rule(claim: Claim) -> Markup {
     let Rule { confirmed, refuted } = claim.rule();
     html! {
@@ -315,7 +315,7 @@ fn figure(section: &Section, picture: &Picture) -> Markup {
     }
 }
 
-/// The command that makes the rows, how long they took, and where they are.
+/// The command that produces the rows, their compute time and their link.
 fn origin(section: &Section) -> Markup {
     html! {
         details.origin {
@@ -337,7 +337,7 @@ fn origin(section: &Section) -> Markup {
     }
 }
 
-/// Seconds in the unit that a person uses.
+/// Formats seconds in s, min or h.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{} s", significant(s, 2)),

@@ -14,39 +14,39 @@ pub struct Header {
     pub title: String,
     /// The program's version and revision.
     pub generator: String,
-    /// The size at which the studies were run: `quick`, `paper`.
+    /// Preset of the studies: `quick`, `smoke` or `paper`.
     pub preset: String,
     /// Processor, BLAS, threads.
     pub machine: String,
-    /// The results in a few sentences, one each; shown first.
+    /// The main results, one sentence each; shown first.
     pub in_short: Vec<String>,
 }
 
-/// A figure as a report carries it.
+/// A figure in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// A short name, fit for an anchor.
+    /// A short name, usable as an anchor.
     pub name: String,
-    /// The SVG, to be set into the page.
+    /// The SVG, which is inserted into the page.
     pub svg: String,
-    /// What the figure shows and how to read it.
+    /// Description of the figure and how to read it.
     pub caption: String,
-    /// The description for who cannot see it.
+    /// Alternative text for readers who cannot see the figure.
     pub alt: String,
 }
 
 /// One study in a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
-    /// The study's name, also its anchor: `logit-growth`.
+    /// Name of the study, which is also its anchor: `logit-growth`.
     pub study: String,
     /// The heading.
     pub title: String,
-    /// The part of the report that it belongs to.
+    /// Section of the report that the study belongs to.
     pub group: Group,
     /// What the study asks.
     pub question: String,
-    /// What was found in these rows: paragraphs, separated by blank lines.
+    /// Findings from these rows: paragraphs, separated by blank lines.
     pub findings: String,
     /// The verdicts on the claims that it measures.
     pub verdicts: Vec<Verdict>,
@@ -56,11 +56,11 @@ pub struct Section {
     pub tables: Vec<Table>,
     /// The command that makes the rows again.
     pub command: String,
-    /// The time that the rows took, summed, in seconds, where they are timed.
+    /// Sum of the rows' run times in seconds, if rows of this kind have times.
     pub wall_time_s: Option<f64>,
-    /// The definition as written.
+    /// Text of the definition.
     pub definition_toml: String,
-    /// Where the rows are, relative to the page.
+    /// Path of the rows, relative to the page.
     pub rows_link: String,
 }
 
@@ -84,24 +84,24 @@ impl Section {
         Ok(self)
     }
 
-    /// The name of the file of rows.
+    /// Name of the file of rows.
     pub(super) fn rows_name(&self) -> &str {
         Path::new(&self.rows_link).file_name().and_then(|name| name.to_str()).unwrap_or("rows")
     }
 
-    /// The address of the rows.
+    /// URL of the rows.
     pub(super) fn rows_address(&self) -> String {
         address(&self.rows_link)
     }
 
-    /// The address of the table `name` as CSV, relative to the page: beside the rows.
+    /// URL of the table `name` as CSV, relative to the page; tables are in a folder beside the rows.
     pub(super) fn table_link(&self, name: &str) -> String {
         let folder = self.rows_link.rsplit_once('/').map_or("", |(folder, _)| folder);
         let slash = if folder.is_empty() { "" } else { "/" };
         address(&format!("{folder}{slash}tables/{name}.csv"))
     }
 
-    /// The paragraphs of the text.
+    /// Paragraphs of the findings.
     pub(super) fn paragraphs(&self) -> Vec<String> {
         let mut paragraphs = vec![String::new()];
         for line in self.findings.lines().map(str::trim) {
@@ -118,7 +118,7 @@ impl Section {
     }
 }
 
-/// A path as an address: a name in it is no scheme, no query and no part of a page.
+/// Encodes a path as a URL, so that names in it are not read as scheme, query or fragment.
 fn address(path: &str) -> String {
     let mut address = String::with_capacity(path.len());
     for byte in path.bytes() {

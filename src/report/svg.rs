@@ -1,16 +1,16 @@
-//! SVGs set into one page: what must be unique is made so, and what the page says once for all is left out of each.
+//! Prepares SVGs to be inserted into one page: makes ids unique, and removes attributes that the page sets for all.
 
-/// What every element is by itself.
+/// Attributes with default values, which are removed.
 const DEFAULTS: [&str; 3] = [
     " opacity=\"1\"",
     " stroke=\"none\" stroke-width=\"1\"",
-    // The page's style sheet has it for all.
+    // The page's style sheet sets the font for all SVGs.
     " font-family=\"DejaVu Sans, Verdana, sans-serif\"",
 ];
 
-/// `svg` with `prefix-` before every id and every reference to one, and without a prologue, so that
-/// several can stand in one page. It looks the same with fewer words, and is named by what has the id `prefix-caption`
-/// in place of its own title and label.
+/// Adds `prefix-` to every id and every reference to one, and removes the prologue, so that several SVGs can be in one
+/// page. It also shortens the SVG without changing its look. The element with the id `prefix-caption` replaces its
+/// title and label.
 pub(super) fn inline(svg: &str, prefix: &str) -> String {
     let prefix = anchor(prefix);
     let body = svg.find("<svg").map_or(svg, |start| &svg[start..]);
@@ -22,7 +22,7 @@ pub(super) fn inline(svg: &str, prefix: &str) -> String {
         text = without(&text, " aria-label=\"", "\"");
         text = text.replacen("<svg", &format!("<svg aria-labelledby=\"{prefix}-caption\""), 1);
     }
-    // The page allows no style beside its own, and this is an attribute too.
+    // The page's policy forbids inline styles, and this attribute is one.
     text = text.replace(" style=\"image-rendering:pixelated\"", " image-rendering=\"pixelated\"");
     for opening in [" id=\"", "url(#", "href=\"#"] {
         text = text.replace(opening, &format!("{opening}{prefix}-"));
@@ -30,7 +30,8 @@ pub(super) fn inline(svg: &str, prefix: &str) -> String {
     joined(&text)
 }
 
-/// A name as what ids begin with: what would end an attribute, or part two ids, is told by its bytes.
+/// Encodes a name as the beginning of ids: characters that would end an attribute or separate ids become hexadecimal
+/// bytes.
 pub(super) fn anchor(name: &str) -> String {
     let mut anchor = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -43,7 +44,7 @@ pub(super) fn anchor(name: &str) -> String {
     anchor
 }
 
-/// `text` without the first part that begins with `opening`, up to the `closing` after it.
+/// Removes the first part of `text` from `opening` up to the next `closing`.
 fn without(text: &str, opening: &str, closing: &str) -> String {
     let found = text.split_once(opening).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(closing)?;
@@ -52,8 +53,8 @@ fn without(text: &str, opening: &str, closing: &str) -> String {
     found.unwrap_or_else(|| text.to_owned())
 }
 
-/// The points of several lines as a path's data: every place is told from the one before it, in fewer digits. None
-/// where a place is not told in whole numbers.
+/// Encodes the points of several lines as path data in relative coordinates, which need fewer digits. Returns `None` if
+/// a coordinate is not a whole number.
 fn path(lines: &[&str]) -> Option<String> {
     let mut data = String::new();
     let mut at: (i64, i64) = (0, 0);
@@ -69,7 +70,7 @@ fn path(lines: &[&str]) -> Option<String> {
     Some(data)
 }
 
-/// Lines that follow each other and are drawn alike, such as the dashes of a dashed one, as one path.
+/// Joins consecutive lines of the same style, such as the dashes of one line, into one path.
 fn joined(svg: &str) -> String {
     let mut text = String::with_capacity(svg.len());
     let (mut alike, mut lines): (&str, Vec<&str>) = ("", Vec::new());

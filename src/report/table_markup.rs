@@ -5,14 +5,14 @@ use maud::{Markup, html};
 use super::section::Section;
 use crate::table::{Align, Cell, Column, Table, plural};
 
-/// On a page without links to files, a table with more rows than this is folded.
+/// On a page without links to files, tables with more rows than this are folded.
 const LONG: usize = 12;
-/// The page has so many rows of a table at most; the file has all.
+/// Maximum number of rows of a table on the page; the file has all rows.
 const MOST_ROWS: usize = 20;
-/// Words of more characters than this may be broken into lines.
+/// Text with more characters than this may be wrapped.
 const LONG_WORDS: usize = 24;
 
-/// The table numbered `at` of a study. In the report every table is folded, elsewhere long ones.
+/// Table number `at` of a study. In the report every table is folded, on other pages only long ones.
 pub(super) fn folded(section: &Section, table: &Table, at: usize) -> Markup {
     let id = format!("{}-table-{at}", section.study);
     html! {
@@ -38,7 +38,7 @@ fn body(section: &Section, table: &Table, id: &str) -> Markup {
     let (constant, set): (Vec<usize>, Vec<usize>) =
         (0..table.columns.len()).partition(|&at| is_constant(table, at));
     let classes: Vec<Option<&str>> = set.iter().map(|&at| class(table, at)).collect();
-    // Without a file to look it up in, the table is whole.
+    // If there is no file with all rows, the page shows all of them.
     let most = if section.rows_link.is_empty() { usize::MAX } else { MOST_ROWS };
     html! {
         div.wide tabindex="0" role="region" aria-label=(table.title) id=(id) {
@@ -73,13 +73,13 @@ fn body(section: &Section, table: &Table, id: &str) -> Markup {
     }
 }
 
-/// Whether the column numbered `at` has one value in all rows, of several: it goes to a note.
+/// Whether column `at` has the same value in several rows, so that it moves to a note.
 fn is_constant(table: &Table, at: usize) -> bool {
     let [first, others @ ..] = table.rows() else { return false };
     !others.is_empty() && others.iter().all(|row| row[at] == first[at])
 }
 
-/// The columns with one value: `Equal in all rows: n = 256; steps = 6000.`
+/// Note on the columns with one value: `Equal in all rows: n = 256; steps = 6000.`
 fn in_all_rows(table: &Table, constant: &[usize]) -> Option<String> {
     let row = table.rows().first()?;
     let values = constant.iter().map(|&at| {
@@ -94,7 +94,7 @@ fn in_all_rows(table: &Table, constant: &[usize]) -> Option<String> {
     (!told.is_empty()).then(|| format!("Equal in all rows: {}.", told.join("; ")))
 }
 
-/// The class of the cells of the column numbered `at`; numbers, the most common, have none.
+/// CSS class of the cells of column `at`; numbers, the most common type, have none.
 fn class(table: &Table, at: usize) -> Option<&'static str> {
     let long = |row: &Vec<Cell>| row[at].shown().chars().count() > LONG_WORDS;
     match table.columns[at].align {
@@ -104,7 +104,7 @@ fn class(table: &Table, at: usize) -> Option<&'static str> {
     }
 }
 
-/// The text of a cell; a range stands under its median, which makes narrower tables.
+/// Text of a cell. A range is below its median, which makes tables narrower.
 fn words(cell: &Cell) -> Markup {
     let shown = cell.shown();
     let range = match cell {
@@ -119,7 +119,7 @@ fn words(cell: &Cell) -> Markup {
     }
 }
 
-/// The number that a cell is sorted by, with the digits of a float32; of a range, its median.
+/// Sort key of a cell, with the digits of a float32; for a range, its median.
 fn value(cell: &Cell) -> Option<String> {
     let value = match cell {
         Cell::Integer(value) => return Some(value.to_string()),

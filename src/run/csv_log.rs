@@ -1,4 +1,4 @@
-//! A CSV file that grows by a row a step, and can be gone on with after a crash.
+//! A CSV file that grows by one row per step, and that can be continued after a crash.
 
 use std::io::{self, BufRead as _};
 use std::marker::PhantomData;
@@ -10,18 +10,18 @@ use crate::record::{Header, Line, Record, columns_of};
 use crate::system::FileError;
 use crate::system::disk::File;
 
-/// Rows whose first field is the step that they belong to, in the order of the steps; each is handed
-/// to the system as it is written.
+/// Rows whose first field is their step, in the order of the steps. Each row is passed to the operating system when it
+/// is written.
 pub(crate) struct CsvLog<P> {
     writer: csv::Writer<File>,
     rows: PhantomData<P>,
 }
 
 impl<P: Record> CsvLog<P> {
-    /// Starts a file with its header; one that is there is replaced.
+    /// Creates a file with a header; an existing file is replaced.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn create(path: &Path) -> Result<Self, FileError> {
         let start = || -> io::Result<Self> {
             let mut writer = csv::Writer::from_writer(File::create(path)?);
@@ -32,11 +32,11 @@ impl<P: Record> CsvLog<P> {
         start().map_err(|e| FileError::write(path, e))
     }
 
-    /// Goes on with a file after step `last`: later rows, and a row that is cut off or was never written, are taken away.
-    /// `kept` is told of each row that stays.
+    /// Continues a file after step `last`. Removes later rows, and a last row that is cut off or was never written.
+    /// Calls `kept` for each row that stays.
     ///
     /// # Errors
-    /// A file that is missing, cannot be written, or has other columns.
+    /// The file is missing, cannot be written, or has other columns.
     pub fn go_on(path: &Path, last: usize, mut kept: impl FnMut(P)) -> Result<Self, RunError> {
         let wrong = |why: &str| RunError::Log { path: path.to_owned(), why: why.to_owned() };
         let names: csv::StringRecord = columns_of::<P>().iter().map(|column| column.name).collect();
@@ -45,7 +45,7 @@ impl<P: Record> CsvLog<P> {
         let (file, _) = cut_after(path, |lines| {
             line.clear();
             lines.read_line(&mut line).map_err(|e| FileError::read(path, e))?;
-            // Lost power may leave zeros where a row was never written.
+            // A power failure may leave zeros where a row was never written.
             let Some(row) = line.strip_suffix('\n').filter(|row| !row.contains('\0')) else {
                 return if is_header { Err(wrong("has no header")) } else { Ok(None) };
             };
@@ -73,10 +73,10 @@ impl<P: Record> CsvLog<P> {
         Ok(Self { writer, rows: PhantomData })
     }
 
-    /// Adds a row.
+    /// Appends a row.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn push(&mut self, row: &P) -> io::Result<()> {
         self.writer.write_record(Line::from(row).record())?;
         self.writer.flush()
@@ -85,7 +85,7 @@ impl<P: Record> CsvLog<P> {
     /// Returns once the rows are on the disk itself.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn sync(&mut self) -> io::Result<()> {
         self.writer.get_ref().sync()
     }

@@ -6,57 +6,57 @@ use crate::lm::LmError;
 use crate::record::RowsError;
 use crate::system::{FileError, NoDisk};
 
-/// Why a training run could not be made, gone on with or read. Each message says what was found and what to do.
+/// Why a training run could not be made, continued or read. Each message says what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A file of the run's folder.
+    /// An error of a file in the run's folder.
     #[error(transparent)]
     File(#[from] FileError),
     /// Rows that cannot be read.
     #[error(transparent)]
     Rows(#[from] RowsError),
-    /// The definition, the text or the model.
+    /// An error of the definition, the text or the model.
     #[error(transparent)]
     Model(#[from] LmError),
-    /// Checkpoints that their disk has no room for.
+    /// The disk has no space for the checkpoints.
     #[error("{}: checkpoints need at least {room}; free some, keep fewer checkpoints or shrink the model", folder.display())]
     NoDisk {
         /// The run's folder.
         folder: PathBuf,
-        /// How much they take, and what there is.
+        /// Space needed and available.
         room: NoDisk,
     },
-    /// A log that is not what a run writes.
+    /// A log that no run can have written.
     #[error("{}: {why}; move the file away to measure again", path.display())]
     Log {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// A file of a run that is not what it was when the run ended.
+    /// A file of a run that has changed since the run ended.
     #[error(
         "{}: the file has changed since the run wrote it (its SHA-256 differs from files_sha256 in \
          manifest.toml); restore it, or train the run again", .0.display()
     )]
     Altered(PathBuf),
-    /// A manifest or a vocabulary that does not say what it must.
+    /// A manifest or vocabulary without a required entry.
     #[error("{}: {why}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The fault, and what to do.
         why: String,
     },
-    /// A run to be extended that cannot be.
+    /// A run that cannot be extended to more steps.
     #[error("{}: the run {why}", path.display())]
     NoExtension {
-        /// The manifest of the run that is there.
+        /// Manifest of the existing run.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The fault, and what to do.
         why: String,
     },
-    /// A worker that is to train another run than worker 0.
+    /// A worker whose run differs from that of worker 0.
     #[error(
         "worker {rank} has {key} = {of_rank}, but worker 0 has {of_first}; start all workers with the \
          same command and text"
@@ -64,27 +64,27 @@ pub enum RunError {
     OtherWorker {
         /// The rank of the worker.
         rank: usize,
-        /// The first key whose values differ, with the keys of inner tables after a dot.
+        /// First key whose values differ, as a path with dots.
         key: String,
-        /// Its value of worker 0.
+        /// Value of worker 0.
         of_first: String,
-        /// Its value of the other.
+        /// Value of the other worker.
         of_rank: String,
     },
-    /// A run to be gone on with that is another.
+    /// The run to resume is a different one.
     #[error(
         "{}: {key} is {there} in this run, but {here} was asked for; resume it unchanged, or name another \
          folder",
         path.display()
     )]
     Another {
-        /// The manifest of the run that is there.
+        /// Manifest of the existing run.
         path: PathBuf,
-        /// The first key whose values differ, with the keys of inner tables after a dot.
+        /// First key whose values differ, as a path with dots.
         key: String,
-        /// Its value there.
+        /// Value in the existing run.
         there: String,
-        /// Its value here.
+        /// Value of the run asked for.
         here: String,
     },
 }

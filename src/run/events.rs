@@ -1,10 +1,10 @@
 //! TensorBoard event files: scalars over the steps of a run.
 //!
-//! A file is a sequence of records: the length of the data (8 bytes, lowest first), its masked
-//! CRC-32C, the data, their masked CRC-32C (TFRecord: tensorflow.org/tutorials/load_data/tfrecord).
-//! The data are a protocol buffer `Event` (tensorflow/core/util/event.proto): `wall_time` 1 double,
-//! `step` 2 int64, `file_version` 3 string, `summary` 5, whose `value`s 1 have a `tag` 1 and a
-//! `simple_value` 2 float (tensorflow/core/framework/summary.proto).
+//! A file is a sequence of records (TFRecord: tensorflow.org/tutorials/load_data/tfrecord). A record has the length of
+//! the data (8 bytes, little-endian), its masked CRC-32C, the data, and their masked CRC-32C. The data are a protocol
+//! buffer `Event` (tensorflow/core/util/event.proto) with the fields `wall_time` 1 double, `step` 2 int64,
+//! `file_version` 3 string and `summary` 5. Each `value` 1 of a summary has a `tag` 1 and a `simple_value` 2 float
+//! (tensorflow/core/framework/summary.proto).
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
@@ -14,12 +14,13 @@ use super::torn_end::cut_after;
 use crate::system::FileError;
 use crate::system::disk::File;
 
-/// What the first record of a file has to say.
+/// The `file_version` in the first record of a file.
 const FILE_VERSION: &str = "brain.Event:2";
-/// No record of ours comes near this; a longer one is a damaged length.
+/// Maximum record length in bytes, far above that of any record written here; a longer one means that the length is
+/// damaged.
 const LONGEST: u64 = 1 << 20;
 
-// Keys of fields: their number, shifted by 3, and how they are encoded.
+// Keys of fields: the field number, shifted left by 3, and the wire type.
 const WALL_TIME: u8 = 1 << 3 | 1;
 const STEP: u8 = 2 << 3;
 const VERSION: u8 = 3 << 3 | 2;
@@ -34,10 +35,10 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Starts a file; one that is there is replaced.
+    /// Creates a file; an existing file is replaced.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn create(path: &Path) -> Result<Self, FileError> {
         let start = || -> io::Result<Self> {
             let mut events = Self { file: BufWriter::new(File::create(path)?) };
@@ -49,11 +50,11 @@ impl Events {
         start().map_err(|e| FileError::write(path, e))
     }
 
-    /// Goes on with a file after step `last`: what is of later steps, and what is cut off or damaged
-    /// and all after it, is taken away, so that no step is there twice.
+    /// Continues a file after step `last`. Removes records of later steps, a record that is cut off or damaged, and
+    /// everything after it, so that no step is stored twice.
     ///
     /// # Errors
-    /// A file that is missing or cannot be written.
+    /// The file is missing or cannot be written.
     pub fn go_on(path: &Path, last: usize) -> Result<Self, FileError> {
         let (file, kept) = cut_after(path, |records| {
             let event = read_record(records).map_err(|e| FileError::read(path, e))?;
@@ -67,10 +68,10 @@ impl Events {
         Ok(Self { file: BufWriter::new(file) })
     }
 
-    /// Adds scalars of one step.
+    /// Appends scalars of one step.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn push(&mut self, step: usize, scalars: &[(&str, f64)]) -> io::Result<()> {
         let mut summary = Vec::new();
         for (tag, number) in scalars {
@@ -85,25 +86,25 @@ impl Events {
         write_record(&mut self.file, &event)
     }
 
-    /// Returns once what was added is on the disk itself.
+    /// Returns once the appended scalars are on the disk itself.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn sync(&mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_ref().sync()
     }
 
-    /// Hands what was added to the system, for TensorBoard to see.
+    /// Passes the appended scalars to the operating system, so that TensorBoard can read them.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
 }
 
-/// An event of a step, now.
+/// Begins an event of `step` with the current time.
 fn timed(step: usize) -> Vec<u8> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
     let mut event = vec![WALL_TIME];
@@ -113,7 +114,7 @@ fn timed(step: usize) -> Vec<u8> {
     event
 }
 
-/// A number in groups of seven bits, the lowest first.
+/// Appends a varint: groups of seven bits, the lowest first.
 fn variable(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
@@ -122,14 +123,14 @@ fn variable(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// A field of bytes: key, length, bytes.
+/// Appends a field of bytes: key, length, bytes.
 fn bytes(to: &mut Vec<u8>, key: u8, field: &[u8]) {
     to.push(key);
     variable(to, field.len() as u64);
     to.extend(field);
 }
 
-/// The step of an event that [`timed`] began.
+/// Returns the step of an event that [`timed`] began.
 fn step_of(event: &[u8]) -> Option<u64> {
     let (key, rest) = event.split_first()?;
     let (step, rest) = rest.get(8..)?.split_first()?;
@@ -146,7 +147,7 @@ fn step_of(event: &[u8]) -> Option<u64> {
     None
 }
 
-/// CRC-32C, turned and shifted, so that a checksum of data that hold checksums is no weaker.
+/// CRC-32C, rotated and offset. This keeps the checksum of data that contain checksums strong.
 fn masked_checksum(data: &[u8]) -> [u8; 4] {
     crc32c::crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }
@@ -161,7 +162,7 @@ fn write_record(to: &mut impl Write, data: &[u8]) -> io::Result<()> {
     to.write_all(&record)
 }
 
-/// The data of the next record; none at the end, and where it is cut off or damaged.
+/// Returns the data of the next record; `None` at the end, or if the record is cut off or damaged.
 fn read_record(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut take = |count: u64| -> io::Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
@@ -183,7 +184,7 @@ fn read_record(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
 mod tests {
     use super::*;
 
-    /// Every (step, tag, value) of a file, read field by field.
+    /// Returns every (step, tag, value) of a file, parsed field by field.
     fn scalars(mut file: &[u8]) -> Vec<(u64, String, f32)> {
         let mut found = Vec::new();
         while let Some(event) = read_record(&mut file).unwrap() {
@@ -203,7 +204,7 @@ mod tests {
         found
     }
 
-    /// The fields of a message: keys and what they hold.
+    /// Returns the fields of a message: keys and contents.
     fn fields(mut message: &[u8]) -> Vec<(u8, &[u8])> {
         let mut found = Vec::new();
         while let Some((&key, rest)) = message.split_first() {

@@ -1,4 +1,4 @@
-//! The files that a training run writes as it goes.
+//! The files that a training run writes while it runs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,24 +12,24 @@ use super::log_rows::{EvaluationRow, StepRow};
 use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
 use crate::system::{FileError, disk};
 
-/// How many of the last steps the final training loss is the mean of.
+/// Number of last steps over which the final training loss is averaged.
 const LAST_STEPS: usize = 100;
-/// The heads' logits are in the event file for about so many steps of a run; `heads.parquet` has all.
+/// The event file has the heads' logits of about this many steps of a run; `heads.parquet` has all.
 const EVENT_STEPS: usize = 1000;
 
-/// The folder of the checkpoints, in a run's.
+/// Folder of the checkpoints, relative to the run's folder.
 const CHECKPOINTS: &str = "checkpoint";
-/// The last checkpoint, in a run's folder: weights, optimiser moments, and where the run stands.
+/// The last checkpoint, relative to the run's folder: weights, optimiser moments and the position in the run.
 pub(crate) const CHECKPOINT: &str = "checkpoint/training.safetensors";
-/// The vocabulary of byte pairs, where the run has one.
+/// The BPE vocabulary, if the run has one.
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
 pub(crate) const STEPS: &str = "steps.csv";
 pub(crate) const EVALUATIONS: &str = "eval.csv";
 const EVENTS: &str = "events.out.tfevents.rank-study";
 
-/// The recorder that keeps a run's files. `steps.csv`, `eval.csv`, `heads.log` and the event file
-/// only grow, and everything up to a step is on the disk before that step's checkpoint is: so a run
-/// that was killed goes on from its checkpoint with later rows cut off.
+/// The recorder that writes a run's files. `steps.csv`, `eval.csv`, `heads.log` and the event file only grow.
+/// Everything up to a step is on the disk before that step's checkpoint. So a killed run continues from its checkpoint,
+/// with later rows removed.
 pub(crate) struct RunFiles<'a> {
     folder: PathBuf,
     steps: CsvLog<StepRow>,
@@ -39,17 +39,17 @@ pub(crate) struct RunFiles<'a> {
     event_every: usize,
     last_losses: VecDeque<f64>,
     last_valid_loss: Option<f64>,
-    /// The step of the heads seen last, and the largest absolute logit over them.
+    /// The last step with recorded heads, and the largest |logit| over its heads.
     last_logit: (usize, Option<f64>),
     on_step: &'a (dyn Fn(&StepRecord) + Sync),
 }
 
 impl<'a> RunFiles<'a> {
-    /// Starts the files of a run in `folder`, which is made where it is missing; those of an earlier
-    /// run there are replaced, its checkpoints first, so that none is ever taken for the new run's.
+    /// Creates the files of a run in `folder`, and the folder if it is missing. Files of an earlier run are replaced,
+    /// its checkpoints first, so that none is mistaken for one of the new run.
     ///
     /// # Errors
-    /// A folder or file that cannot be written.
+    /// The folder or a file cannot be written.
     pub fn create(
         folder: &Path,
         definition: &TrainDefinition,
@@ -60,7 +60,8 @@ impl<'a> RunFiles<'a> {
         for step in kept_steps(folder) {
             remove(&folder.join(kept_checkpoint(step)))?;
         }
-        // For good, before there is anything of the new run: lost power must not bring them back beside it.
+        // Synced before the new run writes anything: a power failure must not restore old checkpoints beside the new
+        // run.
         let checkpoints = folder.join(CHECKPOINTS);
         if checkpoints.exists() {
             disk::sync_folder(&checkpoints).map_err(|e| FileError::write(&checkpoints, e))?;
@@ -78,15 +79,15 @@ impl<'a> RunFiles<'a> {
             folder: folder.to_owned(),
             on_step,
         };
-        // Their names, too, before a checkpoint rests on them.
+        // Synced too, because a checkpoint needs these files.
         disk::sync_folder(folder).map_err(|e| FileError::write(folder, e))?;
         Ok(files)
     }
 
-    /// Goes on with the files of a run that is at step `last`.
+    /// Continues the files of a run that is at step `last`.
     ///
     /// # Errors
-    /// A file that is missing, lacks rows up to that step, or cannot be written.
+    /// A file is missing, lacks rows up to that step, or cannot be written.
     pub fn go_on(
         folder: &Path,
         definition: &TrainDefinition,
@@ -124,26 +125,26 @@ impl<'a> RunFiles<'a> {
         })
     }
 
-    /// The mean loss of the last 100 steps; none before the first.
+    /// Mean loss of the last 100 steps, in nats per token; `None` before the first step.
     pub fn train_loss_nats(&self) -> Option<f64> {
         let count = self.last_losses.len();
         (count > 0).then(|| self.last_losses.iter().sum::<f64>() / count as f64)
     }
 
-    /// The loss of the last evaluation; none before the first.
+    /// Loss of the last evaluation, in nats per token; `None` before the first one.
     pub fn valid_loss_nats(&self) -> Option<f64> {
         self.last_valid_loss
     }
 
-    /// The largest absolute logit over the heads in the last step; none before the first.
+    /// Largest |logit| over the heads in the last step; `None` before the first step.
     pub fn max_abs_logit(&self) -> Option<f64> {
         self.last_logit.1
     }
 
-    /// Puts everything on the disk, then saves the run.
+    /// Syncs all files to the disk, then writes a checkpoint.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file cannot be written.
     pub fn save(&mut self, trainer: &Trainer) -> Result<(), LmError> {
         self.steps.sync()?;
         self.evals.sync()?;
@@ -152,10 +153,10 @@ impl<'a> RunFiles<'a> {
         trainer.save(&self.folder.join(CHECKPOINT))
     }
 
-    /// Writes `heads.parquet` from all that was recorded and [saved](Self::save).
+    /// Writes `heads.parquet` from all records that were [saved](Self::save).
     ///
     /// # Errors
-    /// A file that cannot be read or written.
+    /// A file cannot be read or written.
     pub fn write_heads(&self) -> Result<(), FileError> {
         write_heads(&self.folder.join(HEADS_LOG), &self.folder.join(HEADS))
     }
@@ -199,12 +200,12 @@ impl Recorder for RunFiles<'_> {
     }
 }
 
-/// Where the weights of a step are kept, in a run's folder.
+/// Path of the kept weights of a step, relative to the run's folder.
 pub(crate) fn kept_checkpoint(step: usize) -> String {
     format!("checkpoint/step-{step:06}.safetensors")
 }
 
-/// The steps whose weights are kept in a run's folder.
+/// Steps whose weights are kept in a run's folder, in any order.
 pub(crate) fn kept_steps(folder: &Path) -> Vec<usize> {
     let Ok(entries) = std::fs::read_dir(folder.join(CHECKPOINTS)) else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -214,18 +215,18 @@ pub(crate) fn kept_steps(folder: &Path) -> Vec<usize> {
     names.filter_map(step).collect()
 }
 
-/// Removes the log that `heads.parquet` was written from, once that is there for good.
+/// Removes the log of heads, once `heads.parquet` has been written from it and synced.
 ///
 /// # Errors
-/// A file that is there and cannot be removed.
+/// The file exists and cannot be removed.
 pub(crate) fn remove_heads_log(folder: &Path) -> Result<(), FileError> {
     remove(&folder.join(HEADS_LOG))
 }
 
-/// Brings back the log of a run that has ended, for it to go on.
+/// Restores the log of heads of a run that has ended, so that the run can continue.
 ///
 /// # Errors
-/// Files that cannot be read or written.
+/// A file cannot be read or written.
 pub(crate) fn restore_heads_log(folder: &Path) -> Result<(), FileError> {
     let log = folder.join(HEADS_LOG);
     if log.exists() {

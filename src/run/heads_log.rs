@@ -1,4 +1,4 @@
-//! Every head's logits at every step: a log while the run goes on, Parquet when it ends.
+//! Logits of every head at every step: a log while the run goes on, a Parquet file after its end.
 
 use std::fs;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -16,38 +16,39 @@ use crate::system::disk::File;
 use crate::system::{FileError, write_whole_with};
 use crate::targets::{HeadKind, read_frame};
 
-/// The log, in a run's folder.
+/// Name of the log in a run's folder.
 pub(crate) const HEADS_LOG: &str = "heads.log";
-/// The same of a run that has ended.
+/// Name of the Parquet file that replaces the log when the run has ended.
 pub(crate) const HEADS: &str = "heads.parquet";
 
-/// The 64-bit words of one record in the log, lowest byte first: step, layer, head, window (0 for a
-/// global head, of a patch how many tokens it sees at and before its own), then max, min and abs-max logit and entropy as float64.
+/// Number of 64-bit little-endian words per record: step, layer, head and window, then max, min and abs-max logit and
+/// entropy as float64. The window is 0 for a global head; for heads over patches it is the largest number of tokens
+/// attended to.
 const WORDS: usize = 8;
 const RECORD: usize = 8 * WORDS;
-/// Records in one row group of the Parquet file, which is what its writing holds.
+/// Records per row group of the Parquet file; a row group is held in memory while it is written.
 const GROUP: usize = 1 << 18;
 
-/// A log of records of one size, so that whatever a crash leaves can be told whole from torn.
+/// A log of records of equal size, so that an incomplete record after a crash can be detected.
 pub(crate) struct HeadsLog {
     file: BufWriter<File>,
 }
 
 impl HeadsLog {
-    /// Starts a log; one that is there is replaced.
+    /// Creates a log; an existing one is replaced.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn create(path: &Path) -> Result<Self, FileError> {
         let file = File::create(path).map_err(|e| FileError::write(path, e))?;
         Ok(Self { file: BufWriter::new(file) })
     }
 
-    /// Goes on with a log after step `last`: later records, and one that is cut off, are taken away.
-    /// `kept` is told of each record that stays.
+    /// Continues a log after step `last`. Removes later records and an incomplete one. Calls `kept` for each record
+    /// that stays.
     ///
     /// # Errors
-    /// A file that is missing or cannot be written.
+    /// The file is missing or cannot be written.
     pub fn go_on(
         path: &Path,
         last: usize,
@@ -63,10 +64,10 @@ impl HeadsLog {
         Ok(Self { file: BufWriter::new(file) })
     }
 
-    /// Adds a record.
+    /// Appends a record.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn push(&mut self, record: &HeadRecord) -> io::Result<()> {
         write(&mut self.file, record)
     }
@@ -74,7 +75,7 @@ impl HeadsLog {
     /// Returns once the records are on the disk itself.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn sync(&mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_ref().sync()
@@ -93,7 +94,7 @@ fn write(to: &mut impl Write, record: &HeadRecord) -> io::Result<()> {
     Ok(())
 }
 
-/// The heads that a number of tokens in a record stands for.
+/// Converts the window in a record to the kind of head.
 fn kind_of(tokens: usize) -> HeadKind {
     match tokens {
         0 => HeadKind::Global,
@@ -101,8 +102,8 @@ fn kind_of(tokens: usize) -> HeadKind {
     }
 }
 
-/// The next record; none at the end, or where what is left is less than one or was never written: lost power may leave
-/// zeros, and steps count from 1.
+/// Reads the next record; `None` at the end, or if the rest is incomplete or was never written. A power failure may
+/// leave zeros, while steps count from 1.
 fn read(from: &mut impl Read) -> io::Result<Option<HeadRecord>> {
     let mut bytes = Vec::with_capacity(RECORD);
     from.take(RECORD as u64).read_to_end(&mut bytes)?;
@@ -127,10 +128,10 @@ fn read(from: &mut impl Read) -> io::Result<Option<HeadRecord>> {
     }))
 }
 
-/// Writes the records of the log at `from` as Parquet to `to`, whole or not at all.
+/// Writes the records of the log at `from` as a Parquet file to `to`, atomically.
 ///
 /// # Errors
-/// A log that cannot be read, or a file that cannot be written.
+/// The log cannot be read, or the file cannot be written.
 pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), FileError> {
     let log = fs::File::open(from).map_err(|e| FileError::read(from, e))?;
     let mut records = BufReader::new(log);
@@ -157,11 +158,11 @@ pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), FileError> {
     written.map_err(|e| FileError::write(to, e))
 }
 
-/// Tells `seen` of every head at every step of the run in `folder`, in the order of the steps: of `heads.parquet`, or of
-/// the log of a run that has not ended. Nothing is told of a run that has neither.
+/// Calls `seen` for every head at every step of the run in `folder`, in the order of the steps. Reads `heads.parquet`,
+/// or the log if the run has not ended. Without both files, it does nothing.
 ///
 /// # Errors
-/// A file that is damaged.
+/// A file is damaged.
 pub(crate) fn each_head(folder: &Path, mut seen: impl FnMut(&HeadRecord)) -> Result<(), RunError> {
     let (path, log) = (folder.join(HEADS), folder.join(HEADS_LOG));
     if path.exists() {
@@ -180,10 +181,10 @@ pub(crate) fn each_head(folder: &Path, mut seen: impl FnMut(&HeadRecord)) -> Res
     Ok(())
 }
 
-/// Writes the log at `to` anew from the Parquet file that was [written](write_heads) from it.
+/// Writes the log at `to` again from the Parquet file that was [written](write_heads) from it.
 ///
 /// # Errors
-/// A file that is not such a one, or a log that cannot be written.
+/// `from` is not such a file, or the log cannot be written.
 pub(crate) fn restore_log(from: &Path, to: &Path) -> Result<(), FileError> {
     let heads = read_parquet(from).map_err(|e| FileError::read(from, io::Error::other(e)))?;
     let written = write_whole_with(to, |file| {
@@ -198,7 +199,7 @@ fn read_parquet(path: &Path) -> Result<Vec<HeadRecord>, String> {
     records(&read_frame(path)?).map_err(|error| error.to_string())
 }
 
-/// The records of the columns that [`frame`] makes.
+/// Reads records from the columns that [`frame`] makes.
 fn records(frame: &DataFrame) -> PolarsResult<Vec<HeadRecord>> {
     let whole =
         |name: &str| -> PolarsResult<Int64Chunked> { Ok(frame.column(name)?.i64()?.clone()) };
@@ -227,7 +228,7 @@ fn records(frame: &DataFrame) -> PolarsResult<Vec<HeadRecord>> {
     Ok((0..frame.height()).map(record).collect())
 }
 
-/// The columns of `heads.parquet`.
+/// Builds the columns of `heads.parquet`.
 fn frame(heads: &[HeadRecord]) -> PolarsResult<DataFrame> {
     let whole = |name: &str, of: fn(&HeadRecord) -> i64| {
         Series::new(name.into(), heads.iter().map(of).collect::<Vec<i64>>()).into_column()

@@ -10,16 +10,16 @@ use super::manifest::{MANIFEST, Manifest};
 use super::series::CURVE;
 use crate::system::{FileError, sha256_of_file};
 
-/// The SHA-256 of each of a run's files that are kept; none while the run is under way and they grow.
+/// Key of the table of SHA-256 digests; missing while the run goes on, because the files still grow.
 const HASHES: &str = "files_sha256";
 
-/// The files whose hashes a manifest may tell.
+/// Files whose SHA-256 a manifest may contain.
 pub(crate) const KEPT: [&str; 2] = [CURVE, EVALUATIONS];
 
-/// Notes in `manifest` what a file of [`KEPT`] of the run in `folder` hashes to, once it is as it stays.
+/// Adds the SHA-256 of `file`, one of [`KEPT`] in `folder`, to `manifest`. The file must be final.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// The file cannot be read.
 pub(crate) fn note(manifest: &mut Manifest, folder: &Path, file: &str) -> Result<(), FileError> {
     let path = folder.join(file);
     let hash = sha256_of_file(&path).map_err(|e| FileError::read(&path, e))?;
@@ -30,10 +30,10 @@ pub(crate) fn note(manifest: &mut Manifest, folder: &Path, file: &str) -> Result
     Ok(())
 }
 
-/// [`note`] in the manifest in `folder`, which is written where that is new to it.
+/// [`note`] for the manifest in `folder`, which is written only if it changes.
 ///
 /// # Errors
-/// A file that cannot be read or written.
+/// A file cannot be read or written.
 pub(crate) fn note_there(folder: &Path, file: &str) -> Result<(), RunError> {
     let path = folder.join(MANIFEST);
     let there = Manifest::read(&path)?;
@@ -42,20 +42,20 @@ pub(crate) fn note_there(folder: &Path, file: &str) -> Result<(), RunError> {
     if manifest == there { Ok(()) } else { manifest.write(&path) }
 }
 
-/// Takes away what is told of files that are about to grow.
+/// Removes the SHA-256 digests, because the files are about to grow.
 pub(crate) fn forget(manifest: &mut Manifest) {
     manifest.more.remove(HASHES);
 }
 
-/// What a manifest tells that a file hashes to; none of before such hashes, or while the run is under way.
+/// Returns a file's SHA-256 in the manifest; `None` in older manifests, and while the run goes on.
 pub(crate) fn told<'m>(manifest: &'m Manifest, file: &str) -> Option<&'m str> {
     manifest.more.get(HASHES)?.get(file)?.as_str()
 }
 
-/// Whether a file of the run in `folder` is the one that its manifest tells of, as far as it does.
+/// Returns `true` if a file in `folder` has the SHA-256 in the manifest, or if the manifest has none.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// The file cannot be read.
 pub(crate) fn is_as_told(
     manifest: &Manifest,
     folder: &Path,
@@ -66,7 +66,7 @@ pub(crate) fn is_as_told(
     Ok(sha256_of_file(&path).map_err(|e| FileError::read(&path, e))? == told)
 }
 
-/// Holds the files of the run in `folder`, if they are there, to what its manifest tells of them.
+/// Checks those kept files of the run that exist in `folder` against the SHA-256 in its manifest.
 ///
 /// # Errors
 /// [`RunError::Altered`], or a file that cannot be read.

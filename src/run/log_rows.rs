@@ -1,4 +1,4 @@
-//! The rows of a training run's own files, and its course in short.
+//! Rows of a training run's own files, and the summary of its course.
 
 use crate::lm::{EvalRecord, Split, StepRecord};
 use crate::record::{Column, columns_of, record, to_microseconds, value};
@@ -16,18 +16,18 @@ record! {
     pub struct StepRow {
         /// the step, from 1
         step: usize,
-        /// learned from so far, this step's included
+        /// tokens learned from so far, this step's included
         tokens: u64,
         /// the batch's mean cross-entropy before the update
         #[unit = "nats a token"]
         #[range = Diverging]
         loss_nats: f64,
-        /// of the update
+        /// learning rate of the update
         learning_rate: f64,
         /// the gradient's global norm before clipping
         #[range = Any]
         grad_norm: f64,
-        /// since the start
+        /// time since the start
         #[unit = "s"]
         wall_time_s: f64,
     }
@@ -46,24 +46,24 @@ record! {
     pub struct EvaluationRow {
         /// the steps taken before it
         step: usize,
-        /// the part of the corpus
+        /// the split of the corpus
         split: Split,
-        /// read for it
+        /// tokens read for it
         tokens: u64,
         /// mean cross-entropy
         #[unit = "nats a token"]
         #[range = Diverging]
         loss_nats: f64,
-        /// exp of it
+        /// exp of loss_nats
         #[range = Any]
         perplexity: f64,
-        /// of text that the tokens are
+        /// bytes of text that the tokens stand for
         bytes: Option<u64>,
-        /// the same a byte
+        /// mean cross-entropy per byte
         #[unit = "nats a byte"]
         #[range = Diverging]
         loss_nats_per_byte: Option<f64>,
-        /// exp of it
+        /// exp of loss_nats_per_byte
         #[range = Any]
         perplexity_per_byte: Option<f64>,
     }
@@ -86,31 +86,31 @@ impl From<&EvalRecord> for EvaluationRow {
 }
 
 record! {
-    /// A row of `curve.csv`: a stretch of steps, of which a run has some two hundred.
+    /// A row of `curve.csv`: an interval of steps; a run has about two hundred.
     pub struct CurveRow {
-        /// its last step
+        /// last step of the interval
         step: usize,
-        /// learned from by its end
+        /// tokens learned from by its end
         tokens: u64,
-        /// at its end
+        /// time since the start at its end
         #[unit = "s"]
         wall_time_s: f64,
-        /// mean over it
+        /// mean loss over the interval
         #[unit = "nats a token"]
         #[range = Diverging]
         loss_nats: f64,
-        /// mean over it
+        /// mean gradient norm over the interval
         #[range = Any]
         grad_norm: f64,
-        /// the largest |logit| in it
+        /// largest |logit| in the interval
         #[unit = "nats"]
         #[range = Diverging]
         max_abs_logit: Option<f64>,
-        /// the same over the heads that see everything
+        /// largest |logit| over global heads
         #[unit = "nats"]
         #[range = Diverging]
         max_abs_logit_global: Option<f64>,
-        /// the same over the heads with a window
+        /// largest |logit| over heads with a window
         #[unit = "nats"]
         #[range = Diverging]
         max_abs_logit_local: Option<f64>,
@@ -118,7 +118,7 @@ record! {
 }
 
 record! {
-    /// How smoothly a training run went, by its steps.
+    /// Summary of the stability of a training run, computed from its steps.
     pub struct Course {
         /// the tokens read in total
         tokens: Option<u64>,
@@ -164,7 +164,7 @@ record! {
     }
 }
 
-/// The files of a training run's folder that hold rows, each with its columns.
+/// The row files in a training run's folder, by short name, with their columns.
 pub fn log_columns() -> [(&'static str, Vec<Column>); 4] {
     [
         ("steps", columns_of::<StepRow>()),

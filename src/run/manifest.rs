@@ -10,48 +10,48 @@ use super::error::RunError;
 use crate::numerics::Machine;
 use crate::system::{FileError, write_whole};
 
-/// The manifest, in the folder of what it tells of.
+/// Name of the manifest in the folder that it describes.
 pub(crate) const MANIFEST: &str = "manifest.toml";
 /// The crates whose versions can change a number.
 const VERSIONED: [&str; 7] =
     ["ndarray", "ndarray-linalg", "nalgebra", "candle-core", "candle-nn", "polars", "rand_chacha"];
 
-/// The key of the parts that rows were joined from.
+/// Key of the shards that rows were merged from.
 const PARTS: &str = "parts";
-/// The key of what a manifest does not know of its rows.
+/// Key of the notes about rows of unknown provenance.
 const NOTES: &str = "not_known";
 
-/// `manifest.toml`: written beside rows, so that whoever reads them knows where they come from.
+/// `manifest.toml`: the provenance of the rows in the same folder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The command as it was given.
     pub command: String,
     /// This program's version.
     pub version: String,
-    /// The revision of the repository that it ran in; empty where there is none.
+    /// Git revision of the repository that the program ran in; empty outside a repository.
     pub git_revision: String,
     /// When it first started, in UTC.
     pub started: String,
-    /// When it last ended, in UTC; empty while it runs. Of a study, when it last kept rows or ended.
+    /// When it last ended, in UTC; empty while it runs. For a study, when it last saved rows or ended.
     pub ended: String,
-    /// Seconds at work, over all invocations.
+    /// Seconds of work, over all invocations.
     pub wall_time_s: f64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
     /// The processor, its instructions and the BLAS library.
     #[serde(flatten)]
     pub machine: Machine,
-    /// The numbers computed with.
+    /// Number format of the computation, such as `float64`.
     pub dtype: String,
     /// Versions of the crates that can change a number.
     pub versions: BTreeMap<String, String>,
-    /// What is particular to the rows: a study's or a training run's own entries.
+    /// Further entries of a study or a training run.
     #[serde(flatten)]
     pub more: toml::Table,
 }
 
 impl Manifest {
-    /// A manifest of this process on this machine, started now.
+    /// Creates a manifest for this process on this machine, started now.
     pub fn begin(threads: usize, dtype: &str) -> Self {
         let command: Vec<String> = std::iter::once("rank-study".to_owned())
             .chain(std::env::args().skip(1))
@@ -72,17 +72,18 @@ impl Manifest {
         }
     }
 
-    /// The manifest of rows that nobody knows any more what made.
+    /// Creates a manifest for rows of unknown provenance.
     pub(crate) fn unknown(dtype: &str) -> Self {
         Self { dtype: dtype.to_owned(), ..Self::default() }
     }
 
-    /// Notes, with the time, what the manifest does not know of its rows.
+    /// Adds a note, with the time, about missing provenance of rows.
     pub(crate) fn note(&mut self, what: &str) {
         self.push(NOTES, format!("{}: {what}", now()));
     }
 
-    /// Takes over what another, of a part of the rows, did not know, and what it tells of the part.
+    /// Adds the notes of the manifest `of`, which belongs to a shard of the rows, and the description `part` of the
+    /// shard.
     pub(crate) fn take_in(&mut self, of: &Self, part: String) {
         self.push(PARTS, part);
         of.notes().into_iter().for_each(|note| self.push(NOTES, note.to_owned()));
@@ -95,7 +96,7 @@ impl Manifest {
         }
     }
 
-    /// Takes over what `before` did not know, and what parts its rows were joined from.
+    /// Takes over the notes and shards of an earlier manifest, `before`.
     pub(crate) fn go_on_with(&mut self, before: &Self) {
         for key in [NOTES, PARTS] {
             match before.more.get(key) {
@@ -105,13 +106,13 @@ impl Manifest {
         }
     }
 
-    /// What the manifest does not know of its rows, a sentence each; empty where it tells of all of them.
+    /// Notes about missing provenance of the rows, one sentence each; empty if it is complete.
     pub fn notes(&self) -> Vec<&str> {
         let notes = self.more.get(NOTES).and_then(toml::Value::as_array);
         notes.into_iter().flatten().filter_map(toml::Value::as_str).collect()
     }
 
-    /// Stamps the end, after `wall_time_s` more seconds of work.
+    /// Sets the end to now and adds `wall_time_s` seconds of work.
     pub fn end(&mut self, wall_time_s: f64) {
         self.ended = now();
         self.wall_time_s += wall_time_s;
@@ -120,7 +121,7 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// A file that is missing or is no manifest.
+    /// The file is missing or is not a manifest.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let text = std::fs::read_to_string(path).map_err(|e| FileError::read(path, e))?;
         toml::from_str(&text).map_err(|e| RunError::Unusable {
@@ -129,10 +130,10 @@ impl Manifest {
         })
     }
 
-    /// Writes the manifest, whole or not at all.
+    /// Writes the manifest atomically.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), RunError> {
         let text = toml::to_string_pretty(self).map_err(|e| RunError::Unusable {
             path: path.to_owned(),
@@ -141,12 +142,12 @@ impl Manifest {
         Ok(write_whole(path, text.as_bytes()).map_err(|e| FileError::write(path, e))?)
     }
 
-    /// One of the entries particular to the rows, as text; empty where there is none.
+    /// Returns a further entry as text; empty if there is none.
     pub fn text(&self, key: &str) -> &str {
         self.more.get(key).and_then(toml::Value::as_str).unwrap_or("")
     }
 
-    /// The flag that a command on these rows needs, such as ` --preset quick`; empty at the definitions' own size.
+    /// The flag for commands on these rows, such as ` --preset quick`; empty for the preset `paper`.
     pub fn preset_flag(&self) -> String {
         match self.text("preset") {
             "" | "paper" => String::new(),
@@ -154,7 +155,7 @@ impl Manifest {
         }
     }
 
-    /// The command that measures a study again, whatever command measured it.
+    /// The `sweep` command that measures the study again, even if another command measured it.
     pub fn sweep_command(&self) -> String {
         let quoted = |path: &str| match path.contains(' ') {
             true => format!("'{path}'"),
@@ -170,13 +171,13 @@ impl Manifest {
         command
     }
 
-    /// Takes down that the work goes on here, with so many threads: a run may change machines.
+    /// Records this machine and the number of threads, because a run may continue on another machine.
     pub fn go_on(&mut self, threads: usize) {
         self.threads = threads;
         self.machine = Machine::here();
     }
 
-    /// Processor, instructions, threads and BLAS in one line.
+    /// Formats processor, instructions, threads and BLAS as one line.
     pub fn about_machine(&self) -> String {
         let Machine { cpu, instructions, blas, .. } = &self.machine;
         let instructions = match instructions.as_str() {
@@ -191,8 +192,8 @@ fn now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
-/// The revision of the repository that the process runs in, as git told it when it was first asked; empty where there
-/// is none.
+/// Returns the git revision of the repository that the process runs in, as of the first call; empty outside a
+/// repository.
 pub fn revision() -> &'static str {
     static TOLD: LazyLock<String> = LazyLock::new(|| {
         let output = std::process::Command::new("git")
@@ -203,7 +204,7 @@ pub fn revision() -> &'static str {
             Ok(output) if output.status.success() => {
                 String::from_utf8_lossy(&output.stdout).trim().to_owned()
             }
-            // No git, or no repository: the version alone tells which code it was.
+            // Without git or a repository, only the version identifies the code.
             _ => String::new(),
         }
     });

@@ -20,25 +20,25 @@ pub(crate) const END_OF_DOCUMENT: &str = "end_of_document";
 pub(crate) const VOCABULARY_SIZE: &str = "vocabulary_size";
 const SOURCE: &str = "source";
 const DEVICE: &str = "device";
-/// How many workers train, or did last.
+/// Key of the number of workers, now or at the last start.
 const WORKERS: &str = "workers";
 const TEACHER: &str = "teacher";
 const START: &str = "start";
 const PATTERN_KL: &str = "pattern_kl_nats";
 const OUTCOME: &str = "outcome";
 const MEASUREMENT: &str = "measurement_version";
-/// The version of what a run measures: rows of an earlier one are measured again.
+/// Version of the measurements of a run; runs of earlier versions are measured again.
 pub(crate) const VERSION: u32 = 4;
 const PARAMETERS: &str = "parameters";
 const RESULT: &str = "result";
-/// A key of the definition and of the result.
+/// Key in the definition and in the result.
 const STEPS: &str = "steps";
-/// The checkpoints' steps that the run was gone on from.
+/// Key of the steps of the checkpoints from which the run was resumed.
 const RESUMED: &str = "resumed_at_steps";
-/// Each time that the run was given another number of steps: where it stood, and both numbers.
+/// Key of the run's extensions: the step at that time, and the number of steps before and after.
 const EXTENDED: &str = "extended";
 
-/// The manifest of a run that begins.
+/// Creates the manifest of a run that begins.
 pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, RunError> {
     let dtype = training.definition.dtype.name();
     let mut manifest = Manifest::begin(rayon::current_num_threads(), dtype);
@@ -51,7 +51,7 @@ pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
     Ok(manifest)
 }
 
-/// What a run is: the same for all workers that train it.
+/// Entries that define the run; all of its workers must have the same.
 fn what_is_trained(training: &Training<'_>) -> Result<Table, RunError> {
     let Training { definition, corpus, source, device, teacher, start, .. } = *training;
     let mut all = Table::new();
@@ -68,14 +68,14 @@ fn what_is_trained(training: &Training<'_>) -> Result<Table, RunError> {
     Ok(all)
 }
 
-/// Checks that all workers are about to train what worker 0 is.
+/// Checks that all workers are about to train the same run as worker 0.
 ///
 /// # Errors
-/// A worker with another definition, text, device, teacher or start.
+/// [`RunError::OtherWorker`], if a worker has another definition, text, device, teacher, start or program.
 pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError> {
     let workers = training.workers;
     let mut mine = what_is_trained(training)?;
-    // Other instructions or another version add up in another order.
+    // Other vector instructions or another version would sum in another order.
     let (there, held) = instructions_there();
     let instructions = held.or(there.first().copied()).unwrap_or_default();
     let program = format!("rank-study {} with {instructions}", env!("CARGO_PKG_VERSION"));
@@ -84,7 +84,7 @@ pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError>
     let all = workers.gather(mine.as_bytes());
     let read = |text: &Vec<u8>| {
         let mut table: Table = String::from_utf8_lossy(text).parse().unwrap_or_default();
-        // The same text may lie elsewhere on another machine.
+        // The same text may have another path on another machine.
         if let Some(Value::Table(corpus)) = table.get_mut(CORPUS) {
             corpus.remove(SOURCE);
         }
@@ -99,20 +99,20 @@ pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError>
     Ok(())
 }
 
-/// Notes how many workers train, where one does not or did not do it alone.
+/// Records the number of workers, unless it is and always was one.
 fn by_workers(manifest: &mut Manifest, world: usize) {
     if world > 1 || manifest.more.contains_key(WORKERS) {
         manifest.more.insert(WORKERS.to_owned(), (world as i64).into());
     }
 }
 
-/// Whether a run was begun by a version that measures as this one does.
+/// Returns `true` if the run began with this version of the measurements.
 pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
     let version = manifest.more.get(MEASUREMENT).and_then(Value::as_integer);
     version == Some(i64::from(VERSION))
 }
 
-/// Whether a run is made as this version measures, of a definition, with a teacher and a start of these names, or none.
+/// Returns `true` if the run has this version, definition, teacher and start, and was not extended.
 pub(crate) fn is_run_of(
     manifest: &Manifest,
     definition: &TrainDefinition,
@@ -128,22 +128,22 @@ pub(crate) fn is_run_of(
         && there.is_some_and(|t| TrainDefinition::from_table(t).is_ok_and(|t| t == *definition))
 }
 
-/// Whether the run's number of steps is what it was begun with: one that was extended is not the run that was planned
-/// with so many.
+/// Returns `true` if the run has the number of steps that it began with. An extended run differs from a run planned
+/// with the larger number.
 pub(crate) fn is_as_begun(manifest: &Manifest) -> bool {
     !manifest.more.contains_key(EXTENDED)
 }
 
-/// A definition with the number of steps that the run of a manifest has.
+/// Returns the definition with the number of steps of the manifest's run.
 pub(crate) fn with_steps_of(manifest: &Manifest, definition: &TrainDefinition) -> TrainDefinition {
     let steps = manifest.more.get(DEFINITION).and_then(|there| whole(there.get(STEPS)?));
     TrainDefinition { steps: steps.unwrap_or(definition.steps), ..definition.clone() }
 }
 
-/// Has the run of a manifest, which is at step `at`, go on `to` another number of steps.
+/// Changes the number of steps of the manifest's run, which is at step `at`, to `to`.
 ///
 /// # Errors
-/// A run that diverged, or has come as far.
+/// The run diverged, or is at step `to` or beyond.
 pub(crate) fn extend(
     manifest: &mut Manifest,
     path: &Path,
@@ -169,7 +169,7 @@ pub(crate) fn extend(
     if let Value::Array(all) = all {
         all.push(Table::from_iter(extension).into());
     }
-    // What it came to was of the steps that it had.
+    // The result belonged to the old number of steps.
     manifest.more.remove(RESULT);
     Ok(Extension { at, from, to })
 }
@@ -201,7 +201,7 @@ fn about(corpus: &Corpus, source: &str) -> Table {
     about
 }
 
-/// Notes that the run goes on from the checkpoint of a step, and by how many workers.
+/// Records that the run is resumed from the checkpoint of `step`, by `world` workers.
 pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
     by_workers(manifest, world);
     let steps = manifest.more.entry(RESUMED).or_insert_with(|| Value::Array(Vec::new()));
@@ -214,10 +214,10 @@ pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
     manifest.go_on(rayon::current_num_threads());
 }
 
-/// Notes what the run came to.
+/// Records the result of the run.
 pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
     let TrainSummary { steps, valid_loss_nats, max_abs_logit, wall_time_s, .. } = result.summary;
-    // The run counts the time before a resumption itself.
+    // The run's time includes the time before a resumption.
     manifest.wall_time_s = 0.0;
     manifest.end(wall_time_s);
     let mut found = Table::new();
@@ -234,17 +234,17 @@ pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
     manifest.more.insert(OUTCOME.to_owned(), result.outcome().into());
 }
 
-/// The least loss that can be expected on a run's corpus, where that is known.
+/// Smallest loss that can be expected on the run's corpus, in nats per token, if it is known.
 pub(crate) fn corpus_entropy_nats(manifest: &Manifest) -> Option<f64> {
     manifest.more.get(CORPUS)?.get("entropy_nats")?.as_float()
 }
 
-/// What a run that has ended came to; none where it can go on.
+/// Returns the result of a run that has ended; `None` if it can continue.
 pub(crate) fn result(manifest: &Manifest) -> Option<TrainResult> {
     so_far(manifest).filter(|result| result.summary.outcome != Outcome::Stopped)
 }
 
-/// What a run that has ended or was stopped came to; none where it is under way or was killed.
+/// Returns the result of a run that has ended or was stopped; `None` if it is running or was killed.
 pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
     let found = manifest.more.get(RESULT)?.as_table()?;
     let number = |key: &str| found.get(key).and_then(Value::as_float);
@@ -270,10 +270,10 @@ pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
     })
 }
 
-/// Holds the run that a manifest is of against the one that is to go on.
+/// Checks that the manifest's run is the one to be resumed.
 ///
 /// # Errors
-/// Another definition or another corpus, with the first key that differs.
+/// [`RunError::Another`], if definition, corpus, device, teacher or start differ, with the first key that differs.
 pub(crate) fn check_same(
     manifest: &Manifest,
     path: &Path,
@@ -282,7 +282,7 @@ pub(crate) fn check_same(
     let Training { definition, corpus, device, teacher, start, .. } = *training;
     let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
     let there = table(DEFINITION).cloned().unwrap_or_default();
-    // A run that began before there was some key had its default.
+    // Keys that did not exist when the run began had their defaults.
     let there = TrainDefinition::from_table(&there).and_then(|d| d.to_table()).unwrap_or(there);
     let here = definition.to_table()?;
     let name = |key: &str| manifest.more.get(key).and_then(Value::as_str);
@@ -307,7 +307,7 @@ pub(crate) fn check_same(
     }
 }
 
-/// The first key, with the keys of inner tables after a dot, whose value differs, and both values.
+/// Returns the first key whose values differ, as a path with dots, and both values.
 fn difference(there: &Table, here: &Table, prefix: &str) -> Option<(String, String, String)> {
     let shown = |value: Option<&Value>| value.map_or_else(|| "none".to_owned(), Value::to_string);
     let mut keys: Vec<&String> = there.keys().chain(here.keys()).collect();

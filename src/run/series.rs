@@ -1,5 +1,4 @@
-//! A finished training run's logs in short: a curve of some two hundred points, and the numbers that say
-//! how smoothly it went.
+//! Summary of a finished training run's logs: a curve of about two hundred points, and measures of its stability.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,14 +12,14 @@ use crate::record::{read_records, records_to_csv};
 use crate::system::{FileError, write_whole};
 use crate::targets::HeadKind;
 
-/// The curve, in a run's folder.
+/// Name of the curve in a run's folder.
 pub(crate) const CURVE: &str = "curve.csv";
-/// Points of the curve at most.
+/// Maximum number of points of the curve.
 const POINTS: usize = 200;
-/// What to do about a log that cannot be read.
+/// Advice for a log that cannot be read.
 const OF_LOGS: &str = "move the run's folder away and train it again";
 
-/// What a run logged at each step, heads of a kind taken together.
+/// Logged values of a run at each step; logits are the largest over the heads of a kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunSeries {
     steps: Vec<Step>,
@@ -54,7 +53,7 @@ impl RunSeries {
     /// Reads `steps.csv` and `heads.parquet` of the run in `folder`.
     ///
     /// # Errors
-    /// A file that is missing or damaged.
+    /// A file is missing or damaged.
     pub fn read(folder: &Path) -> Result<Self, RunError> {
         let of_row = |row: StepRow| Step {
             step: row.step,
@@ -80,7 +79,7 @@ impl RunSeries {
     /// Writes the curve into `folder`.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn write_curve(&self, folder: &Path) -> Result<(), FileError> {
         let path = folder.join(CURVE);
         records_to_csv(&self.curve())
@@ -88,8 +87,8 @@ impl RunSeries {
             .map_err(|e| FileError::write(&path, e))
     }
 
-    /// The run in stretches of equal numbers of steps, a row each: where it ends, mean loss and gradient
-    /// norm over it, the largest logits in it.
+    /// Divides the run into intervals of equal numbers of steps, one row each: last step, mean loss and gradient norm,
+    /// largest logits.
     fn curve(&self) -> Vec<CurveRow> {
         let each = self.steps.len().div_ceil(POINTS).max(1);
         let stretch = |steps: &[Step]| {
@@ -111,7 +110,7 @@ impl RunSeries {
         self.steps.chunks(each).map(stretch).collect()
     }
 
-    /// What the whole run shows.
+    /// Summarises the whole run.
     pub fn course(&self) -> Course {
         let losses: Vec<f64> = self.steps.iter().map(|s| s.loss_nats).collect();
         let norms: Vec<f64> = self.steps.iter().map(|s| s.grad_norm).collect();
@@ -129,21 +128,21 @@ impl RunSeries {
     }
 }
 
-/// Seven digits: the curve is for pictures.
+/// Rounds to seven digits, because the curve is only for figures.
 fn short(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }
 
-/// The largest |logit| over the global heads and over the local ones.
+/// Largest |logit| over the global heads and over the local heads.
 type ByKind = (Option<f64>, Option<f64>);
 
-/// [`ByKind`] at each step.
+/// Returns the [`ByKind`] of each step.
 fn logits(folder: &Path) -> Result<BTreeMap<usize, ByKind>, RunError> {
     let mut by_step: BTreeMap<usize, ByKind> = BTreeMap::new();
     each_head(folder, |head| {
         let (global, local) = by_step.entry(head.step).or_default();
         let largest = if head.kind == HeadKind::Global { global } else { local };
-        // One that is no number leaves the largest of the others.
+        // NaN is ignored, so that the largest of the other heads remains.
         *largest = larger(*largest, Some(head.max_abs_logit).filter(|logit| !logit.is_nan()));
     })?;
     Ok(by_step)

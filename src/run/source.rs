@@ -1,5 +1,4 @@
-//! Whose heads are looked at: a training run's, in its folder, a published model's, or those that another program
-//! exported.
+//! Sources of heads: a training run in its folder, a published model, or heads that another program exported.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,30 +12,30 @@ use crate::lm::{ExportedHeads, Outcome, PretrainedModel, Probed, TrainDefinition
 use crate::system::near_files;
 use crate::targets::HeadKind;
 
-/// A model whose heads can be probed once its weights are read.
+/// A model whose heads can be probed after its weights are read.
 #[derive(Clone)]
 pub enum ModelSource {
     /// A training run, in its folder.
     Run {
-        /// The folder, which need not be there yet.
+        /// The folder, which need not exist yet.
         folder: PathBuf,
-        /// What the run was or will be trained by.
+        /// Definition of the run.
         definition: Box<TrainDefinition>,
     },
-    /// A model from elsewhere.
+    /// A published model.
     Published {
-        /// The model, opened once for all who look at it.
+        /// The model, opened once and shared.
         model: Arc<PretrainedModel>,
     },
-    /// Heads that another program exported, on passages of its own.
+    /// Heads that another program exported, with its own passages.
     Exported {
-        /// The file, opened once for all who look at it.
+        /// The file, opened once and shared.
         heads: Arc<ExportedHeads>,
     },
 }
 
 impl ModelSource {
-    /// Whether it has no tokens but those of a text: a published model, or a run that was trained on one.
+    /// Whether tokens must come from a text: true for a published model and for a run that was trained on a text.
     pub fn reads_a_text(&self) -> bool {
         match self {
             Self::Published { .. } => true,
@@ -46,12 +45,12 @@ impl ModelSource {
         }
     }
 
-    /// What a folder or file holds, and the steps whose weights are there, in order; a published model has no steps, and
-    /// exported heads have the one that they are of, if any.
+    /// Opens a folder or file, and lists the steps whose weights exist, in order. A published model has one entry,
+    /// `None`. Exported heads have one entry: the step of their weights, if they have one.
     ///
     /// # Errors
-    /// A folder that holds neither run nor model, a model of another type, or a run under way that has kept no weights; a
-    /// file that holds no heads.
+    /// A folder with neither run nor model, a model of an unsupported type, an unfinished run without kept weights, or
+    /// a file without heads.
     pub fn in_folder(folder: &Path) -> Result<(Self, Vec<Option<usize>>), RunError> {
         if ExportedHeads::is_in(folder) {
             let heads = Arc::new(ExportedHeads::read(folder)?);
@@ -79,7 +78,7 @@ impl ModelSource {
         let path = folder.join(MANIFEST);
         let definition = TrainedRun::definition_in(folder)?;
         let mut steps = kept_steps(folder);
-        // The last weights are those of the last step only where the run came to it.
+        // The last weights belong to the last step only if the run completed.
         let whole = run_manifest::result(&Manifest::read(&path)?)
             .is_some_and(|result| result.summary.outcome == Outcome::Completed);
         if whole {
@@ -98,10 +97,10 @@ impl ModelSource {
         Ok((source, steps.into_iter().map(Some).collect()))
     }
 
-    /// The model with its weights after `step`, or with the last ones.
+    /// Returns the model with its weights after `step`, or with the last weights if `None`.
     ///
     /// # Errors
-    /// Weights that are not there or cannot be read.
+    /// The weights do not exist or cannot be read.
     pub fn weights(&self, step: Option<usize>) -> Result<Arc<dyn Probed>, RunError> {
         match self {
             Self::Run { folder, definition } => Ok(Arc::new(read(folder, definition, step)?)),
@@ -110,10 +109,11 @@ impl ModelSource {
         }
     }
 
-    /// The training run with its weights after `step`, or with the last ones; none of a model from elsewhere.
+    /// Returns the training run with its weights after `step`, or with the last weights. Returns `None` for other
+    /// sources.
     ///
     /// # Errors
-    /// Weights that are not there or cannot be read.
+    /// The weights do not exist or cannot be read.
     pub fn run(&self, step: Option<usize>) -> Result<Option<TrainedRun>, RunError> {
         match self {
             Self::Run { folder, definition } => read(folder, definition, step).map(Some),
@@ -121,7 +121,7 @@ impl ModelSource {
         }
     }
 
-    /// How many blocks the model has.
+    /// Number of blocks of the model.
     pub fn layers(&self) -> usize {
         match self {
             Self::Run { definition, .. } => definition.layers,
@@ -139,7 +139,7 @@ impl ModelSource {
         }
     }
 
-    /// The width of the residual stream, d_model.
+    /// Width of the residual stream, d_model.
     pub fn channels(&self) -> usize {
         match self {
             Self::Run { definition, .. } => definition.d_model,
@@ -148,7 +148,7 @@ impl ModelSource {
         }
     }
 
-    /// The layers whose heads can be looked at.
+    /// Layers whose heads are available.
     pub fn held_layers(&self) -> Vec<usize> {
         match self {
             Self::Run { .. } | Self::Published { .. } => (0..self.layers()).collect(),
@@ -156,7 +156,7 @@ impl ModelSource {
         }
     }
 
-    /// The longest passage that it reads, in tokens.
+    /// Length of the longest passage that the model reads, in tokens.
     pub fn context(&self) -> usize {
         match self {
             Self::Run { definition, .. } => definition.context,
@@ -165,7 +165,7 @@ impl ModelSource {
         }
     }
 
-    /// What the heads of a layer see.
+    /// Kinds of the heads of a layer.
     pub fn head_kinds(&self, layer: usize) -> Vec<HeadKind> {
         match self {
             Self::Run { definition, .. } => {

@@ -1,17 +1,17 @@
 //! Spikes of a series: values far from those around them.
 
-/// Values that a rolling mean is taken over (OLMo 2).
+/// Number of values for the rolling mean (OLMo 2).
 const ROLLING: usize = 1000;
-/// How many standard deviations from it a value counts as a spike.
+/// Number of standard deviations from the mean at which a value counts as a spike.
 const DEVIATIONS: f64 = 7.0;
-/// Values that a median is taken over: a hundred to either side.
+/// Number of values to either side for the median.
 const HALF: usize = 100;
-/// From a median absolute deviation to a normal's standard deviation.
+/// Factor from a median absolute deviation to the standard deviation of a normal distribution.
 const NORMAL: f64 = 1.4826;
 
-/// The spike score of OLMo 2 (arXiv 2501.00656, section 3.1): the share of values that lie 7 standard
-/// deviations or more from the mean of the 1,000 before them. Values that have fewer than 100 before
-/// them are counted, and never as spikes. A value that is not finite is a spike.
+/// The spike score of OLMo 2 (arXiv 2501.00656, section 3.1). It is the share of values that lie 7 standard deviations
+/// or more from the mean of the 1,000 values before them. Values with fewer than 100 values before them count in the
+/// total, but not as spikes. A value that is not finite is a spike.
 pub(crate) fn share_far_above_mean(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -37,8 +37,8 @@ pub(crate) fn share_far_above_mean(values: &[f64]) -> f64 {
     (0..values.len()).filter(|&at| is_spike(at)).count() as f64 / values.len() as f64
 }
 
-/// Where the series rose above what is usual around it: the beginnings of runs of values more than 7 standard
-/// deviations, as the median absolute deviation gives them, above the median of the 201 around.
+/// Returns the indices where runs of high values begin. A value is high if it exceeds the median of the 201 values
+/// around it by more than 7 standard deviations. These are estimated from the median absolute deviation.
 pub(crate) fn spikes_above_median(values: &[f64]) -> Vec<usize> {
     let above = |at: usize| {
         let around = &values[at.saturating_sub(HALF)..(at + HALF + 1).min(values.len())];

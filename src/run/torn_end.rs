@@ -1,4 +1,4 @@
-//! Cuts off the end of a log: a row torn by a crash, and rows of steps that are taken again.
+//! Cuts off the end of a log: a row that a crash left incomplete, and rows of steps that are repeated.
 
 use std::io::{BufReader, Seek as _, SeekFrom};
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::system::FileError;
 use crate::system::disk::File;
 
-/// Opens a log and takes away what follows the records that stay. `next` reads a record and returns its
-/// length in bytes, or none where it and all after it go. Returns the log at its end, and its length.
+/// Opens a log and truncates it after the last record to keep. `next` reads one record and returns its length in bytes,
+/// or `None` if it and all later records are removed. Returns the log, positioned at its end, and its length.
 ///
 /// # Errors
-/// A file that is missing or cannot be written, and those of `next`, which leave it as it was.
+/// The file is missing or cannot be written; errors of `next`, which leave the file unchanged.
 pub(crate) fn cut_after<E: From<FileError>>(
     path: &Path,
     mut next: impl FnMut(&mut BufReader<&File>) -> Result<Option<u64>, E>,

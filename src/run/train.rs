@@ -1,4 +1,4 @@
-//! One training run in its folder: begun, gone on with, ended.
+//! One training run in its folder: start, resumption and end.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,40 +15,41 @@ use super::training::{RunObserver, TrainResult, Training};
 use crate::lm::{LmError, Outcome, StepRecord, Symbols, Trainer};
 use crate::system::{FileError, check_disk, disk, lock, write_whole};
 
-/// What to do with what a run's folder holds.
+/// Treatment of an existing run in the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// Start, and replace what is there.
+    /// Start, and replace an existing run.
     Anew,
-    /// Go on from the last checkpoint of the same run, to more steps than it was begun with where the definition has
-    /// more; start where there is none.
+    /// Resume the same run from its last checkpoint, with more steps if the definition has more. Start if there is no
+    /// checkpoint.
     Resume,
-    /// Go on where the last checkpoint is of the same run; start, and replace what is there, where it
-    /// is of another, or of a version that measured otherwise.
+    /// Resume if the last checkpoint belongs to the same run. Otherwise (another run, or a version that measured
+    /// differently), start and replace the run.
     Continue,
 }
 
-// What worker 0 tells the others of the run in the folder.
+// Messages of worker 0 to the others about the run in the folder.
 const STARTS: u8 = b'S';
 const GOES_ON: u8 = b'G';
 const HAS_ENDED: u8 = b'E';
 
-/// Trains one model and keeps its files in `folder`: steps, evaluations and heads as they come, the
-/// last checkpoint, the weights of the steps of `keep_checkpoints`, an event file for TensorBoard,
-/// the manifest at the start and at the end.
+/// Trains one model and writes its files to `folder`. Steps, evaluations and heads are written during the run, as are
+/// the last checkpoint and the weights of the steps in `keep_checkpoints`. There is also an event file for TensorBoard,
+/// and a manifest, written at the start and at the end.
 ///
-/// With [`Begin::Resume`], a run that was stopped or killed at any moment goes on from its last
-/// checkpoint, and in the end its files are those of a run left alone, but for the times in them:
-/// what was written after the checkpoint is cut off and made again. A run that has ended is left as
-/// it is, and its result is told again. Where the definition's number of steps alone is another, above the step that
-/// the run is at, the run is extended to it, and the manifest says so.
+/// With [`Begin::Resume`], a run that was stopped or killed at any time continues from its last checkpoint. Everything
+/// written after the checkpoint is removed and made again. In the end the files equal those of an uninterrupted run,
+/// except for times. A run that has ended stays as it is, and its result is returned again. If only the definition's
+/// number of steps differs, and exceeds the run's current step, the run is extended to it and the manifest records
+/// this.
 ///
-/// Each worker calls this; worker 0 alone decides how to begin, tells the observer and writes, the others
-/// read the folder. They may be more or fewer than before a stop.
+/// Every worker calls this function. Only worker 0 chooses how to begin, calls the observer and writes; the others read
+/// the folder. The number of workers may change at a resumption.
 ///
 /// # Errors
-/// A device that is not there, a run that the machine's memory or the folder's disk cannot hold, a file that cannot be written, another process at work in the folder, a
-/// run there of another definition, corpus or device to be resumed, workers with other settings, or an error of the tensor library. Divergence is an outcome.
+/// A missing device; a run that does not fit in memory or on the folder's disk; a file that cannot be written; another
+/// process in the folder. Also a run to be resumed with another definition, corpus or device, workers with different
+/// settings, or an error of the tensor library. Divergence is an outcome, not an error.
 pub fn train(
     training: &Training<'_>,
     folder: &Path,
@@ -84,7 +85,7 @@ pub fn train(
             tell(training, &[HAS_ENDED]);
             return Ok(result);
         }
-        // What is gone on with is told of as the run's own again.
+        // Only unchanged files are continued, because the manifest will vouch for them again.
         kept_files::check(&manifest, folder)?;
         trainer = gone_on(training, folder)?;
         if begun.steps != definition.steps {
@@ -112,7 +113,7 @@ pub fn train(
     let mut summary = trainer.run(&mut files, stop)?;
     files.save(&trainer)?;
     files.write_heads()?;
-    // A run that took no step now had its last ones before.
+    // If the run took no step now, the values come from the files of its last steps.
     if !matches!(summary.outcome, Outcome::Diverged { .. }) {
         summary.valid_loss_nats = summary.valid_loss_nats.or(files.valid_loss_nats());
     }
@@ -132,7 +133,7 @@ pub fn train(
     Ok(result)
 }
 
-/// Refuses a run whose checkpoints the disk of its folder cannot hold, beside those that are there.
+/// Checks that the disk of the folder has space for the run's checkpoints; skipped if the run has a checkpoint already.
 fn check_room_of_files(training: &Training<'_>, folder: &Path) -> Result<(), RunError> {
     let Training { definition, corpus, .. } = *training;
     if folder.join(CHECKPOINT).exists() {
@@ -144,8 +145,8 @@ fn check_room_of_files(training: &Training<'_>, folder: &Path) -> Result<(), Run
         .map_err(|room| RunError::NoDisk { folder: folder.to_owned(), room })
 }
 
-/// A worker that helps worker 0 to train: it takes every step with it and writes nothing. What it returns is what the
-/// steps came to, without what only the files tell.
+/// Runs a worker other than worker 0: takes every step with it, and writes nothing. The result lacks values that are
+/// read from the files.
 fn follow(
     training: &Training<'_>,
     folder: &Path,
@@ -163,17 +164,17 @@ fn follow(
         _ => begun(training)?,
     };
     let summary = trainer.run(&mut (), stop)?;
-    // Worker 0 keeps what was found; until it has, the run has not ended well.
+    // The run has ended only when worker 0 has saved its results.
     tell(training, &[]);
     Ok(TrainResult { summary, train_loss_nats: None, pattern_kl_nats: trainer.pattern_kl_nats() })
 }
 
-/// Tells all workers something, and returns what worker 0 tells.
+/// Sends a message to all workers, and returns the message of worker 0.
 fn tell(training: &Training<'_>, message: &[u8]) -> Vec<u8> {
     training.workers.gather(message).swap_remove(0)
 }
 
-/// A trainer at its run's start.
+/// Creates a trainer at the start of its run.
 fn begun<'a>(training: &Training<'a>) -> Result<Trainer<'a>, LmError> {
     let Training { definition, corpus, device, start, .. } = *training;
     let trainer = complete(Trainer::new(definition, corpus, device)?, training)?;
@@ -183,7 +184,7 @@ fn begun<'a>(training: &Training<'a>) -> Result<Trainer<'a>, LmError> {
     }
 }
 
-/// A trainer at the last checkpoint of the run in `folder`.
+/// Creates a trainer at the last checkpoint of the run in `folder`.
 fn gone_on<'a>(training: &Training<'a>, folder: &Path) -> Result<Trainer<'a>, LmError> {
     let Training { definition, corpus, device, .. } = *training;
     let trainer = Trainer::resume(definition, corpus, device, &folder.join(CHECKPOINT))?;
@@ -198,7 +199,7 @@ fn complete<'a>(trainer: Trainer<'a>, training: &Training<'a>) -> Result<Trainer
     }
 }
 
-/// Whether the run whose manifest is at `path` is this one, measured as it is now.
+/// Whether the manifest at `path` belongs to this run, with the same version of the measurements and no extension.
 fn goes_on(training: &Training<'_>, path: &Path) -> bool {
     Manifest::read(path).is_ok_and(|manifest| {
         run_manifest::is_of_this_version(&manifest)
@@ -207,11 +208,11 @@ fn goes_on(training: &Training<'_>, path: &Path) -> bool {
     })
 }
 
-/// Moves the run in `folder` aside, and says where to, if it is not this one, so that this one begins with a folder of
-/// its own: one rename, so that it is either here or there. None where there is no run, or it is this one.
+/// Moves a different run in `folder` aside with one rename, and returns its new path, so that this run begins in a new
+/// folder. Returns `None` if there is no run, or if it is this one.
 ///
 /// # Errors
-/// Another process at work in the folder, or a folder that cannot be moved.
+/// Another process works in the folder, or the folder cannot be moved.
 pub(crate) fn set_aside_another(
     training: &Training<'_>,
     folder: &Path,

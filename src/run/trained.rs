@@ -1,4 +1,4 @@
-//! A trained model of a run's folder on a text.
+//! A trained model from a run's folder: evaluation on texts, and probing of its heads.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::lm::{
 };
 use crate::system::FileError;
 
-/// Windows in one batch.
+/// Sequences per batch.
 const BATCH: usize = 8;
 
 /// A training run's definition, vocabulary and weights, from its folder.
@@ -26,10 +26,10 @@ pub struct TrainedRun {
 }
 
 impl TrainedRun {
-    /// The definition of the run in `folder`.
+    /// Reads the definition of the run in `folder`.
     ///
     /// # Errors
-    /// A folder that holds no run.
+    /// The folder has no run.
     pub fn definition_in(folder: &Path) -> Result<TrainDefinition, RunError> {
         let path = folder.join(MANIFEST);
         let manifest = Manifest::read(&path)?;
@@ -41,7 +41,7 @@ impl TrainedRun {
     /// Reads the last checkpoint of a run, or the weights of one of its `keep_checkpoints`.
     ///
     /// # Errors
-    /// A folder that holds no run or not these weights, or files that cannot be read.
+    /// The folder has no run or not these weights, or a file cannot be read.
     pub fn read(folder: &Path, step: Option<usize>) -> Result<Self, RunError> {
         let path = folder.join(MANIFEST);
         let manifest = Manifest::read(&path)?;
@@ -83,20 +83,20 @@ impl TrainedRun {
         Ok(Self { definition, vocabulary, model })
     }
 
-    /// The weights.
+    /// The model with its weights.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The weights alone.
+    /// Returns the model and drops the rest.
     pub(crate) fn into_model(self) -> Model {
         self.model
     }
 
-    /// Refuses its weights as the start of a run that reads a corpus of other symbols.
+    /// Checks that the weights can start a run on a corpus: both must have the same vocabulary.
     ///
     /// # Errors
-    /// `OtherShape` where they differ.
+    /// [`LmError::OtherShape`], if the vocabularies differ.
     pub(crate) fn check_vocabulary(&self, corpus: &Vocabulary) -> Result<(), LmError> {
         match self.vocabulary == *corpus {
             true => Ok(()),
@@ -108,7 +108,7 @@ impl TrainedRun {
         }
     }
 
-    /// The run as a teacher of a model of `student`'s shape: see [`Teacher::new`].
+    /// Turns the run into a teacher for a model with the definition `student`: see [`Teacher::new`].
     ///
     /// # Errors
     /// As [`Teacher::new`].
@@ -117,12 +117,11 @@ impl TrainedRun {
         Teacher::new(self.model, weight, &student)
     }
 
-    /// The loss on texts, or on one split of them as the run's definition divides texts: see
-    /// [`evaluate_whole`]. `advanced` is told of the bytes evaluated so far and of all.
+    /// Computes the loss on texts, or on one split of them as in the run's definition: see [`evaluate_whole`]. Calls
+    /// `advanced` with the number of bytes evaluated so far and the total.
     ///
     /// # Errors
-    /// Texts that cannot be read or divided, that the vocabulary cannot write, or that have a single
-    /// token.
+    /// The texts cannot be read or divided, have characters outside the vocabulary, or have only one token.
     pub fn evaluate(
         &self,
         texts: &Texts,
@@ -136,7 +135,7 @@ impl TrainedRun {
 }
 
 impl TrainedRun {
-    /// What of a document's tokens the model reads: all but each record's last.
+    /// Tokens of a document that the model reads: with records, all but the last token of each record.
     fn read_by_model(&self, tokens: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
         let stride = self.vocabulary.stride();
         let is_read = move |at: usize| stride == 1 || !(at + 1).is_multiple_of(stride);
@@ -144,8 +143,8 @@ impl TrainedRun {
     }
 }
 
-/// Without texts its tokens are of the synthetic corpus that the run was trained on. Of records they are what the model
-/// reads: each one's beginning and its bytes but the last, as many as it has bytes.
+/// Without texts, the tokens come from the synthetic corpus that the run was trained on. With records, the model reads
+/// the start token and all bytes but the last of each record.
 impl Probed for TrainedRun {
     fn context(&self) -> usize {
         self.definition.context
@@ -204,7 +203,7 @@ impl Probed for TrainedRun {
         layers: Range<usize>,
         each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
     ) -> Result<(), LmError> {
-        // These models are small: all their layers are looked at, at once.
+        // These models are small, so all layers are probed at once.
         let probes = passages.iter().map(|passage| self.model.probe(passage));
         let probes = probes.collect::<Result<Vec<_>, _>>()?;
         for layer in layers {

@@ -6,31 +6,31 @@ use crate::lm::{
 };
 use crate::record::STOPPED;
 
-/// What is to be trained.
+/// Input of a training run.
 #[derive(Clone, Copy)]
 pub struct Training<'a> {
     /// The run's definition.
     pub definition: &'a TrainDefinition,
-    /// What it reads.
+    /// Corpus to train on.
     pub corpus: &'a Corpus,
     /// The corpus's name in the manifest: a text's path, or `synthetic`.
     pub source: &'a str,
-    /// Where it runs.
+    /// Device of the computation.
     pub device: Device,
-    /// What its heads are to attend like, where they are, and its name in the manifest.
+    /// Model whose attention is distilled, if there is one, and its name in the manifest.
     pub teacher: Option<(&'a Teacher, &'a str)>,
-    /// Whose weights it begins with, where not with those drawn from its seed, and what the manifest says of them.
+    /// Model with the starting weights, and its name in the manifest. If `None`, the weights are drawn from the seed.
     pub start: Option<(&'a Model, &'a str)>,
-    /// The workers that train it: [`Alone`](crate::lm::Alone), or several, each of which calls
-    /// [`train`](super::train) with the same.
+    /// Workers that train the run: [`Alone`](crate::lm::Alone), or several that each call [`train`](super::train) with
+    /// the same input.
     pub workers: &'a dyn Workers,
 }
 
-/// Sees a run go on. A function of a step sees its steps alone.
+/// Observer of a run's progress. A closure observes only steps.
 pub trait RunObserver: Sync {
-    /// A step was taken.
+    /// Called after each step.
     fn step(&self, record: &StepRecord);
-    /// The run goes on to another number of steps than it had.
+    /// Called when the run continues to another number of steps.
     fn extended(&self, _extension: Extension) {}
 }
 
@@ -40,32 +40,32 @@ impl<F: Fn(&StepRecord) + Sync> RunObserver for F {
     }
 }
 
-/// A run that goes on to another number of steps than it had. Its learning rate follows the schedule of the new number
-/// from where it is on.
+/// Change of a run's number of steps. From the current step on, the learning rate follows the schedule of the new
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
-    /// The last step that was taken.
+    /// Last step taken.
     pub at: usize,
-    /// The steps that it had.
+    /// Number of steps before the extension.
     pub from: usize,
-    /// The steps that it has now.
+    /// New number of steps.
     pub to: usize,
 }
 
-/// What a run reached, beside its files.
+/// Result of a run, as far as it is not in its files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainResult {
-    /// What the trainer says.
+    /// Summary of the trainer.
     pub summary: TrainSummary,
-    /// The mean loss of the last 100 steps, nats a token.
+    /// Mean loss of the last 100 steps, in nats per token.
     pub train_loss_nats: Option<f64>,
-    /// How far the heads ended from a teacher's, where there was one: see
+    /// Distance of the heads' attention from the teacher's at the end, if there is a teacher: see
     /// [`Trainer::pattern_kl_nats`](crate::lm::Trainer::pattern_kl_nats).
     pub pattern_kl_nats: Option<f64>,
 }
 
 impl TrainResult {
-    /// The outcome as it is written.
+    /// Name of the outcome in files.
     pub fn outcome(&self) -> &'static str {
         match self.summary.outcome {
             Outcome::Completed => "completed",

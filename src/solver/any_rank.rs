@@ -10,18 +10,19 @@ use super::parametrisation::{AnyMatrix, SharedProjection};
 use super::problem::{FitError, Problem};
 use super::search::SearchOptions;
 
-/// L^X(ε; P, ∞), what inputs need at any rank, from both sides, in nats.
+/// L^X(ε; P, ∞), the smallest max |logit| for given inputs at any rank, bounded from both sides.
 #[derive(Clone, Debug)]
 pub struct AnyRank {
-    /// What was found: an upper bound, with its factors. Their queries are X·C and their keys X, (1, n, r) each, both in
-    /// coordinates in which the r independent columns of X are orthogonal.
+    /// The fit: an upper bound with its factors. Its queries are X·C and its keys X, (1, n, r) each, in coordinates in which
+    /// the r independent columns of X are orthogonal.
     pub needed: Needed,
-    /// No C has a smaller max_abs_logit with kl_nats ≤ ε: proven, to what float64 sums leave. 0 where nothing is.
+    /// Proven lower bound up to rounding of float64 sums: no C has a smaller max_abs_logit with kl_nats ≤ ε. 0 if nothing is
+    /// proven.
     pub lower_bound: f64,
 }
 
 impl AnyRank {
-    /// The least max_abs_logit found with which ε was reached.
+    /// The smallest max_abs_logit that reached ε; `None` if the fit did not reach ε.
     pub fn max_abs_logit(&self) -> Option<f64> {
         let reached =
             self.needed.best.as_ref().filter(|_| self.needed.outcome != Outcome::Infeasible);
@@ -29,17 +30,17 @@ impl AnyRank {
     }
 }
 
-/// L^X(ε; P, ∞): the least max_abs_logit, in nats, with which kl_nats ≤ ε by logits Z = X·C·Xᵀ, C any matrix, and a proof
-/// that it is not much smaller:
+/// Computes L^X(ε; P, ∞), the smallest max_abs_logit with kl_nats ≤ ε of logits Z = X·C·Xᵀ for any matrix C, with a lower
+/// bound:
 ///
-/// > L^X(ε; P, ∞) = min over C of max |zᵢⱼ| over visible pairs, subject to KL(P ‖ softmax Z) ≤ ε, mean over rows.
+/// > L^X(ε; P, ∞) = min over C of max |zᵢⱼ| over allowed pairs, subject to KL(P ‖ softmax Z) ≤ ε, mean over rows.
 ///
-/// X, (n, C), are the inputs of `tied`, which is of this `problem`: one head, its n and its rank. Descent begins at
-/// `point`, one of `tied` ([`SharedProjection::length`] numbers). ε is `tolerance`, in nats. None where queries and keys are
-/// normalised or turned, since then no such C makes them.
+/// X, (n, C), are the inputs of `tied`, which must fit `problem`: one head, the same n and rank. The descent starts at `point`,
+/// a point of `tied` ([`SharedProjection::length`] numbers). ε is `tolerance`, in nats. Returns `None` if queries and keys are
+/// normalised or rotated (RoPE), because such logits are not of the form X·C·Xᵀ.
 ///
 /// # Errors
-/// `Tolerance`; `Inputs` where `point` or `tied` are of another problem.
+/// `Tolerance`; `Inputs` if `point` or `tied` belong to another problem.
 pub fn needed_logit_at_any_rank(
     problem: &Problem,
     tied: &SharedProjection,
@@ -64,12 +65,12 @@ pub fn needed_logit_at_any_rank(
     Ok(Some(AnyRank { needed, lower_bound }))
 }
 
-/// The same from `given` factors, (1, n, r) of any rank r, or from what the inputs make that is nearest to them: what is
-/// found needs no more than those of them that the inputs make and that reach ε. Without a proof, for which
-/// [`lower_bound_at_any_rank`] takes what was found.
+/// As [`needed_logit_at_any_rank`] from `given` factors, (1, n, r) of any rank r, or from the nearest ones that the inputs can
+/// produce. The result needs no larger logits than those of `given` that the inputs can produce and that reach ε. It has no
+/// lower bound; [`lower_bound_at_any_rank`] computes one.
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`; `Inputs` where `tied` is of another problem.
+/// `Tolerance`, `NoStarts`; `Inputs` if `tied` belongs to another problem.
 pub fn needed_logit_at_any_rank_from(
     problem: &Problem,
     tied: &SharedProjection,
@@ -85,12 +86,11 @@ pub fn needed_logit_at_any_rank_from(
     needed_logit_varying(&problem, &any, &starts, tolerance, options, watch).map(Some)
 }
 
-/// What no C has less than, in nats, by the multipliers with which a descent at the largest logit of `found` ends, as
-/// [`AnyRank::lower_bound`]; 0 where these factors of any rank, which the inputs make, do not reach ε. None where queries
-/// and keys are normalised or turned.
+/// Lower bound for every C, as [`AnyRank::lower_bound`], from the multipliers at the end of a descent at the max |logit| of
+/// `found`. Returns 0 if `found`, of any rank, does not reach ε. Returns `None` if queries and keys are normalised or rotated.
 ///
 /// # Errors
-/// `Inputs` where `tied` is of another problem.
+/// `Inputs` if `tied` belongs to another problem.
 pub fn lower_bound_at_any_rank(
     problem: &Problem,
     tied: &SharedProjection,
@@ -111,7 +111,7 @@ pub fn lower_bound_at_any_rank(
     }
 }
 
-/// The same target for factors of the inputs' dimension.
+/// The same target for factors whose rank is the dimension of the inputs.
 fn of_any_rank(problem: &Problem, any: &AnyMatrix) -> Result<Problem, FitError> {
     let rank = any.inputs.dimension();
     Problem::new(problem.target().clone(), problem.layout().clone(), rank)
@@ -137,7 +137,7 @@ pub(super) mod tests {
         SearchOptions { fine, ..SearchOptions::default() }
     }
 
-    /// Causal attention by logits of up to `largest` that the inputs make, on two passages of 12.
+    /// Causal attention on two passages of 12 tokens, from logits of up to `largest` that the inputs can produce.
     pub fn made_of(inputs: &Array2<f64>, largest: f64) -> Target {
         let c = wave(inputs.ncols(), inputs.ncols(), 0.3);
         let mut z = inputs.dot(&c).dot(&inputs.t());
@@ -165,7 +165,7 @@ pub(super) mod tests {
         needed_logit_at_any_rank(&problem, &tied, &point, epsilon, options(), &()).unwrap().unwrap()
     }
 
-    /// Inputs that can make any logits need what attention of any rank does, which is known exactly.
+    /// Inputs that can produce any logits need exactly the floor.
     #[test]
     fn inputs_of_full_rank_need_the_floor() {
         for visibility in [Visibility::Causal, Visibility::Bidirectional] {
@@ -197,7 +197,7 @@ pub(super) mod tests {
         assert!(Measured::of(&problem, &best.factors).unwrap().kl_nats <= epsilon);
         let floor = Floor::new(&problem).max_abs_logit(epsilon).unwrap();
         assert!(floor < 0.9 * found.lower_bound, "{floor} against {}", found.lower_bound);
-        // W_q and W_k of any width, wherever they begin.
+        // W_q and W_k of any width, from several starts.
         for rank in [3, 6] {
             let problem =
                 Problem::new(problem.target().clone(), problem.layout().clone(), rank).unwrap();
@@ -215,8 +215,8 @@ pub(super) mod tests {
         }
     }
 
-    /// Turned logits are Σ over pairs of channels of xᵢᵀA xⱼ·cos θ(i − j) + xᵢᵀB xⱼ·sin θ(i − j). With A and B any matrices
-    /// that is any logits at all once there are as many entries as pairs, though inputs alone make few.
+    /// Logits with RoPE are Σ over pairs of channels of xᵢᵀA xⱼ·cos θ(i − j) + xᵢᵀB xⱼ·sin θ(i − j). With any matrices A and B
+    /// this can be any logits if there are as many entries as pairs, although the inputs alone produce few.
     #[test]
     fn turned_inputs_make_any_logits_at_any_rank_where_they_have_as_many_entries_as_pairs() {
         const TOKENS: usize = 16;

@@ -1,4 +1,4 @@
-//! The attention that factors make, row by row.
+//! The attention of factors, row by row.
 
 use ndarray::Array2;
 
@@ -6,10 +6,10 @@ use super::factors::Factors;
 use super::problem::{FitError, Problem};
 
 impl Problem {
-    /// P = Σₕ πₕ softmax(QₕKₕᵀ/√d), n × n, 0 where no head sees: for pictures and certificates.
+    /// P = Σₕ πₕ softmax(QₕKₕᵀ/√d), n × n, with 0 where no head may attend; for figures and certificates.
     ///
     /// # Errors
-    /// `OtherFactors` where they are not of the problem.
+    /// `OtherFactors` if the factors do not fit the problem.
     pub fn attention(&self, factors: &Factors) -> Result<Array2<f64>, FitError> {
         self.check_factors(factors)?;
         let mut attention = Array2::zeros((self.n(), self.n()));
@@ -29,7 +29,7 @@ impl Problem {
         Ok(attention)
     }
 
-    /// KL(Aᵢ ‖ Pᵢ) = Σⱼ aᵢⱼ ln(aᵢⱼ/pᵢⱼ) of each row, in nats: kl_nats is their mean.
+    /// KL(Aᵢ ‖ Pᵢ) = Σⱼ aᵢⱼ ln(aᵢⱼ/pᵢⱼ) of each row, in nats; kl_nats is their mean.
     pub fn kl_by_row(&self, attention: &Array2<f64>) -> Vec<f64> {
         let of_row = |row: usize| {
             let (columns, probabilities) = self.target().row(row);
@@ -46,7 +46,7 @@ mod tests {
     use crate::solver::{Measured, Problem};
     use crate::targets::{Family, Visibility};
 
-    /// The mean over rows of what is drawn is the number in the rows.
+    /// The mean over the rows of this attention equals the reported kl_nats.
     #[test]
     fn the_mean_over_rows_is_kl_nats() {
         let band = Family::DirichletBand { window: 6, alpha: 1.0 };

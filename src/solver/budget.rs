@@ -1,15 +1,15 @@
 //! Limits of a fit's search.
 
-/// How hard a fit tries.
+/// The limits and tolerances of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SolverBudget {
-    /// L-BFGS iterations of one fit at one cap, all stages together, at most.
+    /// The most L-BFGS iterations of one fit at one logit bound, all stages together.
     pub iterations: usize,
-    /// Augmented-Lagrangian stages at most.
+    /// The most augmented-Lagrangian stages.
     pub stages: usize,
     /// A stage ends when ten iterations lower its value by less than this share.
     pub relative_decrease: f64,
-    /// The fit has converged when the cap is exceeded by less than this share before scaling.
+    /// The fit has converged when the bound is exceeded by less than this share before scaling.
     pub violation: f64,
 }
 

@@ -1,6 +1,6 @@
-//! A row of a target, and the level u at which capped logits hold its entries: see [`floor`](super::floor).
+//! Rows of a target and the level u at which a logit bound clamps their entries: see [`floor`](super::floor).
 
-/// Guesses at a level before it is found by a walk.
+/// Fixed-point steps for a level before it is computed by a walk.
 const GUESSES: usize = 24;
 
 /// A row in ascending order.
@@ -10,18 +10,18 @@ pub(super) fn ascending(a: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// The u for which Σⱼ min(max(aⱼ, u), u·R) = 1 over `visible` entries, of which those above 0 (Σ = 1) are
-/// `sorted`, in ascending order. Where every entry already lies within a ratio R of every other, any u that
-/// clamps nothing: the least of them.
+/// The u for which Σⱼ min(max(aⱼ, u), u·R) = 1 over `visible` entries, of which those above 0 (Σ = 1) are `sorted` in ascending
+/// order. If every two entries are already within a ratio R, any u that clamps nothing is a solution, and the smallest entry is
+/// returned.
 pub(super) fn clamp_level(sorted: &[f64], visible: usize, ratio: f64) -> f64 {
     let zeros = (visible - sorted.len()) as f64;
     let greatest = sorted[sorted.len() - 1];
     if zeros == 0.0 && sorted[0] * ratio >= greatest {
         return sorted[0];
     }
-    // Walk u upwards over the places where an entry changes side: (level at which entries ≤ u are
-    // raised) and (level / R at which entries ≥ u·R are lowered). `raised` and `lowered` count them
-    // with their sums; the root of raised·u − Σ raised = Σ lowered − lowered·u·R lies between two.
+    // Walks u upwards over the places where an entry changes side: entries ≤ u are raised to u, entries ≥ u·R are lowered to
+    // u·R. `raised` and `lowered` count them and have their sums; the root of raised·u − Σ raised = Σ lowered − lowered·u·R
+    // lies between two such places.
     let count = sorted.len();
     let (mut raised, mut raised_sum) = (0usize, 0.0);
     let (mut lowered, mut lowered_sum) = (count, sorted.iter().sum::<f64>());
@@ -43,8 +43,7 @@ pub(super) fn clamp_level(sorted: &[f64], visible: usize, ratio: f64) -> f64 {
     }
 }
 
-/// A row in ascending order, with Σ a and Σ a ln a of its first entries, up to each: what it costs at a level takes two
-/// searches.
+/// A row in ascending order with prefix sums of a and a ln a, so that its error at a level takes two searches.
 pub(super) struct SummedRow<'a> {
     sorted: &'a [f64],
     visible: usize,
@@ -52,7 +51,7 @@ pub(super) struct SummedRow<'a> {
 }
 
 impl<'a> SummedRow<'a> {
-    /// `sorted` are the entries above 0 of `visible`, in ascending order.
+    /// `sorted` are the entries above 0 of `visible` entries, in ascending order.
     pub fn of(sorted: &'a [f64], visible: usize) -> Self {
         let mut so_far = [0.0; 2];
         let mut sums = vec![so_far];
@@ -63,7 +62,8 @@ impl<'a> SummedRow<'a> {
         Self { sorted, visible, sums }
     }
 
-    /// What it costs to have no two entries of the row further apart than `ratio`: KL, nats, but for the rounding of sums.
+    /// The smallest KL, in nats, if no two probabilities of the row differ by more than the factor `ratio`; exact up to
+    /// rounding of sums.
     pub fn kl_nats(&self, ratio: f64) -> f64 {
         let count = self.sorted.len();
         let zeros = self.visible - count;
@@ -93,7 +93,7 @@ impl<'a> SummedRow<'a> {
         of_low - low * level.ln() + (of_all - of_below) - (all - below) * (level * ratio).ln()
     }
 
-    /// How many entries lie under a level, and how many not above it `ratio` times.
+    /// The number of entries below `level`, and the number of entries up to `ratio` times `level`.
     fn clamped(&self, level: f64, ratio: f64) -> [usize; 2] {
         let high = level * ratio;
         let raised = self.sorted.partition_point(|&a| a < level);

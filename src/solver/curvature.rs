@@ -1,8 +1,8 @@
 //! Block-diagonal preconditioner: the d × d blocks of each query and each key in the (positive semidefinite)
 //! Gauss–Newton matrix of the augmented Lagrangian.
 //!
-//! With sₕᵢ the target's mass of row i that falls to head h, p its probabilities, and hᵢⱼ = ρ where the
-//! cap acts on zᵢⱼ, and 0 elsewhere:
+//! With sₕᵢ the target's mass of row i in head h, p its probabilities, and hᵢⱼ = ρ where the logit bound is active at zᵢⱼ, and
+//! 0 elsewhere:
 //!
 //! > query i: (Σⱼ (s p + h)ᵢⱼ kⱼkⱼᵀ − sᵢ k̄ᵢk̄ᵢᵀ)/(n·d), k̄ᵢ = Σⱼ pᵢⱼkⱼ;  key j: Σᵢ (s p + h)ᵢⱼ qᵢqᵢᵀ/(n·d).
 //!
@@ -22,28 +22,27 @@ use super::side_curvature::{Sides, greatest};
 use crate::numerics::rows::{exponentials, extremes};
 use crate::numerics::{Kernel, Real as _, Simd, gemm, product};
 
-/// What is added to every block, as a share of the mean curvature: nearly certain rows must not
-/// take steps without bound.
+/// Added to every block, as a share of the mean curvature, so that nearly one-hot rows do not take unbounded steps.
 const DAMPING: f64 = 0.1;
-/// Rows whose probabilities are held at once.
+/// Number of rows whose probabilities are in memory at once.
 const BLOCK_ROWS: usize = 128;
-/// Of these, the rows that one thread works on.
+/// Number of these rows per thread task.
 const CHUNK_ROWS: usize = 16;
-/// Vectors of a result that are summed at once.
+/// Number of result vectors that are summed at once.
 const AT_ONCE: usize = 4;
-/// Columns of the keys' product that one thread works on.
+/// Number of columns of the keys' product per thread task.
 const CHUNK_COLUMNS: usize = 256;
 
 /// An approximate inverse of the Hessian.
 pub(super) enum Preconditioner {
-    /// Of free queries and keys.
+    /// For free queries and keys.
     Blocks(Blocks),
-    /// Of weights that make them.
+    /// For the weights of shared projections.
     Sides(Box<Sides>),
 }
 
 impl Preconditioner {
-    /// v ← B⁻¹v, of two vectors at once; the second may be empty.
+    /// v ← B⁻¹v for two vectors at once; the second may be empty.
     pub fn apply(&self, both: [&mut [f64]; 2]) {
         match self {
             Self::Blocks(blocks) => blocks.apply(both),
@@ -55,18 +54,18 @@ impl Preconditioner {
 /// The inverses of the damped blocks, and 1 for each of the head weights.
 pub(super) struct Blocks {
     d: usize,
-    /// By head, queries and then keys: d × d each, one after the other. float32: an approximation
-    /// is all that a preconditioner is.
+    /// Per head, queries and then keys: d × d each, one after the other. In float32, since a preconditioner is only an
+    /// approximation.
     inverses: Vec<f32>,
 }
 
 impl Blocks {
-    /// The blocks at x, or none where they are not finite.
+    /// The blocks at x; `None` if they are not finite.
     pub fn at(problem: &Problem, x: &[f64], penalty: &Penalty) -> Option<Self> {
         Self::inverted(&Self::blocks(problem, x, penalty), problem.rows(), problem.rank())
     }
 
-    /// n·d times the blocks of queries and keys, by head: of each its lower triangle, row by row.
+    /// n·d times the blocks of queries and keys, per head: the lower triangle of each block, row by row.
     fn blocks(problem: &Problem, x: &[f64], penalty: &Penalty) -> Vec<[Array2<f64>; 2]> {
         let (n, d, heads) = (problem.n(), problem.rank(), problem.heads());
         let pairs = d * (d + 1) / 2;
@@ -125,7 +124,7 @@ impl Blocks {
         Some(Self { d, inverses })
     }
 
-    /// v ← B⁻¹v, of two vectors at once; the second may be empty.
+    /// v ← B⁻¹v for two vectors at once; the second may be empty.
     pub fn apply(&self, both: [&mut [f64]; 2]) {
         f32::run(Apply { of: self, both });
     }
@@ -145,7 +144,7 @@ impl Kernel<f32> for Apply<'_> {
         let Blocks { d, inverses } = self.of;
         let d = *d;
         let (mut from, mut result) = (vec![0.0f32; d], vec![0.0f32; S::LANES]);
-        // float32 has no room for the least gradients: divide by the greatest.
+        // The smallest gradients would underflow in float32, so each vector is divided by its largest entry.
         let both = self.both.map(|v| (greatest(v), v.chunks_mut(d)));
         let [(of_first, mut first), (of_second, mut second)] = both;
         for inverse in inverses.chunks_exact(d * d) {
@@ -174,7 +173,7 @@ impl Kernel<f32> for Apply<'_> {
     }
 }
 
-/// One head's factors, and the products of each row's entries two by two, (n, d(d + 1)/2).
+/// One head's factors, and the pairwise products of each row's entries, (n, d(d + 1)/2).
 struct Part<'x> {
     q: ArrayView2<'x, f64>,
     k: ArrayView2<'x, f64>,
@@ -200,12 +199,12 @@ fn outer(m: ArrayView2<'_, f64>) -> Array2<f64> {
 /// A head's softmax over a block of rows.
 pub(super) struct Softmax {
     rows: Range<usize>,
-    /// The columns that any of the rows sees.
+    /// The columns to which any of the rows may attend.
     pub columns: Range<usize>,
-    /// Those that each row sees.
+    /// The columns to which each row may attend.
     seen: Vec<Range<usize>>,
     pub z: Array2<f64>,
-    /// Probabilities p, and s·p + h once the queries' blocks are made.
+    /// Probabilities p; s·p + h after the queries' blocks are computed.
     pub weights: Array2<f64>,
     /// log Σ exp z of each row.
     log_sums: Vec<f64>,
@@ -246,7 +245,7 @@ impl Softmax {
         Self { rows, columns, seen, z, weights: p, log_sums }
     }
 
-    /// log p of a pair, −∞ where the head does not see it.
+    /// log p of a pair; −∞ if the head may not attend to it.
     fn log_p(&self, local: usize, column: usize) -> f64 {
         if self.seen[local].contains(&column) {
             self.z[[local, column - self.columns.start]] - self.log_sums[local]
@@ -255,7 +254,7 @@ impl Softmax {
         }
     }
 
-    /// Turns p into s·p + h and writes the blocks of the rows' queries.
+    /// Replaces p by s·p + h and writes the blocks of the rows' queries.
     fn query_blocks(
         &mut self,
         part: &Part<'_>,
@@ -301,7 +300,7 @@ impl Softmax {
         });
     }
 
-    /// Adds the rows' part to the blocks of the keys that they see.
+    /// Adds the rows' share to the blocks of the keys to which they may attend.
     fn add_key_blocks(&self, part: &Part<'_>, mut to: ArrayViewMut2<'_, f64>) {
         let outer = part.query_outer.slice(s![self.rows.clone(), ..]);
         let chunks: Vec<_> = to
@@ -314,8 +313,8 @@ impl Softmax {
     }
 }
 
-/// Adds h to the weights of a row whose logits are z: ρ where the cap acts on one. It sees the columns `seen`, counted from
-/// column `first`.
+/// Adds h to the weights of a row with logits z: ρ where the logit bound is active. The row may attend to the columns `seen`,
+/// counted from column `first`.
 pub(super) fn hold(
     penalty: &Penalty,
     multipliers: &[Multiplier],
@@ -333,7 +332,7 @@ pub(super) fn hold(
     }
 }
 
-/// p ← softmax z; gives log Σ exp z.
+/// p ← softmax z; returns log Σ exp z.
 struct Normalise<'a> {
     z: &'a [f64],
     p: &'a mut [f64],
@@ -353,7 +352,7 @@ impl Kernel<f64> for Normalise<'_> {
     }
 }
 
-/// sₕᵢ, by head, for the rows of a block: the target's mass that falls to each head.
+/// sₕᵢ per head for the rows of a block: the target's mass of each head.
 fn masses(
     problem: &Problem,
     heads: &[Softmax],
@@ -373,7 +372,7 @@ fn masses(
                 *joint = weight + head.log_p(local, column as usize);
             }
             let greatest = joint.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            // A pair that no head sees is nobody's.
+            // A pair to which no head may attend counts for none.
             if greatest.is_finite() {
                 joint.iter_mut().for_each(|joint| *joint = (*joint - greatest).exp());
                 let total: f64 = joint.iter().sum();
@@ -393,8 +392,7 @@ mod tests {
     use crate::solver::precision::Precision;
     use crate::targets::{Family, Parameters, Visibility};
 
-    /// A query's block is the Hessian itself, since the gradient with respect to it is that of a
-    /// softmax regression.
+    /// A query's block equals the Hessian, since the gradient with respect to a query is that of a softmax regression.
     #[test]
     fn a_query_s_block_is_its_hessian() {
         let band = Parameters { window: Some(6), ..Parameters::default() };

@@ -1,16 +1,16 @@
 //! Proof from multipliers that no logits X·C·Xᵀ of given inputs reach a bound.
 //!
-//! With C free the problem is convex: kl_nats is convex in the logits, which are linear in C, and the cap is a
-//! pair of linear bounds. So what descent finds is the minimum, and its multipliers prove it. For logits z₀ of
-//! inputs, G = ∂Σkl/∂z there, and any Λ with Xᵀ(G + Λ)X = 0, every other z of these inputs within |z| ≤ L has
+//! With a free C the problem is convex: kl_nats is convex in the logits, the logits are linear in C, and the logit bound is a
+//! pair of linear bounds. So the descent finds the minimum, and its multipliers prove it. Let z₀ be logits of the inputs, G =
+//! ∂Σkl/∂z there, and Λ any matrix with Xᵀ(G + Λ)X = 0. Then every other z of these inputs within |z| ≤ L has
 //!
 //! > Σkl(z) ≥ Σkl(z₀) + ⟨G, z − z₀⟩ = Σkl(z₀) − ⟨Λ, z − z₀⟩ ≥ Σkl(z₀) + ⟨Λ, z₀⟩ − L·Σ|Λ|,
 //!
-//! sums over visible pairs (weak duality: Boyd and Vandenberghe, *Convex Optimization*, section 5.2). So kl_nats ≤ ε needs
+//! with sums over allowed pairs (weak duality: Boyd and Vandenberghe, *Convex Optimization*, section 5.2). So kl_nats ≤ ε needs
 //!
 //! > L ≥ (Σkl(z₀) + ⟨Λ, z₀⟩ − nε) / Σ|Λ|.
 //!
-//! Λ is the descent's multipliers, moved by the least squares that make them meet the condition.
+//! Λ is the multipliers of the descent, corrected by least squares to satisfy the condition.
 
 use ndarray::{Array2, Zip, s};
 
@@ -25,18 +25,18 @@ use super::precision::Precision;
 use super::problem::{FitError, Problem};
 use crate::numerics::product;
 
-/// Stages of the augmented Lagrangian, at the cap found, in which multipliers settle.
+/// Number of stages of the augmented Lagrangian at the found bound, in which the multipliers converge.
 const STAGES: usize = 24;
-/// Iterations of a stage at most.
+/// The most iterations of a stage.
 const STAGE_ITERATIONS: usize = 300;
-/// The bounds from above and from below are this near each other at best.
+/// The search ends when upper and lower bound are within this relative distance.
 const NEAR: f64 = 2e-3;
-/// Conjugate gradients end at this share of the first residual, or prove nothing after so many steps.
+/// Conjugate gradients end at this share of the first residual; after `STEPS` steps they prove nothing.
 const RESIDUAL: f64 = 1e-9;
 const STEPS: usize = 10_000;
 
-/// The largest L found that kl_nats ≤ `tolerance` is proven to need, where `cap` is reached: from the C of x on,
-/// multipliers at that cap settle until the two are near. 0 where nothing is proven.
+/// The largest proven lower bound on L for kl_nats ≤ `tolerance`, where the bound `cap` is reachable. Starts at the C of x and
+/// runs stages at that bound until both bounds are near each other. Returns 0 if nothing is proven.
 pub(super) fn lower_bound(
     problem: &Problem,
     any: &AnyMatrix,
@@ -49,11 +49,11 @@ pub(super) fn lower_bound(
     let from = FitState::at(x, cap, (problem.heads(), problem.rows()));
     let mut proof = Proof { problem, any, tolerance, effort, lower_bound: 0.0 };
     Descent::run(&mut objective, from, &mut proof, None)?;
-    // A proof from above and one from below may cross by rounding.
+    // Rounding can move the lower bound above the upper bound.
     Ok(proof.lower_bound.min(cap))
 }
 
-/// The cap stays, and every stage's multipliers are tried as a proof.
+/// Keeps the logit bound fixed and tries every stage's multipliers as a proof.
 struct Proof<'p> {
     problem: &'p Problem,
     any: &'p AnyMatrix,
@@ -87,11 +87,11 @@ impl Policy for Proof<'_> {
     }
 }
 
-/// Logits of inputs, and what a bound from below is made of.
+/// Logits of the inputs and the quantities of the lower bound.
 struct Dual<'p> {
     problem: &'p Problem,
     any: &'p AnyMatrix,
-    /// z, (rows, n); 0 where a row does not see a column.
+    /// z, (rows, n); 0 where the mask does not allow a pair.
     logits: Array2<f64>,
     /// ∂Σkl/∂z = softmax(z) − P.
     gradient: Array2<f64>,
@@ -129,7 +129,7 @@ impl<'p> Dual<'p> {
         Self { problem, any, logits, gradient, total_kl }
     }
 
-    /// The largest L that multipliers prove to be needed for kl_nats ≤ `tolerance`.
+    /// The largest L that the multipliers prove necessary for kl_nats ≤ `tolerance`.
     fn bound(&self, multipliers: &Multipliers, tolerance: f64) -> f64 {
         let mut lambda = Array2::zeros(self.logits.raw_dim());
         for (row, of_row) in multipliers[0].iter().enumerate() {
@@ -137,7 +137,7 @@ impl<'p> Dual<'p> {
                 lambda[[row, column as usize]] = value;
             }
         }
-        // The least change, over visible pairs, with which Xᵀ(G + Λ)X = 0: that of a z of these inputs.
+        // The smallest change on allowed pairs that gives Xᵀ(G + Λ)X = 0: the logits of some C of these inputs.
         let residual = self.pulled_back(&(&self.gradient + &lambda));
         let Some(c) = self.solved(residual) else { return 0.0 };
         lambda -= &self.seen(&c);
@@ -148,8 +148,7 @@ impl<'p> Dual<'p> {
         if bound.is_finite() { bound.max(0.0) } else { 0.0 }
     }
 
-    /// The matrix C for which the logits of C, pulled back, are `residual`: conjugate gradients. None where they do not
-    /// come near.
+    /// The matrix C whose logits, pulled back, are `residual`, by conjugate gradients. Returns `None` if they do not converge.
     fn solved(&self, residual: Array2<f64>) -> Option<Array2<f64>> {
         let dot = |a: &Array2<f64>, b: &Array2<f64>| -> f64 {
             Zip::from(a).and(b).fold(0.0, |sum, a, b| sum + a * b)
@@ -175,7 +174,7 @@ impl<'p> Dual<'p> {
         None
     }
 
-    /// X·C·Xᵀ where a row sees a column, 0 elsewhere.
+    /// X·C·Xᵀ on allowed pairs, 0 elsewhere.
     fn seen(&self, c: &Array2<f64>) -> Array2<f64> {
         let (rows, n) = self.logits.dim();
         let queries = product(self.any.inputs.of_side(0).view(), c.view());
@@ -202,7 +201,7 @@ mod tests {
     use crate::solver::any_rank::tests::{at_any_rank, made_of, wave};
     use crate::solver::parametrisation::SharedProjection;
 
-    /// Whatever multipliers a bound is made from, it holds.
+    /// The bound holds for any multipliers.
     #[test]
     fn poor_multipliers_prove_less_and_nothing_false() {
         let inputs = wave(24, 6, 0.5);

@@ -1,4 +1,4 @@
-//! The objective and its descent on their own, as the solver runs them, for benches and comparisons.
+//! The objective and its descent on their own, for benchmarks and comparisons.
 
 use std::ops::ControlFlow;
 
@@ -11,11 +11,10 @@ use super::precision::Precision;
 use super::problem::{FitError, Problem, check_cap};
 use super::start;
 
-/// The objective of a problem at a point that can be evaluated again and again, moved, and
-/// descended from: what a fit spends its time on.
+/// The objective of a problem at a point that can be evaluated repeatedly, moved, and used as a start of a descent. Fits spend
+/// most of their time in it.
 ///
-/// A point is a vector x: for each head its queries, (n, rank), then its keys; with several heads,
-/// at the end log π.
+/// A point is a vector x: for each head its queries, (n, rank), then its keys. With several heads, log π follows at the end.
 ///
 /// ```
 /// use rank_study::solver::{Evaluator, Precision, Problem};
@@ -37,14 +36,14 @@ pub struct Evaluator<'p> {
     gradient: Vec<f64>,
 }
 
-/// What factors reach, in float64.
+/// Error and logits of factors, computed in float64.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Mean over rows of KL(Aᵢ ‖ Pᵢ), nats.
+    /// Mean over rows of KL(Aᵢ ‖ Pᵢ), in nats.
     pub kl_nats: f64,
-    /// max |z| over visible pairs.
+    /// max |z| over allowed pairs.
     pub max_abs_logit: f64,
-    /// max over rows of (max − min) of the visible logits.
+    /// The largest (max − min) of the allowed logits of a row.
     pub logit_spread: f64,
 }
 
@@ -52,7 +51,7 @@ impl Measured {
     /// Measures `factors` on a problem.
     ///
     /// # Errors
-    /// `OtherFactors` where they are not of the problem.
+    /// `OtherFactors` if the factors do not fit the problem.
     pub fn of(problem: &Problem, factors: &Factors) -> Result<Self, FitError> {
         problem.check_factors(factors)?;
         let found = Objective::new(problem, Precision::F64).measure_factors(factors);
@@ -62,10 +61,10 @@ impl Measured {
 }
 
 impl<'p> Evaluator<'p> {
-    /// kl_nats + (slope/2n)·Σ max(|z| − cap, 0)² at `factors`, or at random ones.
+    /// Creates the objective kl_nats + (slope/2n)·Σ max(|z| − cap, 0)² at `factors`, or at random ones.
     ///
     /// # Errors
-    /// `Cap`; `Factors` where they do not belong to the problem.
+    /// `Cap`; `OtherFactors` if `factors` do not fit the problem.
     pub fn new(
         problem: &'p Problem,
         precision: Precision,
@@ -93,7 +92,7 @@ impl<'p> Evaluator<'p> {
         self.objective.evaluate(&self.x, Some(&self.penalty), &mut self.gradient).value
     }
 
-    /// The point.
+    /// The current point.
     pub fn point(&self) -> &[f64] {
         &self.x
     }
@@ -101,25 +100,25 @@ impl<'p> Evaluator<'p> {
     /// Moves to `x` and evaluates there.
     ///
     /// # Panics
-    /// Where x is not as long as the point.
+    /// If x does not have the length of the point.
     pub fn evaluate_at(&mut self, x: &[f64]) -> f64 {
         self.x.copy_from_slice(x);
         self.evaluate()
     }
 
-    /// The gradient of the last evaluation, laid out as the point is.
+    /// The gradient of the last evaluation, in the layout of the point.
     pub fn gradient(&self) -> &[f64] {
         &self.gradient
     }
 
-    /// Evaluations so far.
+    /// The number of evaluations so far.
     pub fn evaluations(&self) -> usize {
         self.objective.evaluations
     }
 
-    /// L-BFGS from the point, with the fit's own line search and memory, until nothing descends any
-    /// more or `watch` breaks. It is told after each iteration of the evaluations so far, the value and the
-    /// gradient there. Ends with an evaluation at the point reached, and returns its value.
+    /// Runs L-BFGS from the point, with the line search and memory of fits, until no step decreases the value or `watch`
+    /// breaks. After each iteration `watch` receives the number of evaluations, the value and the gradient. Ends with an
+    /// evaluation at the final point and returns its value.
     pub fn descend(
         &mut self,
         initial: InitialHessian,

@@ -1,13 +1,13 @@
-//! Low-rank queries and keys, one pair a head, and the weights of their mixture.
+//! Low-rank queries and keys, one pair per head, and the weights of their mixture.
 
 use ndarray::{Array1, Array2, Array3, ArrayView2, s};
 
 use crate::numerics::product;
 
-/// Why factors could not be built.
+/// An error while factors are built.
 #[derive(Debug, thiserror::Error)]
 pub enum FactorsError {
-    /// Shapes that do not belong together.
+    /// Shapes that do not fit together.
     #[error(
         "factors have shapes {queries:?} (queries), {keys:?} (keys) and {weights} (weights); they must be \
          (heads, n, rank) twice and (heads)"
@@ -27,7 +27,7 @@ pub enum FactorsError {
 
 /// Factors Q, K of shape (heads, n, rank) and head weights π on the simplex, all finite.
 ///
-/// They stand for logits Zₕ = QₕKₕᵀ/√rank and attention P = Σₕ πₕ softmax(Zₕ).
+/// They define logits Zₕ = QₕKₕᵀ/√rank and attention P = Σₕ πₕ softmax(Zₕ).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factors {
     queries: Array3<f64>,
@@ -36,11 +36,10 @@ pub struct Factors {
 }
 
 impl Factors {
-    /// Checks shapes and values.
+    /// Checks shapes and values and builds factors.
     ///
     /// # Errors
-    /// `Shape` where the three do not belong together, `Value` where one is not finite or the
-    /// weights are no distribution.
+    /// `Shape` if the three shapes do not fit together, `Value` if a value is not finite or the weights are not a distribution.
     pub fn new(
         queries: Array3<f64>,
         keys: Array3<f64>,
@@ -101,7 +100,7 @@ impl Factors {
         (self.queries.slice(s![head, .., ..]), self.keys.slice(s![head, .., ..]))
     }
 
-    /// Every head's logits multiplied by `scale` > 0: half the factor on the queries, half on the keys.
+    /// Multiplies every head's logits by `scale` > 0, with factors √scale on queries and keys.
     pub(super) fn scaled(&self, scale: f64) -> Self {
         let root = scale.sqrt();
         Self {
@@ -111,7 +110,7 @@ impl Factors {
         }
     }
 
-    /// One vector x = (Q₁, K₁, …, Q_H, K_H[, log π]) for the optimiser; log π only where H > 1.
+    /// One vector x = (Q₁, K₁, …, Q_H, K_H[, log π]) for the optimiser; log π only if H > 1.
     pub(super) fn to_vector(&self) -> Vec<f64> {
         let mut x = Vec::with_capacity(vector_length(self.heads(), self.n(), self.rank()));
         for head in 0..self.heads() {
@@ -125,7 +124,7 @@ impl Factors {
         x
     }
 
-    /// The inverse of `to_vector`; the tail is read as softmax logits of the weights.
+    /// The inverse of `to_vector`; the last H values are softmax logits of the weights.
     pub(super) fn from_vector(
         x: &[f64],
         heads: usize,
@@ -142,15 +141,15 @@ impl Factors {
         Self::new(queries, keys, weights)
     }
 
-    /// The logits of one head as a dense n × n matrix: for certificates and small n.
+    /// The logits of one head as a dense n × n matrix, for certificates and small n.
     pub fn logits(&self, head: usize) -> Array2<f64> {
         let (q, k) = self.head(head);
         product(q, k.t()) / (self.rank() as f64).sqrt()
     }
 }
 
-/// maxᵢ‖qᵢ‖ · maxⱼ‖kⱼ‖ / √d, the greatest over heads. It depends on the gauge (Q·M and K·M⁻ᵀ give
-/// the same logits), so it bounds max_abs_logit from above and says no more.
+/// maxᵢ‖qᵢ‖ · maxⱼ‖kⱼ‖ / √d, the maximum over heads. It is an upper bound on max_abs_logit only: Q·M and K·M⁻ᵀ have the same
+/// logits but other norms.
 pub fn norm_product(factors: &Factors) -> f64 {
     let greatest =
         |m: ArrayView2<f64>| m.rows().into_iter().map(|r| r.dot(&r)).fold(0.0, f64::max).sqrt();
@@ -172,7 +171,7 @@ pub(super) fn matrix(x: &[f64], n: usize, rank: usize) -> ArrayView2<'_, f64> {
     ArrayView2::from_shape((n, rank), x).expect("a slice of n·rank values is an n × rank matrix")
 }
 
-/// The head weights that the tail of the optimiser's vector stands for.
+/// The head weights from the end of the optimiser's vector.
 pub(super) fn weights_of(x: &[f64], heads: usize, n: usize, rank: usize) -> Vec<f64> {
     if heads == 1 {
         return vec![1.0];

@@ -1,4 +1,4 @@
-//! Factors as files of numpy.
+//! Reads and writes factors as NumPy files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use super::factors::{Factors, FactorsError};
 use crate::system::{FileError, write_whole};
 use crate::targets::read_npy;
 
-/// Why factors could not be read or written.
+/// An error while factors are read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FactorsFileError {
     /// A file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Arrays that are no factors.
+    /// Arrays that are not valid factors.
     #[error(transparent)]
     Factors(#[from] FactorsError),
 }
 
-/// Reads factors that [`write_factors`] wrote; where there is no `weights.npy`, even weights.
+/// Reads factors that [`write_factors`] wrote; without a `weights.npy` the weights are equal.
 ///
 /// # Errors
-/// Files that cannot be read, or hold no factors.
+/// A file cannot be read, or holds no factors.
 pub fn read_factors(folder: &Path) -> Result<Factors, FactorsFileError> {
     fn npy<D: Dimension>(path: PathBuf) -> Result<Array<f64, D>, FactorsFileError> {
         let array = read_npy(&path).map_err(|e| FileError::read(&path, e))?;
@@ -42,11 +42,11 @@ pub fn read_factors(folder: &Path) -> Result<Factors, FactorsFileError> {
     Ok(Factors::new(queries, keys, weights)?)
 }
 
-/// Writes factors as `q.npy` and `k.npy`, (heads, n, rank), and `weights.npy`, (heads), float64,
-/// into `folder`, which is made where it is missing.
+/// Writes factors as `q.npy` and `k.npy`, (heads, n, rank), and `weights.npy`, (heads), in float64, into `folder`, which is
+/// created if it is missing.
 ///
 /// # Errors
-/// Files that cannot be written.
+/// A file cannot be written.
 pub fn write_factors(folder: &Path, factors: &Factors) -> Result<(), FactorsFileError> {
     fn npy<D: Dimension>(path: PathBuf, array: &Array<f64, D>) -> Result<(), FileError> {
         let mut bytes = Vec::new();

@@ -1,5 +1,4 @@
-//! Factors that keep a cap exactly, or reach ε exactly: what is left of a violation, or missing, is a matter of scaling
-//! the logits.
+//! Scales logits so that factors satisfy a logit bound exactly or reach ε exactly.
 
 use super::factors::{Factors, norm_product};
 use super::kernel::Evaluation;
@@ -8,7 +7,7 @@ use super::outcome::Outcome;
 use super::problem::FitError;
 use super::solution::Solution;
 
-/// What the point x reaches within the cap, where the gradient has this norm; what it took is not counted yet.
+/// The solution at point x, scaled to the bound `cap`, with this gradient norm; its iterations and evaluations are 0.
 pub(super) fn feasible(
     objective: &mut Objective<'_>,
     x: &[f64],
@@ -31,20 +30,20 @@ pub(super) fn feasible(
     })
 }
 
-/// The share of ε by which a scaled point may stay under it.
+/// A scaled point may stay below ε by this share.
 const SHORT: f64 = 1e-3;
-/// Scales that are tried at most, ...
+/// The most scales that are tried, ...
 const SCALES: usize = 4;
-/// ... each larger or smaller than the last by at most this, in its logarithm: beyond, the point is not near the frontier.
+/// ... each at most this factor, as a logarithm, from the last: further away the point is not near the frontier.
 const LARGEST_SCALE: f64 = 0.3;
-/// The least slope that is believed of a point near the frontier.
+/// The smallest slope that is plausible for a point near the frontier.
 const LEAST_SLOPE: f64 = 0.5;
 
-/// The logits of `here`, times what brings kl_nats to between (1 − [`SHORT`])ε and ε, or the nearest to it that was
-/// tried. A secant of log kl_nats against the logarithm of the scale, which begins with the frontier's `slope` there.
+/// Scales the logits of `here` until kl_nats is between (1 − [`SHORT`])ε and ε, or returns the best point that was tried. It is
+/// a secant method for log kl_nats as a function of the logarithm of the scale, with the frontier's `slope` as its first slope.
 ///
-/// At a minimum within a cap moving the cap and scaling the point change kl_nats alike, to first order: E(s·z) has the slope
-/// ⟨∂E/∂z, z⟩ = −Σ|λ|·L in log s, by stationarity, which is the frontier's own in log L.
+/// At a minimum within a logit bound, moving the bound and scaling the point change kl_nats equally to first order: E(s·z) has
+/// the slope ⟨∂E/∂z, z⟩ = −Σ|λ|·L in log s, by stationarity, which is the frontier's slope in log L.
 pub(super) fn reaching(
     objective: &mut Objective<'_>,
     here: Solution,
@@ -60,7 +59,7 @@ pub(super) fn reaching(
         if is_there(&best) || last.max_abs_logit == 0.0 {
             break;
         }
-        // No step to infinity from where the target is met.
+        // Limits the step if the target is already met, where log(error) is −∞.
         let error = last.kl_nats.max(SHORT * tolerance);
         let step = ((error / aim).ln() / slope).clamp(-LARGEST_SCALE, LARGEST_SCALE);
         let factors = last.factors.clone().scaled(step.exp());
@@ -78,8 +77,8 @@ pub(super) fn reaching(
     best
 }
 
-/// Scales all logits down until the largest is within the cap, with room for the rounding of
-/// whoever multiplies the factors out again.
+/// Scales all logits down until the largest is within the bound, with a margin for rounding when the factors are multiplied
+/// again.
 pub(super) fn within_cap(objective: &mut Objective, mut factors: Factors, cap: f64) -> Factors {
     loop {
         let reached = objective.measure_factors(&factors).max_abs_logit;
@@ -110,8 +109,8 @@ mod tests {
         Problem::new(target, "global".parse().unwrap(), rank).unwrap()
     }
 
-    /// From a minimum at another error, with a slope that is too steep, right or too flat: at ε, by scaling alone, and with
-    /// hardly more than the least logits that a search finds there.
+    /// From a minimum at another error, with a slope that is too steep, right or too flat, scaling reaches ε. The logits are
+    /// hardly larger than the smallest that a search finds there.
     #[test]
     fn scaled_logits_reach_the_error_asked_for() {
         let problem = band(6, 6);
@@ -137,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Logits that are wrong at any scale are given back no worse than they came.
+    /// Logits that are wrong at any scale are returned, no worse than before.
     #[test]
     fn what_no_scale_mends_is_given_back() {
         let problem = band(3, 2);

@@ -1,4 +1,4 @@
-//! The fit at one cap: E*(L) from one start.
+//! The fit at one logit bound: E*(L) from one start.
 
 use super::budget::SolverBudget;
 use super::feasible::feasible;
@@ -9,18 +9,18 @@ use super::observer::{FitHandle, FitState};
 use super::problem::FitError;
 use super::solution::Solution;
 
-/// Iterations between two looks at whether a fit has reached enough.
+/// Iterations between two checks whether a fit has reached enough.
 const LOOK: usize = 20;
 
-/// The cap stays where it is.
+/// Keeps the logit bound fixed.
 pub(super) struct FixedCap {
     pub effort: SolverBudget,
-    /// kl_nats within the cap that ends the search.
+    /// kl_nats within the bound that ends the search.
     pub enough: Option<f64>,
 }
 
 impl FixedCap {
-    /// Fits at the cap of `from`, from there on.
+    /// Fits at the logit bound of `from`, starting at its state.
     pub fn fit(
         mut self,
         objective: &mut Objective<'_>,

@@ -1,18 +1,17 @@
-//! The full-rank floor: what capped logits cost, or how large they must be, with **no** rank limit.
+//! The full-rank floor: the error within a logit bound, and the logits for an error, with **no** limit on the rank.
 //!
-//! One row and one head: minimise KL(a ‖ p) over p = softmax(z), |zⱼ| ≤ L. Since a shift of z
-//! changes nothing, that is pⱼ/pₖ ≤ R = e^{2L} for all visible j, k. The problem is convex, and its
-//! conditions of Karush, Kuhn and Tucker give
+//! One row and one head: minimise KL(a ‖ p) over p = softmax(z), |zⱼ| ≤ L. Since a shift of z changes nothing, this is pⱼ/pₖ ≤
+//! R = e^{2L} for all allowed j, k. The problem is convex, and its Karush–Kuhn–Tucker conditions give
 //!
 //! > pⱼ = min(max(aⱼ, u), u·R), with the one u for which Σⱼ pⱼ = 1:
 //!
-//! entries strictly between the bounds keep pⱼ = c·aⱼ with c = 1 (stationarity in u and Σp = 1
-//! together leave no other c). The sum is piecewise linear and increasing in u, so u is exact.
+//! entries strictly between the bounds keep pⱼ = c·aⱼ with c = 1 (stationarity in u and Σp = 1 together allow no other c). The
+//! sum is piecewise linear and increasing in u, so u is computed exactly.
 //!
-//! A layout of several heads: P = Σₕ yₕ with yₕ = πₕpₕ, each within the cone yₕⱼ ≤ R·yₕₖ on what its
-//! head sees. KL is jointly convex in y, expectation–maximisation climbs to its optimum (its M-step
-//! is the closed form above, head by head), and the Frank–Wolfe gap ⟨∇f, y − s⟩ at any y bounds the
-//! distance to the optimum. What is reported is the certified lower bound f − gap.
+//! A layout of several heads: P = Σₕ yₕ with yₕ = πₕpₕ, each within the cone yₕⱼ ≤ R·yₕₖ over the allowed columns of its head.
+//! KL is jointly convex in y, and expectation–maximisation converges to its optimum (its M-step is the closed form above, head
+//! by head). The Frank–Wolfe gap ⟨∇f, y − s⟩ at any y bounds the distance to the optimum. The result is the certified lower
+//! bound f − gap.
 
 use std::ops::Range;
 
@@ -23,26 +22,25 @@ use super::clamped_row::{SummedRow, ascending, clamp_level};
 use super::problem::Problem;
 use crate::targets::HeadKind;
 
-/// Logits beyond this are not told apart: e^{2L} must stay finite in float64.
+/// Largest logit bound that is distinguished: e^{2L} must stay finite in float64.
 const LARGEST_LOGIT: f64 = 340.0;
-/// Expectation–maximisation stops at this gap (nats) or after this many rounds.
+/// Expectation–maximisation stops at this gap, in nats, or after `ROUNDS` rounds.
 const GAP: f64 = 1e-6;
 const ROUNDS: usize = 400;
-/// Rounds between two looks at the gap.
+/// Rounds between two checks of the gap.
 const REPORT_EVERY: usize = 5;
-/// Rows that one thread works on.
+/// Number of rows per thread task.
 const CHUNK_ROWS: usize = 256;
-/// Guesses at a row's level before it is found by sorting.
+/// Fixed-point steps for a row's level before it is computed by sorting.
 const GUESSES: usize = 12;
-/// Sums of a row differ from those of its entries, one by one, by less than this in all, nats.
+/// Bound on the rounding, in nats, of prefix sums compared with a sum over single entries.
 const CERTAIN: f64 = 1e-12;
-/// Halvings of the bracket of L⁰(ε): below float64 resolution of any L in use.
+/// Bisection steps for L⁰(ε): below the float64 resolution of any L in use.
 const HALVINGS: usize = 60;
 
 /// The floors E⁰(L) and L⁰(ε) of one problem.
 ///
-/// Of two tokens, of which the second looks at the first alone, the first row costs nothing and the second
-/// ln(1 + e^(−2L)):
+/// Example: of two tokens the second attends only to the first. The first row has no error and the second has ln(1 + e^(−2L)):
 ///
 /// ```
 /// use rank_study::solver::{Floor, Problem};
@@ -59,7 +57,7 @@ const HALVINGS: usize = 60;
 #[derive(Debug)]
 pub struct Floor<'p> {
     problem: &'p Problem,
-    /// The distinct kinds of heads: two that see the same are one, since their cones add up to it.
+    /// The distinct kinds of heads: two heads of one kind count as one, since their cones add up to the same cone.
     kinds: Vec<HeadKind>,
     covered: bool,
 }
@@ -71,7 +69,7 @@ impl<'p> Floor<'p> {
         kinds.sort_unstable();
         kinds.dedup();
         if problem.target().visibility() == crate::targets::Visibility::Causal {
-            // A window as long as the sequence hides nothing.
+            // A window as long as the sequence excludes nothing.
             kinds.iter_mut().for_each(|kind| {
                 if matches!(kind, HeadKind::Local { window } if *window >= problem.n()) {
                     *kind = HeadKind::Global;
@@ -83,8 +81,8 @@ impl<'p> Floor<'p> {
         Self { problem, kinds, covered: problem.covers_target() }
     }
 
-    /// E⁰(L): no factors of any rank reach less kl_nats with max_abs_logit ≤ `max_logit`.
-    /// Infinite where the heads do not see all of the target.
+    /// E⁰(L): no factors of any rank reach a smaller kl_nats with max_abs_logit ≤ `max_logit`. Infinite if the heads cannot
+    /// attend to all of the target.
     pub fn kl_nats(&self, max_logit: f64) -> f64 {
         if !self.covered {
             return f64::INFINITY;
@@ -95,8 +93,8 @@ impl<'p> Floor<'p> {
         }
     }
 
-    /// L⁰(ε): the least max_abs_logit with which kl_nats ≤ `kl_nats` is possible at any rank; none
-    /// where the heads do not see all of the target or no finite logit reaches it.
+    /// L⁰(ε): the smallest max_abs_logit with which kl_nats ≤ `kl_nats` is possible at any rank. Returns `None` if the heads
+    /// cannot attend to all of the target or no finite logits reach it.
     pub fn max_abs_logit(&self, kl_nats: f64) -> Option<f64> {
         if !self.covered || kl_nats.is_nan() || kl_nats <= 0.0 {
             return None;
@@ -106,7 +104,7 @@ impl<'p> Floor<'p> {
 
     fn sought(&self, kl_nats: f64) -> Option<f64> {
         let mut mixture = self.mixture();
-        // Sorted once, not for every L that is tried.
+        // Sorted once for all values of L.
         let ascending = if mixture.is_none() { self.ascending() } else { Vec::new() };
         let summed: Vec<SummedRow<'_>> = (0..ascending.len())
             .map(|row| {
@@ -148,10 +146,9 @@ impl<'p> Floor<'p> {
         Some(low)
     }
 
-    /// The logits of one head that reach E⁰(`max_logit`), n × n, each row shifted so that its least is 0:
-    /// log(pⱼ/m) with p the row's optimum and m its least probability. Pairs that are not visible, whose
-    /// logits are nobody's business, are 0 too. None for a layout of several kinds of heads, or one
-    /// that does not see all of the target.
+    /// The logits of one head that reach E⁰(`max_logit`), n × n, each row shifted so that its smallest is 0: log(pⱼ/m) with p
+    /// the row's optimum and m its smallest probability. Pairs that the mask forbids are 0 too. Returns `None` for a layout of
+    /// several kinds of heads, or one that cannot attend to all of the target.
     pub fn logits(&self, max_logit: f64) -> Option<Array2<f64>> {
         let &[kind] = self.kinds.as_slice() else { return None };
         if !self.covered {
@@ -171,17 +168,17 @@ impl<'p> Floor<'p> {
         Some(logits)
     }
 
-    /// The heads to be fitted together, where there is more than one kind.
+    /// The joint fit of the heads, if there is more than one kind.
     fn mixture(&self) -> Option<Mixture<'p>> {
         (self.kinds.len() > 1).then(|| Mixture::new(self.problem, &self.kinds))
     }
 
-    /// The target's rows, each in ascending order.
+    /// The entries of each row of the target in ascending order.
     fn ascending(&self) -> Vec<Vec<f64>> {
         (0..self.problem.rows()).map(|row| ascending(self.problem.target().row(row).1)).collect()
     }
 
-    /// E⁰ of the one kind of heads, whose target's rows in ascending order are `sorted`.
+    /// E⁰ for heads of one kind; `sorted` are the target's rows in ascending order.
     fn one_head(&self, sorted: &[Vec<f64>], ratio: f64) -> f64 {
         let kind = self.kinds[0];
         let n = self.problem.rows();
@@ -191,23 +188,23 @@ impl<'p> Floor<'p> {
                 let visible = self.problem.columns(kind, row).len();
                 let lowest = clamp_level(&sorted[row], visible, ratio);
                 let highest = lowest * ratio;
-                // Entries that are not clamped add ln 1.
+                // Entries that are not clamped add ln 1 = 0.
                 let clamped = a.iter().filter(|&&a| a < lowest || a > highest);
                 clamped.map(|a| a * (a / a.max(lowest).min(highest)).ln()).sum::<f64>()
             })
             .sum();
-        // Rounding can leave −1e-17 where the target is met exactly.
+        // Rounding can give −1e-17 if the target is met exactly.
         (total / n as f64).max(0.0)
     }
 }
 
-/// R = e^{2L}: how far apart two probabilities of a row may be.
+/// R = e^{2L}: the largest ratio of two probabilities of a row.
 fn ratio(max_logit: f64) -> f64 {
     (2.0 * max_logit.clamp(0.0, LARGEST_LOGIT)).exp()
 }
 
-/// The same u, found from a guess: where the entries that the guess clamps have the sum that it
-/// gives them, it is exact; where they have not, that sum gives the next guess.
+/// As [`clamp_level`], from a guess of u. If the guess clamps entries whose sum equals the sum that it assigns to them, it is
+/// exact; otherwise that sum gives the next guess.
 fn clamp_level_near(a: &[f64], visible: usize, ratio: f64, guess: f64) -> f64 {
     let zeros = (visible - a.len()) as f64;
     let mut u = guess;
@@ -230,26 +227,26 @@ fn clamp_level_near(a: &[f64], visible: usize, ratio: f64, guess: f64) -> f64 {
     clamp_level(&ascending(a), visible, ratio)
 }
 
-/// One row of one head: its probabilities at the target's entries, and the level of all others.
+/// One row of one head: its probabilities at the target's entries, and the common probability of all others.
 #[derive(Debug)]
 struct HeadRow {
-    /// The target's entries that the head sees, as places in the target's row.
+    /// The target's entries that the head may attend to, as places in the target's row.
     places: Range<usize>,
     visible: usize,
     p: Vec<f64>,
     level: f64,
 }
 
-/// Capped full-rank heads of several kinds, fitted together.
+/// Full-rank heads of several kinds within a logit bound, fitted together.
 #[derive(Debug)]
 struct Mixture<'p> {
     problem: &'p Problem,
     weights: Vec<f64>,
-    /// By row, then by kind.
+    /// Per row, one entry per kind.
     rows: Vec<Vec<HeadRow>>,
 }
 
-/// What a range of rows adds up to in one round; value and slack only where the gap is asked for.
+/// Sums over a range of rows in one round; value and slack are computed only if the gap is requested.
 #[derive(Clone)]
 struct Sums {
     value: f64,
@@ -257,7 +254,7 @@ struct Sums {
     slack: Vec<f64>,
 }
 
-/// kl_nats before a round, and the bound f − gap on that of any mixture of these heads.
+/// kl_nats before a round, and the lower bound f − gap for any mixture of these heads.
 struct Report {
     value: f64,
     bound: f64,
@@ -284,7 +281,7 @@ impl<'p> Mixture<'p> {
         Self { problem, weights: vec![1.0 / kinds.len() as f64; kinds.len()], rows }
     }
 
-    /// f − gap after the last round: no mixture of these heads reaches less.
+    /// The largest f − gap of the rounds: no mixture of these heads reaches a smaller error.
     fn lower_bound(&mut self, max_logit: f64) -> f64 {
         let mut best = 0.0f64;
         self.climb(max_logit, |report| {
@@ -294,8 +291,7 @@ impl<'p> Mixture<'p> {
         best
     }
 
-    /// Whether E⁰(`max_logit`) > `kl_nats` for certain: the rounds go on from the last call's, and
-    /// end as soon as the bounds decide.
+    /// Whether E⁰(`max_logit`) > `kl_nats` is proven. Rounds continue from the last call and end as soon as the bounds decide.
     fn exceeds(&mut self, max_logit: f64, kl_nats: f64) -> bool {
         let mut passed = false;
         self.climb(max_logit, |report| {
@@ -305,7 +301,7 @@ impl<'p> Mixture<'p> {
         passed
     }
 
-    /// Rounds of expectation–maximisation until `enough`, which is told of f now and then.
+    /// Runs rounds of expectation–maximisation until `enough` returns true; it is called every few rounds.
     fn climb(&mut self, max_logit: f64, mut enough: impl FnMut(Report) -> bool) {
         for round in 1..=ROUNDS {
             let with_report = round % REPORT_EVERY == 0;
@@ -348,7 +344,7 @@ impl Sums {
     }
 }
 
-/// The part of a round that concerns the rows from `first` on.
+/// The share of a round for the rows from `first` on.
 fn round_of_rows(
     problem: &Problem,
     weights: &[f64],
@@ -365,7 +361,7 @@ fn round_of_rows(
         if with_report {
             sums.value += a.iter().zip(&mixed).map(|(a, p)| a * (a / p).ln()).sum::<f64>();
         }
-        // From here on: the slopes a/P.
+        // From here on `mixed` holds the slopes a/P.
         mixed.iter_mut().zip(a).for_each(|(p, a)| *p = a / *p);
         for (head, row) in heads.iter_mut().enumerate() {
             let slopes = &mixed[row.places.clone()];
@@ -391,8 +387,7 @@ fn mix(heads: &[HeadRow], weights: &[f64], entries: usize, mixed: &mut Vec<f64>)
     }
 }
 
-/// The M-step of one row of one head: the closed form at its shares of the target, normalised.
-/// Returns their sum.
+/// The M-step of one row of one head: the closed form for its shares of the target, normalised. Returns the sum of the shares.
 fn maximise(head: &mut HeadRow, shares: &mut [f64], ratio: f64) -> f64 {
     let sum: f64 = shares.iter().sum();
     if sum <= 0.0 {
@@ -406,8 +401,8 @@ fn maximise(head: &mut HeadRow, shares: &mut [f64], ratio: f64) -> f64 {
     sum
 }
 
-/// max Σⱼ cⱼsⱼ over distributions s on `visible` entries with sⱼ/sₖ ≤ R: the greatest t of the
-/// slopes c take R times the weight of the rest, for the best t.
+/// max Σⱼ cⱼsⱼ over distributions s on `visible` entries with sⱼ/sₖ ≤ R: the t largest slopes c get R times the weight of the
+/// rest, for the best t.
 fn best_response(slopes: &[f64], visible: usize, ratio: f64, sorted: &mut Vec<f64>) -> f64 {
     sorted.clear();
     sorted.extend_from_slice(slopes);

@@ -1,4 +1,4 @@
-//! E*(L), the least kl_nats within each of some caps.
+//! E*(L): the smallest kl_nats found within each of several logit bounds.
 
 use super::frontier_point::FrontierPoint;
 use super::observer::FitObserver;
@@ -6,13 +6,12 @@ use super::problem::{FitError, Problem, check_cap};
 use super::search::{Search, SearchOptions};
 use super::solution::{Candidate, NEWS, best_of};
 
-/// E*(L): the least kl_nats found with max_abs_logit ≤ L at the problem's rank, for each cap.
+/// Computes E*(L), the smallest kl_nats found with max_abs_logit ≤ L at the problem's rank, for each bound L of `caps`.
 ///
-/// Returned in ascending order of the caps. kl_nats never rises along them: factors within a cap are
-/// within every larger one, and are kept where nothing better was found. `watch` is
-/// told of every iteration and improvement, and may end the search; the points are then the best so
-/// far.
-/// Where the heads do not see all of the target there are no factors, and `best` is none.
+/// Points are in ascending order of L. kl_nats never increases along them: factors within a bound are also within every larger
+/// bound and are kept there if no better ones are found. `watch` receives every iteration and improvement and may end the
+/// search; the points are then the best so far. If the heads cannot attend to all of the target, no factors exist and `best` is
+/// `None`.
 ///
 /// ```
 /// use rank_study::solver::{Floor, Problem, SearchOptions, frontier};
@@ -65,12 +64,12 @@ pub fn frontier(
         news: vec![0; caps.len()],
         taken: vec![[0; 2]; caps.len()],
     };
-    // Down: the best of each cap, and what the next larger cap found, scaled into this one.
+    // Downwards: from the best rough fits at each bound, and from the result at the next larger bound, scaled down.
     for place in (0..caps.len()).rev() {
         ladder.improve("down", place, best_of(&rough[place], options.polished))?;
     }
-    // Up and down again, as long as neighbours find better for each other: a minimum at one cap is
-    // often a way out of a worse one at the next.
+    // Upwards and downwards again, as long as neighbours improve each other: a minimum at one bound often leads out of a worse
+    // one at the next.
     for pass in 0..options.passes {
         let before = ladder.news.clone();
         let name = format!("pass-{pass}");
@@ -88,18 +87,18 @@ pub fn frontier(
     Ok(points)
 }
 
-/// The caps in ascending order, each with the best found so far.
+/// The logit bounds in ascending order, each with the best solution so far.
 struct Ladder<'s, 'p> {
     search: &'s Search<'p>,
     points: Vec<FrontierPoint>,
-    /// How often each point has had news.
+    /// The number of significant improvements of each point.
     news: Vec<usize>,
-    /// Of the next smaller and the next larger cap: the news that each point has begun a fit from.
+    /// For the next smaller and the next larger bound: the value of `news` from which each point last started a fit.
     taken: Vec<[usize; 2]>,
 }
 
 impl Ladder<'_, '_> {
-    /// Fits finely at one cap from `candidates` and from both neighbours, where those have news.
+    /// Fits finely at one bound from `candidates` and from both neighbours, if those have improved since the last fit.
     fn improve(
         &mut self,
         pass: &str,

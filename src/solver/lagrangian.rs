@@ -1,8 +1,8 @@
-//! The augmented Lagrangian: minimise kl_nats subject to |z| ≤ cap on every visible pair of every head.
+//! The augmented Lagrangian: minimises kl_nats subject to |z| ≤ cap on every allowed pair of every head.
 //!
-//! Stages of L-BFGS at fixed multipliers and slope, multipliers updated between them, the slope raised
-//! where the violation does not fall (Nocedal and Wright, 2nd ed., framework 17.3, in its form for
-//! inequalities, 17.65). Where the cap is held, whether it moves and when all is done, a [`Policy`] says.
+//! Runs stages of L-BFGS at fixed multipliers and slope. Between stages the multipliers are updated, and the slope is raised if
+//! the violation does not decrease (Nocedal and Wright, 2nd ed., framework 17.3, in its form for inequalities, 17.65). A
+//! [`Policy`] chooses the logit bound of each stage and decides when the descent ends.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ use super::precision::Precision;
 use super::problem::FitError;
 use super::solution::Solution;
 
-/// What bounds a descent, and each of its stages.
+/// The limits of a descent and of its stages.
 pub(super) struct Plan {
-    /// Stages at most.
+    /// The most stages.
     pub stages: usize,
-    /// L-BFGS iterations of all stages together at most, ...
+    /// The most L-BFGS iterations of all stages together, ...
     pub iterations: usize,
     /// ... and of one.
     pub stage_iterations: usize,
     /// A stage ends when ten iterations lower its value by less than this share, ...
     pub relative_decrease: f64,
-    /// ... or the first two, which only steer the multipliers, by less than so many times it, ...
+    /// ... or, for the first two stages, which only steer the multipliers, by less than `early` times this share, ...
     pub early: f64,
-    /// ... or with this value.
+    /// ... or when it reaches this value.
     pub enough: f64,
-    /// The slope stays as it is where the cap is exceeded by no more than this share.
+    /// The slope is not raised if the bound is exceeded by no more than this share.
     pub tolerated: f64,
 }
 
 impl Plan {
-    /// When stage number `stage` stops, with `left` iterations left.
+    /// The stopping rule of stage number `stage` with `left` iterations left.
     fn stopping(&self, stage: usize, left: usize) -> Stopping {
         Stopping {
             iterations: self.stage_iterations.min(left),
@@ -47,21 +47,21 @@ impl Plan {
     }
 }
 
-/// What becomes of the cap between stages, and when the work is done.
+/// Chooses the logit bound between stages and decides when the descent ends.
 pub(super) trait Policy {
     fn plan(&self) -> Plan;
 
-    /// Whether a point on the way is all that was asked for.
+    /// Whether a point on the way is good enough to end the search.
     fn has_enough(&self, _: &mut Objective<'_>, _at: &Iterate<'_>, _cap: f64) -> bool {
         false
     }
 
-    /// The best point so far, where it is not simply the last.
+    /// The best point so far; `None` if it is the last point.
     fn best(&self, _: &Objective<'_>) -> Option<Vec<f64>> {
         None
     }
 
-    /// The next stage's cap, or none where the work is done. A stage has just ended, and multipliers are updated.
+    /// The next stage's logit bound, or `None` to end the descent. Called after each stage, when the multipliers are updated.
     fn next_cap(
         &mut self,
         objective: &mut Objective<'_>,
@@ -75,12 +75,12 @@ pub(super) struct Descent {
     pub penalty: Penalty,
     /// Counted from 0.
     stage: usize,
-    /// The share by which the cap is exceeded; ∞ until a stage has ended.
+    /// The share by which the bound is exceeded; ∞ until a stage has ended.
     pub violation: f64,
     /// The augmented Lagrangian at x and the largest entry of its gradient; ∞ until a stage has ended.
     pub value: f64,
     pub gradient_norm: f64,
-    /// How the last stage ended.
+    /// The ending of the last stage.
     ending: Ending,
     outcome: Outcome,
     iterations: usize,
@@ -88,8 +88,8 @@ pub(super) struct Descent {
 }
 
 impl Descent {
-    /// Runs stages on from where `from` stands, until `policy` has what it wants, stages or iterations run out, or
-    /// `attendance` ends them.
+    /// Runs stages from the state `from`, until `policy` ends the descent, stages or iterations run out, or `attendance` ends
+    /// it.
     pub fn run(
         objective: &mut Objective<'_>,
         from: FitState,
@@ -140,8 +140,8 @@ impl Descent {
         Ok(at)
     }
 
-    /// One stage: the minimum at these multipliers and this slope, unless iterations run out or the value is low
-    /// enough before. Where it is not finite, x stays.
+    /// Runs one stage: finds the minimum at these multipliers and this slope, unless iterations run out or the value is low
+    /// enough before. If the value is not finite, x is unchanged.
     fn run_stage<'p>(
         &mut self,
         objective: &mut Objective<'p>,
@@ -186,24 +186,25 @@ impl Descent {
         }
     }
 
-    /// Whether x is a minimum within the cap but for a `violation`, and multipliers have had two stages to settle.
+    /// Whether x is a minimum with at most this `violation` of the bound, after at least two stages in which multipliers
+    /// converge.
     pub fn is_minimum_within(&self, violation: f64) -> bool {
         self.stage >= 2 && self.ending == Ending::Stationary && self.violation <= violation
     }
 
-    /// A solution `found` on the way, with how it all ended and what it took.
+    /// The solution `found` on the way, with the outcome and the work of this descent.
     pub fn with(&self, found: Solution) -> Solution {
         let &Self { outcome, iterations, evaluations, .. } = self;
         Solution { outcome, iterations, evaluations, ..found }
     }
 }
 
-/// What L-BFGS takes for the inverse of the Hessian before it has seen any of it.
+/// The initial inverse Hessian of L-BFGS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialHessian {
     /// A multiple of the identity: plain L-BFGS.
     Identity,
-    /// The inverses of the damped Gauss–Newton blocks of each query and each key, as fits do.
+    /// The inverses of the damped Gauss–Newton blocks of each query and each key, as in fits.
     Blocks,
 }
 
@@ -212,7 +213,7 @@ pub(super) struct Lagrangian<'a, 'p, F> {
     pub objective: &'a mut Objective<'p>,
     pub penalty: &'a Penalty,
     pub initial: InitialHessian,
-    /// Asked after each iteration.
+    /// Called after each iteration; `false` ends the stage.
     pub goes_on: F,
 }
 

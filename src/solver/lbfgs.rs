@@ -1,4 +1,4 @@
-//! Limited-memory BFGS with a strong-Wolfe line search, preconditioned where curvature is known.
+//! Limited-memory BFGS with a strong-Wolfe line search and an optional preconditioner.
 //!
 //! Nocedal and Wright, *Numerical Optimization*, 2nd ed.: algorithm 7.4 (two-loop recursion) with
 //! initial scaling (7.20), and algorithms 3.5 and 3.6 (line search), with cubic interpolation.
@@ -10,46 +10,46 @@ use ndarray::ArrayView1;
 
 use super::curvature::Preconditioner;
 
-/// Pairs of steps and gradient changes kept.
+/// Number of stored pairs of steps and gradient changes.
 const MEMORY: usize = 12;
-/// Sufficient decrease (3.6a).
+/// Constant of the sufficient-decrease condition (3.6a).
 const ARMIJO: f64 = 1e-4;
-/// Curvature (3.7b): quasi-Newton directions want a loose one.
+/// Constant of the curvature condition (3.7b); quasi-Newton directions need a loose one.
 const CURVATURE: f64 = 0.9;
-/// Evaluations that one line search may take.
+/// The most evaluations of one line search.
 const SEARCH_LIMIT: usize = 20;
 
-/// When to stop.
+/// The stopping rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopping {
-    /// Iterations at most.
+    /// The most iterations.
     pub iterations: usize,
     /// The largest entry of the gradient at a stationary point.
     pub gradient: f64,
-    /// Stop when ten iterations together lower the value by less than this share of it, ...
+    /// Stops when ten iterations together lower the value by less than this share of it, ...
     pub relative_decrease: f64,
-    /// ... or than this much in all.
+    /// ... or by less than this in total.
     pub absolute_decrease: f64,
-    /// A value that is low enough to stop at.
+    /// Stops when the value is at most this.
     pub enough: f64,
 }
 
-/// How a minimisation ended.
+/// The reason why a minimisation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The gradient or the decrease fell under its tolerance.
+    /// The gradient or the decrease fell below its tolerance.
     Stationary,
     /// The value is low enough.
     Enough,
     /// Iterations ran out.
     Limit,
-    /// Whoever watches it ended it.
+    /// The objective's `goes_on` returned `false`.
     Stopped,
     /// The value or gradient became NaN or infinite.
     NotFinite,
 }
 
-/// The point reached.
+/// The final point.
 #[derive(Debug)]
 pub(super) struct Minimum {
     pub x: Vec<f64>,
@@ -59,27 +59,27 @@ pub(super) struct Minimum {
     pub ending: Ending,
 }
 
-/// How many iterations the decrease is judged over.
+/// Number of iterations over which the decrease is measured.
 const PATIENCE: usize = 10;
 
-/// Iterations between two looks at the curvature.
+/// Iterations between two updates of the preconditioner.
 const REFRESH: usize = 100;
 
-/// Where a minimisation is after an iteration.
+/// The state of a minimisation after an iteration.
 pub(super) struct Iterate<'a> {
     pub x: &'a [f64],
     pub value: f64,
     pub gradient: &'a [f64],
-    /// How many iterations it took.
+    /// Number of iterations so far.
     pub iterations: usize,
 }
 
-/// What is minimised.
+/// A smooth function to minimise.
 pub(super) trait Smooth {
     /// The value at x; writes the gradient.
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> f64;
 
-    /// After an iteration: whether to go on.
+    /// Called after each iteration; returns whether to continue.
     fn goes_on(&mut self, _at: &Iterate<'_>) -> bool {
         true
     }
@@ -90,7 +90,7 @@ pub(super) trait Smooth {
     }
 }
 
-/// What pairs are kept in. Reading them is most of what an iteration takes beside its evaluation.
+/// The number type of stored pairs. Apart from evaluations, reading the pairs takes most of an iteration's time.
 pub(super) trait Stored: Copy + Into<f64> {
     fn rounded(v: f64) -> Self;
     fn dot(a: &[Self], b: &[f64]) -> f64;
@@ -106,7 +106,7 @@ impl Stored for f64 {
     }
 }
 
-/// For gradients that are float32's anyway.
+/// Used if gradients have float32 accuracy only.
 impl Stored for f32 {
     fn rounded(v: f64) -> Self {
         v as f32
@@ -127,7 +127,7 @@ impl Stored for f32 {
     }
 }
 
-/// Minimises `objective` from x, with pairs kept in T.
+/// Minimises `objective` from x, with pairs stored in T.
 pub(super) fn minimise<T: Stored>(
     x: Vec<f64>,
     stopping: Stopping,
@@ -168,7 +168,7 @@ pub(super) fn minimise<T: Stored>(
         let mut direction = history.direction(&at.gradient, preconditioner);
         let mut slope = dot(&direction, &at.gradient);
         if slope >= 0.0 {
-            // Rounding has spoilt the curvature information: begin again with steepest descent.
+            // Rounding has spoilt the curvature information: restart with steepest descent.
             history = History::default();
             direction = history.direction(&at.gradient, preconditioner);
             slope = dot(&direction, &at.gradient);
@@ -181,7 +181,7 @@ pub(super) fn minimise<T: Stored>(
         iterations += 1;
         let Some(next) = line_search(&at, &direction, slope, first_step, objective) else {
             if history.pairs.is_empty() {
-                // Not even the gradient's direction descends any more: rounding is all that is left.
+                // Even the direction of steepest descent does not decrease the value: only rounding is left.
                 break Ending::Stationary;
             }
             history = History::default();
@@ -225,7 +225,7 @@ impl<T: Stored> History<T> {
         };
         let step = differences(&to.x, &from.x);
         let change = differences(&to.gradient, &from.gradient);
-        // Of the pair as it is kept.
+        // Products are computed from the pair as it is stored.
         let as_kept = widened(&change);
         let product = T::dot(&step, &as_kept);
         if product > f64::EPSILON * dot(&as_kept, &as_kept) {
@@ -236,8 +236,7 @@ impl<T: Stored> History<T> {
         }
     }
 
-    /// −H·gradient by the two-loop recursion, from B⁻¹ where there is one, and scaled by (7.20) in
-    /// its metric.
+    /// −H·gradient by the two-loop recursion. It starts from B⁻¹ if there is a preconditioner, scaled by (7.20) in its metric.
     fn direction(&self, gradient: &[f64], preconditioner: Option<&Preconditioner>) -> Vec<f64> {
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let mut shares = Vec::with_capacity(self.pairs.len());
@@ -249,7 +248,7 @@ impl<T: Stored> History<T> {
         let newest = self.pairs.back();
         let mut scaled = newest.map(|(_, change, _)| widened(change)).unwrap_or_default();
         if let Some(preconditioner) = preconditioner {
-            // One pass over what it holds, which is what takes the time.
+            // Both vectors in one pass over the preconditioner's memory, which dominates the time.
             preconditioner.apply([&mut direction, &mut scaled]);
         }
         if let Some((_, change, inverse)) = newest {
@@ -276,8 +275,8 @@ struct Trial {
     slope: f64,
 }
 
-/// A point along the direction that meets the strong Wolfe conditions, or, at the evaluation limit,
-/// the best point that decreases enough; none where no such point was found.
+/// A point along the direction that meets the strong Wolfe conditions, or at the evaluation limit the best point with
+/// sufficient decrease. Returns `None` if no such point was found.
 fn line_search(
     from: &Point,
     direction: &[f64],
@@ -316,7 +315,7 @@ fn line_search(
     best
 }
 
-/// The minimiser of the cubic through two trials, kept off the ends of their interval.
+/// The minimiser of the cubic through two trials, kept away from the ends of their interval.
 fn interpolate(a: Trial, b: Trial) -> f64 {
     let (low, high) = (a.step.min(b.step), a.step.max(b.step));
     let middle = 0.5 * (low + high);
@@ -397,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Pairs in float32 steer; what they lead to is not rounded.
+    /// Pairs in float32 only steer the search; the result is not rounded.
     #[test]
     fn an_ill_conditioned_quadratic_reaches_its_gradient_tolerance() {
         reaches_its_gradient_tolerance::<f64>();

@@ -1,8 +1,8 @@
-//! L*(ε) from one start: the cap moves, stage by stage, to where kl_nats is ε.
+//! L*(ε) from one start: the logit bound moves, stage by stage, to where kl_nats is ε.
 //!
-//! At a minimum within a cap the multipliers λ of the bounds |z| ≤ L are the frontier's own slope, dE*/dL = −Σ|λ|
-//! (sensitivity of a constrained minimum: Nocedal and Wright, 2nd ed., section 12.8). So each stage ends with a
-//! Newton step on log E*(L) = log ε in log L, which moves the cap, and the next goes on from where it is.
+//! At a minimum within a bound L the multipliers λ of |z| ≤ L give the slope of the frontier, dE*/dL = −Σ|λ| (sensitivity of a
+//! constrained minimum: Nocedal and Wright, 2nd ed., section 12.8). So each stage ends with a Newton step on log E*(L) = log ε
+//! in log L, which moves the bound, and the next stage starts at the current point.
 
 use super::budget::SolverBudget;
 use super::feasible::{feasible, reaching};
@@ -13,112 +13,111 @@ use super::penalty::Penalty;
 use super::problem::{FitError, LARGEST_CAP};
 use super::solution::Solution;
 
-/// Stages of one solve at most: the cap moves at each, so more than at a fixed cap.
+/// The most stages of one solve: the bound moves at each, so there are more than at a fixed bound.
 const STAGES: usize = 60;
-/// L-BFGS iterations of one stage at most: the cap had better move before a fit at the wrong cap is
-/// exact.
+/// The most L-BFGS iterations of one stage: the bound should move before a fit at the wrong bound is exact.
 const STAGE_ITERATIONS: usize = 400;
-/// The same where a solve is sparing.
+/// The most iterations of a stage of an early-stop solve.
 const SPARING_ITERATIONS: usize = 75;
-/// The share by which a sparing solve's stages may exceed the cap without a steeper slope: as short as they are they seldom
-/// halve the violation, and a slope that is raised after each leads to worse minima.
+/// Stages of an early-stop solve may exceed the bound by this share without a steeper slope. Such short stages seldom halve the
+/// violation, and raising the slope after each of them leads to worse minima.
 const SPARING_VIOLATION: f64 = 0.05;
-/// The cap that a sparing solve begins at, over what would be enough.
+/// The first bound of an early-stop solve, relative to the logits that are enough.
 const FIRST: f64 = 1.2;
-/// The cap that it goes to where its value tells no more than that the cap is far too large, over what would be enough.
+/// The bound, relative to the logits that are enough, to which it moves if the value only shows that the bound is far too
+/// large.
 const LANDING: f64 = 1.08;
-/// A stage tells whether a sparing solve still gains where the best is no more than this over its cap.
+/// An early-stop solve checks its gain only after stages whose best logits are at most this factor above the bound.
 const HERE: f64 = 1.02;
-/// A sparing solve ends where a stage gains less than this share ...
+/// An early-stop solve ends if a stage gains less than this share ...
 const LITTLE: f64 = 3e-3;
-/// ... and Newton's step promises less than this.
+/// ... and the Newton step promises less than this share.
 const PROMISED: f64 = 0.01;
-/// The cap has settled when Newton would move it by less than this share.
+/// The bound has settled if the Newton step would move it by less than this share.
 const SETTLED: f64 = 3e-3;
-/// The cap moves by at most this factor in one stage.
+/// The largest factor by which the bound moves in one stage.
 const LARGEST_MOVE: f64 = 1.6;
-/// A share of ε that is as good as no error at all.
+/// A smaller share of ε counts as no error.
 const NOTHING: f64 = 1e-6;
-/// What [`LogitBoundSearch::far_below`] is in searches that come from factors that have the target already.
+/// [`LogitBoundSearch::far_below`] for searches that start from factors that already reach the target.
 pub(super) const FAR_BELOW: f64 = 0.1;
 
-/// The caps that a search may try.
+/// The logit bounds that a search may try.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caps {
-    /// L⁰(ε): no cap under it is tried.
+    /// L⁰(ε): no smaller bound is tried.
     floor: f64,
-    /// The largest: [`LARGEST_CAP`], or the largest logit of what a search was given, if that is more.
+    /// The largest bound: [`LARGEST_CAP`], or the largest logit of the given factors if that is larger.
     largest: f64,
 }
 
 impl Caps {
-    /// Those of a search from nothing.
+    /// The bounds of a search without given factors.
     pub fn above(floor: f64) -> Self {
         Self { floor, largest: LARGEST_CAP }
     }
 
-    /// Those of a search that is given factors whose largest logit is `own`: they reach ε there, so the search must not
-    /// begin, nor end, under what they have.
+    /// The bounds of a search with given factors whose largest logit is `own`: they reach ε there, so the search must not start
+    /// or end below it.
     pub fn with(self, own: f64) -> Self {
         Self { largest: self.largest.max(just_above(own)), ..self }
     }
 
-    /// A cap as close to `cap` as may be tried.
+    /// The bound nearest to `cap` that may be tried.
     pub fn clamp(self, cap: f64) -> f64 {
         cap.max(1.0005 * self.floor).clamp(1e-3, self.largest)
     }
 }
 
-/// A hair above, so that rounding does not scale the logits down.
+/// A slightly larger value, so that rounding does not scale the logits down.
 pub(super) fn just_above(own: f64) -> f64 {
     own * (1.0 + 1e-9)
 }
 
-/// A solve that spends less: it begins near to where it will end, moves the cap more often, takes what a point reaches by
-/// scaling its logits for what it has found, and ends where another stage gains little.
+/// An early-stop solve. It starts near the expected result, moves the bound more often, and counts the logits that a point
+/// reaches by scaling as found. It ends when another stage gains little.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sparing {
-    /// Logits no larger than these are all that is asked for, where ε is reached with them.
+    /// Logits no larger than this end the solve if they reach ε.
     enough: f64,
-    /// The least logits with which ε was reached, after the last stage that told.
+    /// The smallest logits that reached ε, at the last check.
     reached: f64,
 }
 
 impl Sparing {
-    /// To logits of `enough`, or a little more.
+    /// Aims for logits of `enough`, or slightly more.
     pub fn to(enough: f64) -> Self {
         Self { enough, reached: f64::INFINITY }
     }
 
-    /// The cap to begin at, in place of a larger one.
+    /// The first bound, in place of a larger one.
     pub fn first_cap(&self) -> f64 {
         FIRST * self.enough
     }
 
-    /// After a stage with which `best` is the least: whether that is enough, or the stage gained little.
+    /// Called after a stage with the smallest logits `best` so far: whether they are enough, or the stage gained little.
     fn is_done(&mut self, best: f64) -> bool {
         let before = std::mem::replace(&mut self.reached, best);
         best <= self.enough || best > (1.0 - LITTLE) * before
     }
 }
 
-/// The cap moves to the least with which ε is reached.
+/// Moves the logit bound to the smallest at which ε is reached.
 pub(super) struct LogitBoundSearch {
     pub tolerance: f64,
     pub caps: Caps,
     pub effort: SolverBudget,
-    /// A stage that has less than this share of ε has a cap far too large, and need not end exactly. 0 in searches
-    /// that come from above.
+    /// A stage whose error is below this share of ε has a far too large bound and need not be exact. 0 for searches without
+    /// given factors.
     pub far_below: f64,
-    /// How a solve spends less; none for one that is to be as exact as its effort.
+    /// The early-stop settings; `None` for a solve that uses its whole budget.
     pub sparing: Option<Sparing>,
-    /// The best on the way.
+    /// The best solution so far.
     pub best: Option<Solution>,
 }
 
 impl LogitBoundSearch {
-    /// The least logits with kl_nats ≤ ε on the way, or, where ε was never reached, the least
-    /// kl_nats.
+    /// Returns the smallest logits with kl_nats ≤ ε on the way, or the smallest kl_nats if ε was never reached.
     pub fn fit(
         mut self,
         objective: &mut Objective<'_>,
@@ -126,7 +125,7 @@ impl LogitBoundSearch {
         attendance: &FitHandle<'_>,
     ) -> Result<Solution, FitError> {
         if let Some(x) = &from.best {
-            // With the logits that it has, which may be larger than the cap by now.
+            // With its own logits, which may be larger than the current bound.
             self.best = Some(feasible(objective, x, self.caps.largest, f64::INFINITY)?);
         }
         let end = Descent::run(objective, from, &mut self, Some(attendance))?;
@@ -137,20 +136,20 @@ impl LogitBoundSearch {
         Ok(end.with(best))
     }
 
-    /// The frontier's slope where the error is E: −d log E/d log L = Σ|λ|·L/E.
+    /// The slope of the frontier at error E: −d log E/d log L = Σ|λ|·L/E.
     fn slope(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
         penalty.total_multiplier() * penalty.cap / self.something(kl_nats)
     }
 
-    /// The error, where it is not next to nothing: rounding leaves a little on either side of 0 where the target is met, and
-    /// bounds that act by rounding alone. Their slope over it would say that the frontier is too steep to move along.
+    /// The error, at least a negligible share of ε. If the target is met, rounding leaves a small error of either sign, and
+    /// bounds that are active by rounding only. Their slope relative to it would be too steep for any step.
     fn something(&self, kl_nats: f64) -> f64 {
         kl_nats.max(NOTHING * self.tolerance)
     }
 
-    /// The Newton step in log L: log(E/ε) over the slope.
+    /// The Newton step in log L: log(E/ε) divided by the slope.
     fn newton(&self, penalty: &Penalty, kl_nats: f64) -> f64 {
-        // Aim just under ε, so that the last stage lands on the right side of it.
+        // Aims slightly below ε, so that the last stage ends on its right side.
         let aim = (1.0 - 1e-3) * self.tolerance;
         let step = (self.something(kl_nats) / aim).ln() / self.slope(penalty, kl_nats);
         let limit = LARGEST_MOVE.ln();
@@ -186,9 +185,9 @@ impl Policy for LogitBoundSearch {
     ) -> Result<Option<f64>, FitError> {
         let Self { tolerance, caps, effort, sparing, .. } = *self;
         let mut here = feasible(objective, &at.x, at.penalty.cap, at.gradient_norm)?;
-        // The augmented Lagrangian's value estimates E*(L) before the violation is gone; what the
-        // factors reach within the cap decides once the estimate has settled. With a violation that a sparing solve
-        // tolerates no longer, that error is mostly what scaling the logits down has cost.
+        // The augmented Lagrangian's value estimates E*(L) while the bound is still violated. Once the estimate has settled,
+        // the error of the factors scaled to the bound decides. If the violation exceeds the early-stop tolerance, that error
+        // mostly comes from scaling the logits down.
         let mut step = self.newton(&at.penalty, at.value);
         let is_held = sparing.is_none() || at.violation <= SPARING_VIOLATION;
         if step.abs() <= SETTLED && is_held {
@@ -205,7 +204,7 @@ impl Policy for LogitBoundSearch {
         });
         let next = at.penalty.cap * step.exp();
         let reached = self.best.as_ref().filter(|best| best.kl_nats <= tolerance);
-        // Not so long as the cap is on its way down from what it began with, or from the last that reached ε.
+        // Not while the bound is still falling from its first value or from the last that reached ε.
         let of_here = |least: &f64| *least <= HERE * at.penalty.cap;
         let least = reached.map(|best| best.max_abs_logit).filter(of_here);
         if let (Some(sparing), Some(least)) = (&mut self.sparing, least)
@@ -233,7 +232,7 @@ mod tests {
     use crate::solver::problem::Problem;
     use crate::targets::{Family, Parameters, Visibility};
 
-    /// Logits that have the target to the last bit, and the largest of which float32 rounds above the cap.
+    /// Logits that reach the target exactly, with the largest of them rounded above the bound by float32.
     #[test]
     fn a_bound_that_acts_by_rounding_alone_does_not_hold_the_cap() {
         let band = Parameters { window: Some(6), ..Parameters::default() };

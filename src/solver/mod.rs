@@ -2,11 +2,11 @@
 //!
 //! A [`Problem`] holds the target, the heads and the rank.
 //!
-//! | asked | of rank d, found | no rank of d goes below | at any rank, exact for one head |
+//! | question | found at rank d | proven lower bound at rank d | at any rank, exact for one head |
 //! |---|---|---|---|
-//! | the least error within a cap | [`frontier`] | | [`Floor::kl_nats`] |
-//! | the least logit for an error ε | [`needed_logit`] | [`lower_bound`] | [`Floor::max_abs_logit`] |
-//! | the same, of given inputs | [`needed_logit_tied`] | [`needed_logit_at_any_rank`] | |
+//! | the smallest error within a logit bound | [`frontier`] | | [`Floor::kl_nats`] |
+//! | the smallest max \|logit\| for an error ε | [`needed_logit`] | [`lower_bound`] | [`Floor::max_abs_logit`] |
+//! | the same, for given inputs | [`needed_logit_tied`] | [`needed_logit_at_any_rank`] | |
 //!
 //! Solutions carry their [`Factors`], so that [`Measured::of`] can check them. [`SearchOptions`] set the effort of a search. A
 //! [`FitObserver`] follows a search, and can stop it so that it can be resumed. [`constructions`] are factors known in closed

@@ -1,6 +1,6 @@
-//! L*(ε): the least max_abs_logit that reaches a given kl_nats.
+//! L*(ε): the smallest max_abs_logit that reaches a given kl_nats.
 //!
-//! One solve from each start instead of a scan over caps: `moving_cap.rs` says how the cap finds its place.
+//! Each start is one solve instead of a scan over logit bounds; `logit_bound_search.rs` explains how the bound moves.
 
 use super::budget::SolverBudget;
 use super::factors::Factors;
@@ -15,29 +15,29 @@ use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Search, SearchOptions};
 use super::solution::{Candidate, Solution};
 
-/// Where a solve begins, over the full-rank floor.
+/// The first logit bound of a solve, relative to the full-rank floor.
 const FIRST_CAP: f64 = 1.25;
 
-/// What was found for L*(ε).
+/// The result of a search for L*(ε).
 #[derive(Clone, Debug)]
 pub struct Needed {
-    /// `Infeasible` where no cap up to `LARGEST_CAP`, or up to the largest logit of what the search was given if that is
-    /// more, reached the tolerance; then `best` is the least kl_nats found there, and is none where the heads do not see
-    /// all of the target.
+    /// `Infeasible` if no logit bound up to `LARGEST_CAP`, or up to the largest logit of the given factors if that is larger,
+    /// reached the tolerance. Then `best` has the smallest kl_nats found there, and is `None` if the heads cannot attend to all
+    /// of the target.
     pub outcome: Outcome,
-    /// The factors of least max_abs_logit found with kl_nats ≤ ε.
+    /// The factors of smallest max_abs_logit found with kl_nats ≤ ε.
     pub best: Option<Candidate>,
-    /// L-BFGS iterations of every start together.
+    /// L-BFGS iterations of all starts together.
     pub iterations: usize,
-    /// Evaluations of objective and gradient of every start together.
+    /// Evaluations of objective and gradient of all starts together.
     pub evaluations: usize,
 }
 
-/// L*(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` at the problem's rank.
+/// Searches for L*(ε), the smallest max_abs_logit with kl_nats ≤ `tolerance` at the problem's rank.
 ///
-/// Every start is solved roughly, the best few finely from there, and the best of all again from
-/// where fits at twice and at half its cap end, as long as that helps. Where the target is within ε
-/// of uniform over what the heads see, no logits are needed and the factors are zero.
+/// Every start is solved roughly, and the best few are refined. The best of all is solved again from fits at twice and at half
+/// its logit bound, as long as that helps. If the target is within ε of uniform attention over the allowed columns, no logits
+/// are needed and the factors are zero.
 ///
 /// ```
 /// use rank_study::solver::{Measured, Problem, SearchOptions, needed_logit};
@@ -65,12 +65,12 @@ pub fn needed_logit(
     needed_logit_from(problem, tolerance, &[], options, watch)
 }
 
-/// L*(ε) as [`needed_logit`] finds it, with `given` factors for its first starts, such as those that the target
-/// was computed from: each begins at its own largest logit, and what it reaches is never larger than that
-/// where it has kl_nats ≤ ε. `options.starts` more follow, and may be none.
+/// Searches for L*(ε) as [`needed_logit`] does, with `given` factors as the first starts, such as those from which the target
+/// was computed. Each starts at its own largest logit; if it has kl_nats ≤ ε, the result is never larger than that.
+/// `options.starts` more starts follow; this may be 0.
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`; `OtherFactors` where some are not of this problem.
+/// `Tolerance`, `NoStarts`; `OtherFactors` if some factors do not fit this problem.
 pub fn needed_logit_from(
     problem: &Problem,
     tolerance: f64,
@@ -117,7 +117,7 @@ pub fn needed_logit_from(
                 };
                 Ok(beginning_at(factors.to_vector(), own[start], problem, caps, sparing))
             };
-            // What is given is near to what is sought, and needs no rough fit to be chosen by.
+            // Given factors are near the result, so no rough fit is needed to choose among them.
             let effort = if options.sparing.is_some() { options.fine } else { options.rough };
             let solution = solve(format!("rough-{start}"), effort, &from)?;
             Ok(Some(Candidate { start, solution }))
@@ -139,7 +139,7 @@ pub fn needed_logit_from(
     let best_of = |all: &[Candidate]| {
         all.iter().min_by(|a, b| a.solution.preferred(&b.solution, tolerance)).cloned()
     };
-    // A minimum at twice or at half the cap is often a way out of a worse one here.
+    // A minimum at twice or half the bound often leads out of a worse one here.
     for pass in 0..options.passes {
         let Some(before) = best_of(&all).filter(|_| !search.has_ended()) else { break };
         let cap = caps.clamp(before.solution.max_abs_logit);
@@ -163,12 +163,12 @@ pub fn needed_logit_from(
     Ok(Needed::of(&all, tolerance))
 }
 
-/// L^X(ε): the least max_abs_logit found with which kl_nats ≤ `tolerance` by factors tied to inputs, from each of the
-/// points `starts` of them ([`SharedProjection::length`] numbers each): each begins at its own largest logit, and what it reaches is
-/// never larger than that where it has kl_nats ≤ ε. An upper bound that more starts may lower.
+/// Searches for L^X(ε), the smallest max_abs_logit with kl_nats ≤ `tolerance` of factors that are projections of inputs. Starts
+/// are the points `starts` of `tied` ([`SharedProjection::length`] numbers each). Each starts at its own largest logit; if it
+/// has kl_nats ≤ ε, the result is never larger than that. The result is an upper bound that more starts may lower.
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`; `Inputs` where a point or the inputs are of another problem, or the problem has several heads.
+/// `Tolerance`, `NoStarts`; `Inputs` if a point or the inputs belong to another problem, or the problem has several heads.
 pub fn needed_logit_tied(
     problem: &Problem,
     tied: &SharedProjection,
@@ -181,7 +181,7 @@ pub fn needed_logit_tied(
     needed_logit_varying(problem, tied, starts, tolerance, options, watch)
 }
 
-/// The same by whatever is varied, from each of its points `starts`.
+/// As [`needed_logit_tied`] for any parametrisation, from each of its points `starts`.
 pub(super) fn needed_logit_varying(
     problem: &Problem,
     varied: &dyn Varied,
@@ -234,8 +234,8 @@ pub(super) fn needed_logit_varying(
     Ok(Needed::of(&all, tolerance))
 }
 
-/// A descent that begins at x, whose largest logit is `own`, and keeps it until it finds better. Its cap is x's own, or, where
-/// it is to be `sparing`, near to where it will end.
+/// A descent from x, whose largest logit is `own`; it keeps x until it finds a better point. Its logit bound is that of x, or
+/// with `sparing` one near the expected result.
 fn beginning_at(
     x: Vec<f64>,
     own: f64,
@@ -262,7 +262,7 @@ impl Needed {
         }
     }
 
-    /// Nothing was found, since nothing can be.
+    /// The result if no factors can reach the tolerance.
     const NOTHING: Self =
         Self { outcome: Outcome::Infeasible, best: None, iterations: 0, evaluations: 0 };
 }
@@ -281,8 +281,8 @@ mod tests {
     const N: usize = 48;
     const D: usize = 4;
 
-    /// Inputs of two sequences, and the factors that two matrices make of them; the larger `drift`, the further
-    /// their logits are shifted by row.
+    /// Inputs of two sequences, and the factors that two matrices project from them. A larger `drift` shifts the logits of each
+    /// row further.
     fn head(drift: f64) -> (Array2<f64>, Array2<f64>, Array2<f64>) {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mut normal = |rows: usize, columns: usize| -> Array2<f64> {
@@ -291,7 +291,7 @@ mod tests {
         let mut x = normal(2 * N, 12);
         x.column_mut(11).fill(1.0);
         let (mut wq, mut wk) = (normal(12, D) * 0.5, normal(12, D) * 0.5);
-        // Every query and key has this channel alike: it adds drift²/√d to every logit.
+        // This channel is equal in every query and key: it adds drift²/√d to every logit.
         wq.column_mut(0).fill(0.0);
         wk.column_mut(0).fill(0.0);
         wq[[11, 0]] = drift;
@@ -362,14 +362,15 @@ mod tests {
                 let ascending =
                     [floor, free_best.max_abs_logit, tied_best.max_abs_logit, actual.max_abs_logit];
                 assert!(ascending.is_sorted(), "{kind} at {tolerance}: {ascending:?}");
-                // The shift of drift²/√d = 2 nats is nothing that the attention needs.
+                // The attention does not need the shift of drift²/√d = 2.
                 let spared = actual.max_abs_logit - tied_best.max_abs_logit;
                 assert!(spared > 1.0, "{kind} at {tolerance}: {ascending:?}");
             }
         }
     }
 
-    /// Larger than any cap that a search from nothing tries: what has the target already is never lost.
+    /// Own logits larger than any bound that a search without given factors tries: the result is never worse than the given
+    /// factors.
     #[test]
     fn a_head_above_the_largest_cap_keeps_what_it_has() {
         let (q, k, x) = head(2.0);
@@ -381,7 +382,7 @@ mod tests {
         assert!(actual.max_abs_logit > LARGEST_CAP, "{}", actual.max_abs_logit);
         let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
         let point = tied.point(q.view(), k.view(), None);
-        // Its logits scaled down to LARGEST_CAP are far from it.
+        // Its logits scaled down to LARGEST_CAP are far from the tolerance.
         let tolerance = 1e-9;
         let short = SearchOptions {
             fine: SolverBudget { iterations: 20, ..SolverBudget::default() },
@@ -410,7 +411,7 @@ mod tests {
         let point = tied.point(q.view(), k.view(), None);
         let found = needed_logit_tied(&problem, &tied, &[point], 0.01, options(), &()).unwrap();
         let found = found.best.unwrap().solution.factors;
-        // Least squares on the inputs leave nothing over.
+        // Least squares on the inputs leave no residual.
         let again = tied.at(&tied.nearest(&found).unwrap());
         let off = found.queries().iter().zip(again.queries()).map(|(a, b)| (a - b).abs());
         assert!(off.fold(0.0, f64::max) < 1e-8);

@@ -1,4 +1,4 @@
-//! The objective of one problem, as the optimiser sees it: a function of one vector.
+//! The objective of one problem as the optimiser uses it: a function of one vector.
 
 use std::sync::Arc;
 
@@ -12,22 +12,23 @@ use super::precision::Precision;
 use super::problem::{FitError, Problem};
 use crate::numerics::Extension;
 
-/// The objective with its work space, so that an evaluation allocates nothing large.
+/// The objective with its work space, so that an evaluation makes no large allocation.
 pub(super) struct Objective<'p> {
     problem: &'p Problem,
     kernel: AnyKernel,
-    /// Where the kernel is float32: what is measured beside the descent is float64 all the same.
+    /// The float64 kernel for measurements if the descent uses float32.
     exact: Option<Kernel<f64>>,
     extension: Extension,
     varied: &'p dyn Varied,
-    /// In the vector of the factors.
+    /// The gradient with respect to the vector of the factors.
     gradient: Vec<f64>,
-    /// Where the curvature is kept from stage to stage: after how many evaluations it was looked at, and what it was.
+    /// `Some` if the preconditioner is reused between stages: the number of evaluations when it was computed, and the
+    /// preconditioner.
     curvature: Option<Option<(usize, Arc<Preconditioner>)>>,
     pub evaluations: usize,
 }
 
-/// Evaluations for which curvature is kept.
+/// The number of evaluations for which a preconditioner is reused.
 const KEPT: usize = 100;
 
 enum AnyKernel {
@@ -40,7 +41,7 @@ impl<'p> Objective<'p> {
         Self::with_extension(problem, precision, Extension::widest())
     }
 
-    /// The objective evaluated with the vectors of `extension`: what differs is speed and rounding.
+    /// The objective with the vector instructions of `extension`; results differ between extensions by rounding only.
     fn with_extension(problem: &'p Problem, precision: Precision, extension: Extension) -> Self {
         let kernel = match precision {
             Precision::F32 => AnyKernel::F32(Kernel::new(problem, extension)),
@@ -59,12 +60,12 @@ impl<'p> Objective<'p> {
         }
     }
 
-    /// The objective as a function of what is varied in place of free factors.
+    /// The objective as a function of a parametrisation `varied` instead of free factors.
     pub fn varying(problem: &'p Problem, precision: Precision, varied: &'p dyn Varied) -> Self {
         Self { varied, ..Self::new(problem, precision) }
     }
 
-    /// The same, but that the curvature is kept from stage to stage where it is `sparing`.
+    /// Reuses the preconditioner between stages if `sparing` is true.
     pub fn sparing(self, sparing: bool) -> Self {
         Self { curvature: sparing.then_some(None), ..self }
     }
@@ -101,12 +102,12 @@ impl<'p> Objective<'p> {
         evaluation
     }
 
-    /// kl_nats and the logits' extremes at x, in float64 whatever the precision of the descent.
+    /// kl_nats and the extremes of the logits at x, in float64 for either precision of the descent.
     pub fn measure(&mut self, x: &[f64]) -> Evaluation {
         self.measure_vector(&self.varied.factors(x))
     }
 
-    /// The same of factors.
+    /// As [`Self::measure`] for given factors.
     pub fn measure_factors(&mut self, factors: &Factors) -> Evaluation {
         self.measure_vector(&factors.to_vector())
     }
@@ -117,12 +118,12 @@ impl<'p> Objective<'p> {
         Ok(Factors::from_vector(&self.varied.factors(x), heads, n, rank)?)
     }
 
-    /// The point of factors; none where not all have one.
+    /// The point of given factors; `None` if the parametrisation has no such inverse.
     pub fn point_of(&self, factors: &Factors) -> Option<Vec<f64>> {
         self.varied.point_of(factors)
     }
 
-    /// An approximate inverse of the Hessian, where one is known.
+    /// An approximate inverse of the Hessian, if one is known.
     pub fn preconditioner(&mut self, x: &[f64], penalty: &Penalty) -> Option<Arc<Preconditioner>> {
         if let Some(Some((at, kept))) = &self.curvature
             && self.evaluations < at + KEPT

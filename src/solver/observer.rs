@@ -1,5 +1,5 @@
-//! Whoever accompanies a search: is told how it goes, keeps what it finds, may end it, and may give
-//! back what an earlier search of the same problem was at.
+//! Observers of searches: they receive progress, store results, may end a search, and may return the state of an earlier search
+//! of the same problem.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,8 +9,8 @@ use super::penalty::{FIRST_SLOPE, Multipliers};
 use super::problem::Problem;
 use super::solution::Solution;
 
-/// The name of one fit of a search, such as `rough-3-cap-16`. The same search of the same problem
-/// makes the same fits under the same names.
+/// The name of one fit of a search, such as `rough-3-cap-16`. The same search of the same problem runs the same fits under the
+/// same names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FitName(pub(super) String);
 
@@ -20,34 +20,34 @@ impl std::fmt::Display for FitName {
     }
 }
 
-/// How far a fit is, after an iteration.
+/// The progress of a fit after an iteration.
 #[derive(Clone, Copy, Debug)]
 pub struct FitProgress<'a> {
-    /// Which fit.
+    /// The name of the fit.
     pub fit: &'a FitName,
     /// The bound on |z|.
     pub cap: f64,
     /// L-BFGS iterations so far, all stages together.
     pub iterations: usize,
-    /// Iterations at most.
+    /// The most iterations.
     pub limit: usize,
-    /// The augmented Lagrangian, nats: near the end it is close to kl_nats.
+    /// The augmented Lagrangian, in nats; near the end it is close to kl_nats.
     pub value: f64,
 }
 
-/// Where a fit stands between two iterations: what it takes to go on, but for the optimiser's memory
-/// of curvature, which it builds again.
+/// The state of a fit between two iterations: everything that is needed to resume it, except the optimiser's memory of
+/// curvature, which it builds again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitState {
     /// For each head its queries and its keys, (n, rank) each; with several heads, at the end log π.
     pub x: Vec<f64>,
     /// The bound on |z|.
     pub cap: f64,
-    /// The penalty's slope, nats a squared logit.
+    /// The penalty's slope, in nats per squared logit.
     pub slope: f64,
-    /// Those of the bounds that act.
+    /// The multipliers of the active bounds.
     pub multipliers: Multipliers,
-    /// The share by which the cap was exceeded after the stage before; ∞ in the first.
+    /// The share by which the bound was exceeded after the stage before; ∞ in the first.
     pub violation: f64,
     /// The augmented Lagrangian's stage, counted from 0.
     pub stage: usize,
@@ -55,17 +55,17 @@ pub struct FitState {
     pub iterations: usize,
     /// Evaluations so far.
     pub evaluations: usize,
-    /// The best factors so far, laid out as `x`, where they are not simply the last.
+    /// The best factors so far, in the layout of `x`; `None` if they are those of `x`.
     pub best: Option<Vec<f64>>,
 }
 
 impl FitState {
-    /// A fit at `cap` that is about to begin at `factors`.
+    /// A fit at the logit bound `cap` that starts at `factors`.
     pub(super) fn new(factors: &Factors, problem: &Problem, cap: f64) -> Self {
         Self::at(factors.to_vector(), cap, (problem.heads(), problem.rows()))
     }
 
-    /// A fit at `cap` that is about to begin at `x`, of a problem of these heads and rows.
+    /// A fit at the logit bound `cap` that starts at `x`, for a problem with these numbers of heads and rows.
     pub(super) fn at(x: Vec<f64>, cap: f64, (heads, n): (usize, usize)) -> Self {
         Self {
             x,
@@ -81,50 +81,49 @@ impl FitState {
     }
 }
 
-/// What an earlier search kept of a fit.
+/// The stored result of a fit in an earlier search.
 #[derive(Clone, Debug)]
 pub enum Kept {
-    /// What it found.
+    /// The solution of a finished fit.
     Finished(Solution),
-    /// Where it stood.
+    /// The state of an unfinished fit.
     Underway(FitState),
 }
 
-/// Accompanies a search. Fits run in parallel, so every method may be called from several threads at
-/// once. `()` does nothing.
+/// Observes a search. Fits run in parallel, so every method may be called from several threads at once. `()` does nothing.
 pub trait FitObserver: Sync {
-    /// What is known of a fit that is about to begin, and may take `limit` iterations.
+    /// Returns the stored result of a fit that is about to start with at most `limit` iterations, if any.
     fn recall(&self, _fit: &FitName, _limit: usize) -> Option<Kept> {
         None
     }
 
-    /// After every iteration of every fit; false ends the search. Each fit that runs is still told
-    /// once of its own iteration, and `state` gives what it takes to go on with it.
+    /// Called after every iteration of every fit; `false` ends the search. Each running fit then calls it once more, after its
+    /// own iteration. `state` returns the state from which the fit can be resumed.
     fn goes_on(&self, _at: &FitProgress<'_>, _state: &dyn Fn() -> FitState) -> bool {
         true
     }
 
-    /// A fit has ended of itself.
+    /// Called when a fit has finished by itself.
     fn finished(&self, _fit: &FitName, _solution: &Solution) {}
 
-    /// A frontier has changed: the best points so far.
+    /// Called when a frontier has changed, with the best points so far.
     fn improved(&self, _points: &[FrontierPoint]) {}
 }
 
 impl FitObserver for () {}
 
-/// A search's hold on one of its fits: tells the watch of it, and ends it with the search.
+/// The connection of a search to one of its fits: reports to the observer, and ends the fit with the search.
 pub(super) struct FitHandle<'a> {
     pub watch: &'a dyn FitObserver,
     pub name: FitName,
-    /// Iterations of the fit at most.
+    /// The most iterations of the fit.
     pub limit: usize,
-    /// Whether the search is to end.
+    /// Whether the search must end.
     pub ended: &'a AtomicBool,
 }
 
 impl FitHandle<'_> {
-    /// Tells of an iteration; whether the fit is to go on.
+    /// Reports an iteration; returns whether the fit should continue.
     pub fn goes_on(
         &self,
         cap: f64,
@@ -139,7 +138,7 @@ impl FitHandle<'_> {
         !self.ended.load(Ordering::Relaxed)
     }
 
-    /// Ends every fit of the search after its iteration.
+    /// Ends every fit of the search after its current iteration.
     pub fn end_search(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Factors of another rank, nearest to given ones.
+//! Factors of another rank that are nearest to given ones.
 
 use ndarray::{Array2, Array3, ArrayView2, s};
 use ndarray_linalg::{JobSvd, QR, SVDDC};
@@ -15,15 +15,15 @@ use crate::numerics::product;
 type Pair = (Array2<f64>, Array2<f64>);
 
 impl Factors {
-    /// Factors of `rank` whose logits Z = QKᵀ/√d are these, where `rank` is d or more, or nearest to these in squares over
-    /// each of so many equal `blocks` of rows and columns, such as the passages of a packed target (Eckart and Young
-    /// 1936). One block takes all pairs together, so that rows stay linear in whatever they were linear in.
+    /// Factors of `rank` with the same logits Z = QKᵀ/√d if `rank` is d or more. Otherwise their logits are nearest in squares
+    /// over each of `blocks` equal blocks of rows and columns, such as the passages of a packed target (Eckart and Young 1936).
+    /// One block takes all pairs together, so that rows stay linear in the same inputs.
     ///
-    /// Added channels are zeros in the queries, so that logits stay, and normal draws as long as the keys' own, so that
-    /// descent can use them.
+    /// Added channels are zeros in the queries, so that logits stay the same. In the keys they are normal draws as long as the
+    /// keys' own channels, so that the descent can use them.
     ///
     /// # Errors
-    /// `Shape` where `rank` is 0; `Value` where `blocks` do not divide n, or LAPACK fails.
+    /// `Shape` if `rank` is 0; `Value` if `blocks` does not divide n, or LAPACK fails.
     pub fn at_rank(&self, rank: usize, blocks: usize) -> Result<Self, FitError> {
         let (heads, n, own) = (self.heads(), self.n(), self.rank());
         if blocks == 0 || !n.is_multiple_of(blocks) {
@@ -59,8 +59,8 @@ impl Factors {
     }
 }
 
-/// The `rank` leading singular directions of QKᵀ, split evenly: by the triangles of Q and K, without the n × n product.
-/// None where LAPACK fails.
+/// The `rank` leading singular directions of QKᵀ, split equally, from the triangles of Q and K without the n × n product.
+/// Returns `None` if LAPACK fails.
 fn truncated(q: Array2<f64>, k: Array2<f64>, rank: usize) -> Option<Pair> {
     let (left, r_q) = on_one_thread(|| q.qr()).ok()?;
     let (right, r_k) = on_one_thread(|| k.qr()).ok()?;
@@ -105,7 +105,7 @@ mod tests {
         assert!(wider.keys().index_axis(Axis(2), 4).iter().any(|v| v.abs() > 1e-3));
     }
 
-    /// What is left over has the squares of the singular values left out.
+    /// The squared error is the sum of the squares of the omitted singular values.
     #[test]
     fn less_rank_is_nearest_in_squares_over_each_block() {
         let own = factors(4);

@@ -1,23 +1,22 @@
 //! Outcomes of fits.
 
-/// How a fit ended.
+/// The outcome of a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A stationary point within tolerance.
+    /// The fit reached a stationary point within tolerance.
     Converged,
     /// The iterations ran out first; the best point is kept.
     StepLimit,
-    /// It was ended from outside before either; the point it was at is kept.
+    /// The fit was stopped from outside before either; its current point is kept.
     Stopped,
     /// The objective became NaN or infinite; the last finite point is kept.
     Diverged,
-    /// No factors can do it: the heads do not see all of the target, or no cap tried reached the
-    /// tolerance.
+    /// No factors are possible: the heads cannot attend to all of the target, or no tried logit bound reached the tolerance.
     Infeasible,
 }
 
 impl Outcome {
-    /// As it is written in a row.
+    /// The name in table rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Converged => "converged",
@@ -28,7 +27,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome that `name` writes so.
+    /// The outcome with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Converged, Self::StepLimit, Self::Stopped, Self::Diverged, Self::Infeasible]
             .into_iter()

@@ -1,21 +1,20 @@
-//! The cap on the logits as an augmented Lagrangian.
+//! The logit bound as an augmented Lagrangian.
 
 use super::problem::Problem;
 
-/// An upper or lower bound that was active: its column and its signed multiplier (positive for
-/// z ≤ cap, negative for z ≥ −cap).
+/// A column whose upper or lower bound was active, with its signed multiplier: positive for z ≤ cap, negative for z ≥ −cap.
 pub type Multiplier = (u32, f64);
-/// By head, then by row: the multipliers that are not zero, columns ascending.
+/// The nonzero multipliers per head and row, columns ascending.
 pub type Multipliers = Vec<Vec<Vec<Multiplier>>>;
 
-/// The penalty's first slope, in nats a squared logit: the violation of the first stage is about
-/// (probability mass wanted there) / slope.
+/// The initial slope of the penalty, in nats per squared logit. The violation of the first stage is about (probability mass
+/// that the target has there) / slope.
 pub(super) const FIRST_SLOPE: f64 = 0.4;
-/// What the slope is multiplied by where the violation fell by less than half.
+/// Factor of the slope if the violation decreased by less than half.
 const SLOPE_GROWTH: f64 = 4.0;
 
-/// The cap |z| ≤ cap as an augmented Lagrangian: with multiplier λ ≥ 0 and slope ρ,
-/// (max(0, λ + ρ(|z| − cap))² − λ²)/(2ρ) for each visible pair and each bound, divided by n.
+/// The bound |z| ≤ cap as an augmented Lagrangian: with multiplier λ ≥ 0 and slope ρ, (max(0, λ + ρ(|z| − cap))² − λ²)/(2ρ) for
+/// each allowed pair and each bound, divided by n.
 #[derive(Clone, Debug)]
 pub(super) struct Penalty {
     pub cap: f64,
@@ -24,27 +23,27 @@ pub(super) struct Penalty {
 }
 
 impl Penalty {
-    /// A fresh penalty with no multipliers.
+    /// A new penalty without multipliers.
     pub fn new(problem: &Problem, cap: f64, slope: f64) -> Self {
         Self { cap, slope, multipliers: vec![vec![Vec::new(); problem.rows()]; problem.heads()] }
     }
 
-    /// Raises the slope where a stage has not halved the `violation` that it began `before`.
+    /// Raises the slope if a stage has not halved the violation, which was `before` and is now `violation`.
     pub fn raise_slope(&mut self, violation: f64, before: f64) {
         if violation > 0.5 * before {
             self.slope *= SLOPE_GROWTH;
         }
     }
 
-    /// Σ|λ|/n: minus the slope of kl_nats in the cap, at a minimum.
+    /// Σ|λ|/n: at a minimum this is minus the derivative of kl_nats with respect to the bound.
     pub fn total_multiplier(&self) -> f64 {
         let rows = self.multipliers.first().map_or(1, Vec::len) as f64;
         let all = self.multipliers.iter().flatten().flatten();
-        // An empty sum is −0, whose reciprocal is −∞.
+        // The sum starts at 0.0, because an empty `sum()` is −0, whose reciprocal is −∞.
         all.map(|(_, m)| m.abs()).fold(0.0, |sum, m| sum + m) / rows
     }
 
-    /// What a multiplier adds, in value and in slope, to the hinge that the pair already has.
+    /// The value and the slope that a multiplier adds to the hinge of a pair.
     pub fn correction(&self, z: f64, multiplier: f64) -> (f64, f64) {
         let (sign, lambda) = (multiplier.signum(), multiplier.abs());
         let plain = self.slope * (sign * z - self.cap).max(0.0);
@@ -53,19 +52,18 @@ impl Penalty {
         (value, sign * (shifted - plain))
     }
 
-    /// Whether the penalty curves at a pair: where the cap, moved by the pair's multiplier, is passed.
+    /// Whether the penalty has curvature at a pair: whether its logit exceeds the bound shifted by the pair's multiplier.
     pub fn acts(&self, z: f64, multiplier: f64) -> bool {
         self.shifted(z, multiplier).1 > 0.0
     }
 
-    /// The sign of the bound that a pair is held by, or nearer to, and λ + ρ(|z| − cap) there.
+    /// The sign of the active or nearer bound of a pair, and λ + ρ(|z| − cap) there.
     fn shifted(&self, z: f64, multiplier: f64) -> (f64, f64) {
         let sign = if multiplier != 0.0 { multiplier.signum() } else { z.signum() };
         (sign, multiplier.abs() + self.slope * (sign * z - self.cap))
     }
 
-    /// One row's multipliers after an update at its visible logits `z`, of which the first is of
-    /// column `first`.
+    /// One row's multipliers after an update at its allowed logits `z`, which start at column `first`.
     pub fn update_row(
         &self,
         z: impl Iterator<Item = f64>,

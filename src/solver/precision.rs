@@ -1,8 +1,8 @@
-//! The arithmetic that a fit descends in.
+//! The arithmetic of a fit.
 
 use super::problem::FitError;
 
-/// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both.
+/// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
     /// float32 logits and products: half the time and half the memory.

@@ -8,35 +8,35 @@ use super::factors::Factors;
 use crate::system::{NoMemory, check_memory};
 use crate::targets::{HeadKind, Layout, Target};
 
-/// The largest cap that a search from nothing tries, in nats. Logits of ±128 are e^{256} between two probabilities, far
-/// past what a float32 softmax tells apart, so a target that needs more cannot be held at all. Trained heads may have
-/// larger ones, since a shift of a row's logits costs nothing: a search that is given factors goes up to theirs.
+/// The largest logit bound that a search without given factors tries. Logits of ±128 give a ratio of e^{256} between two
+/// probabilities, far more than a float32 softmax distinguishes, so no larger bound is useful. Trained heads may have larger
+/// logits, since a shift of a row's logits costs nothing. A search with given factors goes up to their largest logit.
 pub const LARGEST_CAP: f64 = 128.0;
 
-/// Why a fit cannot be set up.
+/// An error while a fit is set up.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
     /// A rank of zero.
     #[error("rank must be at least 1")]
     RankZero,
-    /// A head whose rows see no contiguous range of columns.
+    /// A layout with a two-dimensional window, whose columns are not one contiguous range.
     #[error(
         "layout {0} has a two-dimensional window, which a fit cannot use; give global or local:W"
     )]
     NotContiguous(Layout),
-    /// A cap that bounds nothing or everything.
+    /// A logit bound that is not a finite number above 0.
     #[error("logit bound {0} must be a finite number above 0")]
     Cap(f64),
-    /// A tolerance that no distribution or every one meets.
+    /// A tolerance that is not a finite number above 0.
     #[error("tolerance {0} must be a finite number above 0")]
     Tolerance(f64),
-    /// No caps given.
+    /// No logit bounds.
     #[error("no logit bound given; give at least one, such as 8")]
     NoCaps,
-    /// No starts given.
+    /// No starts.
     #[error("starts must be at least 1")]
     NoStarts,
-    /// An arithmetic that there is not.
+    /// An unknown arithmetic.
     #[error("unknown precision {0:?}; give f32 or f64")]
     Precision(String),
     /// A rank whose factors the machine's memory cannot hold.
@@ -46,7 +46,7 @@ pub enum FitError {
     RankTooLarge {
         /// The rank.
         rank: usize,
-        /// How much they take, and what there is.
+        /// The memory that is needed and the memory available.
         room: NoMemory,
     },
     /// More factors at once than the machine's memory can hold.
@@ -55,41 +55,41 @@ pub enum FitError {
          threads"
     )]
     SearchTooLarge {
-        /// Starts.
+        /// Number of starts.
         starts: usize,
-        /// Caps, or the one tolerance.
+        /// Number of logit bounds, or 1 for one tolerance.
         caps: usize,
-        /// How much they take, and what there is.
+        /// The memory that is needed and the memory available.
         room: NoMemory,
     },
-    /// Inputs that no factors can be tied to.
+    /// Inputs from which no factors can be projected.
     #[error("the inputs of queries and keys: {0}")]
     Inputs(String),
-    /// Factors of another problem.
+    /// Factors that belong to another problem.
     #[error("factors have shape {found:?} (heads, n, rank); this problem needs {wanted:?}")]
     OtherFactors {
-        /// Their shape.
+        /// The shape of the factors.
         found: (usize, usize, usize),
-        /// The problem's.
+        /// The shape that the problem needs.
         wanted: (usize, usize, usize),
     },
-    /// Factors that are not what the problem needs.
+    /// Factors that are not valid.
     #[error(transparent)]
     Factors(#[from] super::factors::FactorsError),
 }
 
-/// A target to be represented by H heads of rank d: minimise kl_nats(A ‖ Σₕ πₕ softmax(QₕKₕᵀ/√d)).
+/// A target to reproduce with H heads of rank d: minimise kl_nats(A ‖ Σₕ πₕ softmax(QₕKₕᵀ/√d)).
 #[derive(Clone, Debug)]
 pub struct Problem {
     target: Target,
     layout: Layout,
     rank: usize,
-    /// L⁰(ε) where it was asked for, by the bits of ε: a search asks again and again.
+    /// Cached L⁰(ε) by the bits of ε, because a search requests it repeatedly.
     floors: Arc<Mutex<HashMap<u64, Option<f64>>>>,
 }
 
 impl Problem {
-    /// Sets the problem up.
+    /// Creates the problem.
     ///
     /// ```
     /// use rank_study::solver::Problem;
@@ -116,7 +116,7 @@ impl Problem {
         Ok(problem)
     }
 
-    /// What queries and keys take of memory, in float64.
+    /// Memory of queries and keys in float64, in bytes.
     pub(super) fn bytes_of_factors(&self) -> f64 {
         2.0 * self.heads() as f64 * self.n() as f64 * self.rank as f64 * size_of::<f64>() as f64
     }
@@ -141,13 +141,13 @@ impl Problem {
         self.target.n()
     }
 
-    /// The rows that are fitted: n, unless the target holds a sample of them. Factors have a query for each column all
-    /// the same; those after the first of this number are nobody's.
+    /// The number of fitted rows: n, unless the target holds a sample of them. Factors still have one query per column; queries
+    /// after the first `rows()` are unused.
     pub fn rows(&self) -> usize {
         self.target.rows()
     }
 
-    /// L⁰ at ε = `kl_nats`, kept once it was `found`.
+    /// L⁰ at ε = `kl_nats`; computed by `found` once and then cached.
     pub(super) fn floor(&self, kl_nats: f64, found: impl FnOnce() -> Option<f64>) -> Option<f64> {
         let mut floors = self.floors.lock().unwrap_or_else(PoisonError::into_inner);
         *floors.entry(kl_nats.to_bits()).or_insert_with(found)
@@ -158,18 +158,18 @@ impl Problem {
         self.layout.heads().len()
     }
 
-    /// The columns that `row` sees through a head of this kind.
+    /// The columns to which `row` may attend through a head of this kind.
     pub(super) fn columns(&self, kind: HeadKind, row: usize) -> Range<usize> {
         self.target.seen(kind, row)
     }
 
-    /// The columns that `row` sees through head number `head`.
+    /// The columns to which `row` may attend through head number `head`.
     pub(super) fn seen(&self, head: usize, row: usize) -> Range<usize> {
         self.columns(self.layout.heads()[head], row)
     }
 
-    /// The columns that any of `rows`, at least one, sees through head number `head`: what rows see
-    /// begins and ends no earlier than what the rows before them do.
+    /// The columns to which any of `rows`, at least one, may attend through head number `head`. The first and the last allowed
+    /// column never decrease from row to row.
     pub(super) fn seen_by_any(&self, head: usize, rows: &Range<usize>) -> Range<usize> {
         self.seen(head, rows.start).start..self.seen(head, rows.end - 1).end
     }
@@ -183,7 +183,7 @@ impl Problem {
         if found == wanted { Ok(()) } else { Err(FitError::OtherFactors { found, wanted }) }
     }
 
-    /// Whether every entry of the target is seen by some head; if not, kl_nats is infinite.
+    /// Whether each entry of the target is allowed for some head; if not, kl_nats is infinite.
     pub fn covers_target(&self) -> bool {
         (0..self.rows()).all(|row| {
             self.target.row(row).0.iter().all(|&column| {
@@ -196,7 +196,7 @@ impl Problem {
     }
 }
 
-/// Checks a cap on the logits.
+/// Checks a logit bound.
 ///
 /// # Errors
 /// `Cap`.
@@ -204,7 +204,7 @@ pub fn check_cap(cap: f64) -> Result<(), FitError> {
     if cap.is_finite() && cap > 0.0 { Ok(()) } else { Err(FitError::Cap(cap)) }
 }
 
-/// Checks an error to be reached.
+/// Checks a tolerance.
 ///
 /// # Errors
 /// `Tolerance`.

@@ -1,7 +1,7 @@
 //! Several starts for one problem: the non-convex part of a fit.
 //!
-//! Every start is first fitted roughly; only the best few are polished. Starts run in parallel and
-//! are compared in a fixed order, so the result does not depend on the number of threads.
+//! Every start is first fitted roughly; only the best few are refined. Starts run in parallel and are compared in a fixed
+//! order, so the result does not depend on the number of threads.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,29 +22,29 @@ use super::solution::{Candidate, Solution};
 use super::start::{self, Division};
 use crate::system::check_memory;
 
-/// How widely and how hard to look for the best factors.
+/// The extent and the effort of a search for the best factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// Independent starts: spectral ones, constructions, and for the rest random ones.
+    /// Number of independent starts: spectral ones, constructions, and then random ones.
     pub starts: usize,
-    /// The seed of all of them.
+    /// The random seed of the search.
     pub seed: u64,
-    /// How many of the roughly fitted starts are polished at each cap.
+    /// Number of roughly fitted starts that are refined at each logit bound.
     pub polished: usize,
-    /// Passes over the caps at most, each fitting at every cap from what its neighbours found.
+    /// The most passes over the logit bounds; each fits at every bound from the results of its neighbours.
     pub passes: usize,
-    /// The effort of the rough fits.
+    /// The budget of the rough fits.
     pub rough: SolverBudget,
-    /// The effort of the polishing fits.
+    /// The budget of the refining fits.
     pub fine: SolverBudget,
-    /// The arithmetic of objective and gradient; what is reported of the factors found is computed in
-    /// float64 in either case.
+    /// The arithmetic of objective and gradient. The reported values of the factors are computed in float64 in either case.
     pub precision: Precision,
-    /// The search of a frontier ends as soon as some fit has this kl_nats within its cap.
+    /// The search of a frontier ends as soon as some fit reaches this kl_nats within its logit bound.
     pub enough: Option<f64>,
-    /// In nats, where it is there: searches of L*(ε) from given factors spend less, and end where logits no larger than these
-    /// reach ε, or where more stages gain little. Curvature is kept from stage to stage, factors are descended finely from the
-    /// first iteration on, and points of inputs one after another, until one reaches ε with less than the others have.
+    /// If set, searches of L*(ε) from given factors stop early: they end when logits no larger than this value reach ε, or when
+    /// further stages gain little. The preconditioner is reused between stages, and factors are fitted finely from the first
+    /// iteration on. Points of shared projections are fitted one after another, until one reaches ε with smaller logits than
+    /// all starts have.
     pub sparing: Option<f64>,
 }
 
@@ -72,22 +72,22 @@ impl Default for SearchOptions {
     }
 }
 
-/// The standard number of starts, and the most that a small problem takes.
+/// The default number of starts, and the most for a small problem.
 const STARTS: (usize, usize) = (12, 48);
-/// Visible pairs times head dimension that all starts together may have, above the standard number.
+/// Limit on allowed pairs times head dimension of all starts together, above the default number.
 const PAIRS_OF_STARTS: usize = 3_000_000;
 
 impl SearchOptions {
-    /// The independent starts that are worth their time: 12, and where one costs little more of them,
-    /// up to 48. At low rank many stationary points differ by a per cent, and a rough fit is cheap.
+    /// Number of independent starts that is worth its time: 12, or up to 48 if the problem is small. At low rank many
+    /// stationary points differ by a per cent, and a rough fit is cheap.
     pub fn starts_for(problem: &Problem) -> usize {
         let seen = |row| (0..problem.heads()).map(|h| problem.seen(h, row).len()).sum::<usize>();
         let pairs: usize = (0..problem.rows()).map(seen).sum();
         (PAIRS_OF_STARTS / (pairs * problem.rank()).max(1)).clamp(STARTS.0, STARTS.1)
     }
 
-    /// Refuses a search of `caps` caps, or of one tolerance, that takes more memory than can be had. Kept are the factors of
-    /// every start at each cap, and, of each fit at a time, at least its point, gradient, direction and next point.
+    /// Refuses a search of `caps` logit bounds, or of one tolerance, that needs more memory than is available. A search stores
+    /// the factors of every start at each bound. Each running fit needs at least its point, gradient, direction and next point.
     ///
     /// # Errors
     /// `SearchTooLarge`.
@@ -100,13 +100,13 @@ impl SearchOptions {
             .map_err(|room| FitError::SearchTooLarge { starts, caps, room })
     }
 
-    /// The L-BFGS iterations of a search of `caps` caps, or of one tolerance where there are none, if
-    /// every fit of it took as many as it may.
+    /// The L-BFGS iterations of a search of `caps` logit bounds, or of one tolerance if `caps` is 0, if every fit uses its
+    /// whole budget.
     pub fn most_iterations(&self, caps: usize) -> usize {
         let goals = caps.max(1);
         let rough = self.starts.saturating_mul(goals).saturating_mul(self.rough.iterations);
         let others = match caps {
-            // To another cap on both sides, and back.
+            // Fits to another bound on both sides, and back.
             0 => self.passes.saturating_mul(4),
             _ => (2 * (caps - 1)).saturating_mul(self.passes.saturating_add(1)),
         };
@@ -115,23 +115,22 @@ impl SearchOptions {
     }
 }
 
-/// A problem with the options of its search, and whoever watches it.
+/// A problem with the options of its search and its observer.
 pub(super) struct Search<'p> {
     pub problem: &'p Problem,
     pub options: SearchOptions,
     pub watch: &'p dyn FitObserver,
-    /// Set when the search is to end: on the watch's word, or with enough reached.
+    /// Set when the search must end: by the observer, or because enough is reached.
     ended: AtomicBool,
-    /// What can be constructed for the first cap.
+    /// The constructions for the first logit bound.
     constructed: OnceLock<Vec<Factors>>,
 }
 
-/// Sequence lengths from here on have fits that use every core by themselves; one at a time, they
-/// take the memory of one.
+/// From this sequence length on, one fit uses every core, so fits run one at a time and need the memory of one.
 const ONE_AT_A_TIME: usize = 4096;
 
 impl<'p> Search<'p> {
-    /// A search for so many caps, or for one tolerance.
+    /// Creates a search for `caps` logit bounds, or for one tolerance.
     ///
     /// # Errors
     /// `SearchTooLarge`.
@@ -151,7 +150,7 @@ impl<'p> Search<'p> {
         })
     }
 
-    /// Whether it was ended early.
+    /// Whether the search was ended early.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
@@ -164,7 +163,7 @@ impl<'p> Search<'p> {
         FitHandle { watch: self.watch, name, limit: effort.iterations, ended: &self.ended }
     }
 
-    /// What `work` makes of each of `all`, in their order.
+    /// Applies `work` to each item and returns the results in order.
     pub fn each<T: Send + Sync, R: Send>(
         &self,
         all: &[T],
@@ -177,8 +176,8 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// Every start fitted roughly along the ascending `caps`, each cap from the one before it;
-    /// by cap, then by start. Where the search ends early the later caps have fewer.
+    /// Fits every start roughly along the ascending `caps`, each from the result at the bound before. Results are ordered by
+    /// bound, then by start. If the search ends early, the later bounds have fewer.
     pub fn rough_paths(&self, caps: &[f64]) -> Result<Vec<Vec<Candidate>>, FitError> {
         let starts: Vec<usize> = (0..self.options.starts).collect();
         let paths = self.each(&starts, |&start| self.rough_path(start, caps))?;
@@ -186,9 +185,9 @@ impl<'p> Search<'p> {
         Ok((0..caps.len()).map(at).collect())
     }
 
-    /// Where start `start` begins. First come the spectral approximations, one for each division of
-    /// the target among several heads, then the constructions that the target allows; the others are
-    /// random. All are, where n is too large for what takes O(n²) memory or O(n³) time.
+    /// The factors at which start number `start` begins. First come the spectral approximations, one for each division of the
+    /// target among several heads, then the constructions that apply to the target; the others are random. All are random if
+    /// rows are sampled, or if n is too large for O(n²) memory or O(n³) time.
     pub fn start(&self, start: usize, cap: f64) -> Result<Factors, FitError> {
         let seed = self.options.seed.wrapping_mul(1_000_003).wrapping_add(start as u64);
         let sampled = self.problem.rows() < self.problem.n();
@@ -208,7 +207,7 @@ impl<'p> Search<'p> {
         }
     }
 
-    /// The constructions at the cap that every start begins with.
+    /// The constructions at the logit bound with which every start begins.
     fn constructed(&self, cap: f64) -> Result<&[Factors], FitError> {
         if let Some(constructed) = self.constructed.get() {
             return Ok(constructed);
@@ -220,7 +219,7 @@ impl<'p> Search<'p> {
 
     fn rough_path(&self, start: usize, caps: &[f64]) -> Result<Vec<Candidate>, FitError> {
         let mut path: Vec<Candidate> = Vec::with_capacity(caps.len());
-        // The first start gives the first cap a point even where the search ends at once.
+        // The first start gives the first bound a point even if the search ends at once.
         if start > 0 && self.has_ended() {
             return Ok(path);
         }
@@ -241,8 +240,8 @@ impl<'p> Search<'p> {
         Ok(path)
     }
 
-    /// The best of fine fits from each candidate and of the candidates themselves, where they
-    /// already lie within the cap. None where there is no candidate. `pass` names the fits.
+    /// The best of fine fits from each candidate and of the candidates that already lie within the bound `cap`. Returns `None`
+    /// without candidates. `pass` names the fits.
     pub fn polish(
         &self,
         pass: &str,
@@ -263,7 +262,7 @@ impl<'p> Search<'p> {
         Ok(fitted.into_iter().chain(feasible).reduce(Candidate::better))
     }
 
-    /// One fit from `start`, or from where an earlier search left it.
+    /// Runs one fit from `start`, or from the state in which an earlier search left it.
     pub fn fit(
         &self,
         objective: &mut Objective<'p>,
@@ -282,7 +281,7 @@ impl<'p> Search<'p> {
         })
     }
 
-    /// What an earlier search found by this fit, or what `run` finds from where that left it.
+    /// Returns the solution of this fit from an earlier search, or runs `run` from the state in which that search left it.
     pub fn kept_or(
         &self,
         attendance: &FitHandle,

@@ -11,16 +11,16 @@ use ndarray_linalg::InverseC;
 use crate::numerics::blas::on_one_thread;
 use crate::numerics::product;
 
-/// What is added to each factor, as a share of the mean of its diagonal.
+/// Added to the diagonal of each factor, as a share of its mean.
 const DAMPING: f64 = 0.1;
 
 /// The inverses of the two factors of queries' weights and of keys'.
 pub(super) struct Sides {
-    /// By side, (r, r) and (d, d), float32: an approximation is all that a preconditioner is.
+    /// Per side (r, r) and (d, d), in float32: a preconditioner is only an approximation.
     inverses: [[Array2<f32>; 2]; 2],
 }
 
-/// Of one side: A and B, however they are scaled, and the mean of the diagonal of what their product stands for.
+/// One side: A and B up to scale, and the mean diagonal of the curvature that their product approximates.
 pub(super) struct Side {
     pub of_inputs: Array2<f64>,
     pub of_channels: Array2<f64>,
@@ -28,7 +28,7 @@ pub(super) struct Side {
 }
 
 impl Sides {
-    /// None where a factor has no inverse.
+    /// Returns `None` if a factor has no inverse.
     pub fn inverted(sides: [Side; 2]) -> Option<Self> {
         let [queries, keys] = sides.map(|side| {
             let rows = inverse(side.of_inputs)?;
@@ -37,10 +37,10 @@ impl Sides {
         Some(Self { inverses: [queries?, keys?] })
     }
 
-    /// v ← B⁻¹v, of two vectors at once: of both sides A⁻¹·V·B⁻¹. The second may be empty.
+    /// v ← B⁻¹v for two vectors at once: A⁻¹·V·B⁻¹ for both sides. The second vector may be empty.
     pub fn apply(&self, mut both: [&mut [f64]; 2]) {
         let length = both[0].len() / 2;
-        // float32 has no room for the least gradients: divide by the greatest.
+        // The smallest gradients would underflow in float32, so each vector is divided by its largest entry.
         let scales = both.each_ref().map(|v| greatest(v));
         for (side, [rows, channels]) in self.inverses.iter().enumerate() {
             let (r, d) = (rows.nrows(), channels.nrows());
@@ -52,7 +52,7 @@ impl Sides {
                     (v.expect("a side has r·d weights"), scale)
                 })
                 .collect();
-            // Side by side, so that A⁻¹ is read once.
+            // The vectors are placed next to each other, so that A⁻¹ is read once.
             let mut from = Array2::zeros((r, d * vectors.len()));
             for (mut to, (v, scale)) in from.axis_chunks_iter_mut(Axis(1), d).zip(&vectors) {
                 Zip::from(&mut to).and(v).for_each(|to, v| *to = (v / scale) as f32);
@@ -66,7 +66,7 @@ impl Sides {
     }
 }
 
-/// The largest entry by size, or what is next to 0.
+/// The largest |entry|, at least the smallest positive normal number.
 pub(super) fn greatest(v: &[f64]) -> f64 {
     v.iter().fold(f64::MIN_POSITIVE, |most, v| most.max(v.abs()))
 }
@@ -104,7 +104,7 @@ mod tests {
         let mut alone: Vec<f64> = first.iter().chain(&first).map(|v| 1e-60 * v).collect();
         sides.apply([&mut alone, &mut []]);
         assert!(v.iter().zip(&alone).all(|(v, alone)| (v - alone).abs() <= 1e-6 * v.abs()));
-        // Scaled to a mean diagonal of 1, and damped by a tenth of that.
+        // Scaled to a mean diagonal of 1 and damped by a tenth of it.
         let damped = |mut m: Array2<f64>| {
             m /= m.diag().mean().unwrap();
             m.diag_mut().mapv_inplace(|v| v + DAMPING);

@@ -3,23 +3,23 @@
 use super::factors::Factors;
 use super::outcome::Outcome;
 
-/// An improvement by less than this share is no news to fits at other caps.
+/// Improvements by less than this share do not trigger fits at other logit bounds.
 pub(super) const NEWS: f64 = 1e-3;
 
-/// Factors within a cap, with what they reach: a certificate that anyone can check.
+/// Factors within a logit bound with their error and logits: a certificate that can be checked.
 #[derive(Clone, Debug)]
 pub struct Solution {
     /// The factors; max_abs_logit ≤ cap holds exactly.
     pub factors: Factors,
-    /// Mean over rows of KL(Aᵢ ‖ Pᵢ), nats.
+    /// Mean over rows of KL(Aᵢ ‖ Pᵢ), in nats.
     pub kl_nats: f64,
-    /// max |z| over visible pairs.
+    /// max |z| over allowed pairs.
     pub max_abs_logit: f64,
-    /// max over rows of (max − min) of the visible logits.
+    /// The largest (max − min) of the allowed logits of a row.
     pub logit_spread: f64,
-    /// How the fit ended.
+    /// The outcome of the fit.
     pub outcome: Outcome,
-    /// The largest entry of the augmented Lagrangian's gradient where it ended.
+    /// The largest entry of the augmented Lagrangian's gradient at the end.
     pub gradient_norm: f64,
     /// L-BFGS iterations spent on this fit.
     pub iterations: usize,
@@ -28,7 +28,8 @@ pub struct Solution {
 }
 
 impl Solution {
-    /// Whether this one's logits, or where it does not reach ε its error, are a thousandth smaller.
+    /// Whether this solution is better than `other` by a thousandth: smaller logits if both reach the tolerance, otherwise a
+    /// smaller error.
     pub(super) fn is_news_to(&self, other: &Self, tolerance: f64) -> bool {
         let (new, old) = (self, other);
         match [new, old].map(|s| s.kl_nats <= tolerance) {
@@ -38,8 +39,8 @@ impl Solution {
         }
     }
 
-    /// Less when this one is the better answer to L*(ε): one that reaches ε before one that does
-    /// not, then the smaller logits, or else the smaller error.
+    /// Orders solutions for L*(ε), the better one first: a solution that reaches ε comes before one that does not, then the
+    /// smaller logits, or else the smaller error.
     pub(super) fn preferred(&self, other: &Self, tolerance: f64) -> std::cmp::Ordering {
         let rank = |s: &Self| {
             if s.kl_nats <= tolerance { (0, s.max_abs_logit) } else { (1, s.kl_nats) }
@@ -49,17 +50,17 @@ impl Solution {
     }
 }
 
-/// A solution, and the start that it came from.
+/// A solution with the number of its start.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Which start, counted from 0.
+    /// The number of the start, from 0.
     pub start: usize,
-    /// What it reached.
+    /// The solution.
     pub solution: Solution,
 }
 
 impl Candidate {
-    /// The better of two: the lower kl_nats, and of equals the first.
+    /// The better of two: the lower kl_nats; ties go to the first.
     pub(super) fn better(self, other: Self) -> Self {
         if other.solution.kl_nats < self.solution.kl_nats { other } else { self }
     }

@@ -10,13 +10,12 @@ use super::problem::Problem;
 use crate::numerics::{leading, product};
 use crate::targets::HeadKind;
 
-/// Rounds of filling what a row does not see from the low-rank approximation itself.
+/// Rounds in which the pairs that the mask forbids are filled from the low-rank approximation itself.
 const IMPUTATIONS: usize = 8;
-/// What takes n² memory is cheap up to here (tenths of a second); beyond it starts are random.
+/// The largest n for spectral starts, whose n² memory takes tenths of a second; above it starts are random.
 pub(super) const LARGEST_SPECTRAL: usize = 512;
 
-/// Normal queries and keys whose logits have a standard deviation of min(1, cap/4), and even
-/// weights.
+/// Normal queries and keys whose logits have a standard deviation of min(1, cap/4), and equal weights.
 pub(super) fn random(problem: &Problem, cap: f64, seed: u64) -> Result<Factors, FactorsError> {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let shape = (problem.heads(), problem.n(), problem.rank());
@@ -31,25 +30,24 @@ pub(super) fn random(problem: &Problem, cap: f64, seed: u64) -> Result<Factors, 
     Factors::new(queries, keys, even(problem.heads()))
 }
 
-/// How a spectral start divides the target's entries among heads that could all see them.
+/// The division of the target's entries among heads that could all attend to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Division {
-    /// By distance |i − j|: near entries to one head, far ones to another.
+    /// By distance |i − j|: near entries go to one head, far ones to another.
     ByLag,
-    /// By the weight that the whole column gets: shared columns to one head, the rest to another.
+    /// By the weight of the whole column: shared columns go to one head, the rest to another.
     ByColumn,
 }
 
-/// The best rank-d approximation of each head's capped log-target: singular vectors of the matrix
-/// that is log aᵢⱼ, shifted in its row and clamped to the cap, where a row sees j, and the
-/// approximation itself where it does not.
+/// The best rank-d approximation of each head's bounded log-target, from singular vectors. On allowed pairs the matrix is log
+/// aᵢⱼ, shifted in its row and clamped to the bound; elsewhere it is the approximation itself.
 ///
-/// With several heads each takes its own part of the target: a local head what its window holds,
-/// global heads the rest, in equal shares of the weight by `division`. Heads that all start on the
-/// whole target end in minima where none of them specialises.
+/// With several heads each takes its own part of the target: a local head the entries in its window, global heads the rest, in
+/// equal shares of the weight by `division`. If all heads started on the whole target, they would end in minima where none of
+/// them specialises.
 ///
 /// # Errors
-/// Those of `Factors`.
+/// The errors of `Factors`.
 pub(super) fn spectral(
     problem: &Problem,
     cap: f64,
@@ -71,7 +69,7 @@ pub(super) fn spectral(
     Factors::new(queries, keys, even(heads))
 }
 
-/// Which head each of the target's entries, row by row, starts with.
+/// The head with which each of the target's entries, row by row, starts.
 fn divide(problem: &Problem, division: Division) -> Vec<usize> {
     let kinds = problem.layout().heads();
     let globals: Vec<usize> =
@@ -83,7 +81,7 @@ fn divide(problem: &Problem, division: Division) -> Vec<usize> {
         columns.iter().zip(a).for_each(|(&j, a)| column_weight[j as usize] += a);
     }
     let mut owners = vec![0; target.nonzeros()];
-    // What no window holds: (what it is sorted by, its weight, which entry).
+    // Entries in no window: (sort key, weight, index of the entry).
     let mut rest: Vec<(f64, f64, usize)> = Vec::new();
     let mut entry = 0;
     for row in 0..n {
@@ -111,7 +109,7 @@ fn divide(problem: &Problem, division: Division) -> Vec<usize> {
     let mut before = 0.0;
     for (_, a, entry) in rest {
         let share = (before / total * globals.len() as f64) as usize;
-        // Where no head is global, what is left goes to the first head, which does not see it.
+        // Without a global head, the rest goes to the first head, which cannot attend to it.
         owners[entry] =
             globals.get(share.min(globals.len().saturating_sub(1))).copied().unwrap_or(0);
         before += a;
@@ -123,8 +121,8 @@ fn even(heads: usize) -> Array1<f64> {
     Array1::from_elem(heads, 1.0 / heads as f64)
 }
 
-/// log aᵢⱼ, shifted so that its row's greatest is at the cap, within [−cap, cap]: −cap where the
-/// target is zero or the entry is not among those `taken`.
+/// log aᵢⱼ, shifted so that its row's largest is at the bound, within [−cap, cap]. It is −cap where the target is zero or
+/// `taken` rejects the entry.
 fn capped_logits(
     problem: &Problem,
     kind: HeadKind,
@@ -149,7 +147,7 @@ fn capped_logits(
     logits
 }
 
-/// Factors of the rank-d part, split evenly: Q = U√S·d^¼, K = V√S·d^¼.
+/// Factors of the rank-d part, split equally: Q = U√S·d^¼, K = V√S·d^¼.
 fn spectral_head(
     logits: &Array2<f64>,
     problem: &Problem,

@@ -1,9 +1,9 @@
-//! Holding rows to the bounds that a definition expects.
+//! Checks of rows against the bounds that a definition expects.
 
 use super::definition::{Expected, Selection, Statistic};
 use crate::record::{Column, InvariantChecker, Line};
 
-/// Holds rows, whose columns are `columns`, to one bound of the definition.
+/// Checks rows with the columns `columns` against one bound of the definition.
 pub(super) fn hold(
     expected: &Expected,
     columns: &[Column],
@@ -64,7 +64,7 @@ fn select<'r>(columns: &[Column], rows: &[&'r Line], selection: &Selection) -> V
     rows.iter().filter(meant).copied().collect()
 }
 
-/// The median; NaN, which no bound holds, where there is no value.
+/// The median; NaN, which satisfies no bound, if there is no value.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

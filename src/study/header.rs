@@ -1,15 +1,15 @@
-//! The header of a file of rows: which column each field of a line is.
+//! Header of a file of rows: maps the fields of a line to columns.
 
 use crate::record::{Column, Header, Line};
 
-/// What no rows are without: which cell a row is of, what it was measured with, and its error.
+/// Columns that every file of rows has.
 const NEEDED: [&str; 4] = ["study", "cell", "settings", "err"];
 
-/// The header in `record`, in any order: of today's columns, or of those there were before some were added. Rows
-/// outlive a new column, in which they have nothing.
+/// Reads a header with its columns in any order. Columns that were added later may be missing; rows of older files have
+/// no value in them.
 ///
 /// # Errors
-/// In words, for a name that is unknown, or there twice, and for a needed one that is missing.
+/// A message in words if a name is unknown or occurs twice, or a needed name is missing.
 pub(super) fn read(record: &csv::StringRecord, columns: &[Column]) -> Result<Header, String> {
     let known = |name: &str| columns.iter().any(|column| column.name == name);
     let header = Header::read(record)?;
@@ -20,7 +20,7 @@ pub(super) fn read(record: &csv::StringRecord, columns: &[Column]) -> Result<Hea
     }
 }
 
-/// The line in `record`; none where it has another number of fields.
+/// Returns the line in `record`, or `None` if it has another number of fields.
 pub(super) fn line_of(
     header: &Header,
     record: &csv::StringRecord,
@@ -34,9 +34,8 @@ fn wrong(columns: &[Column]) -> String {
     format!("its header is not that of this kind of study (expected {}, …)", first.join(", "))
 }
 
-/// A file of rows and of lines that are none, with today's columns. Lines are read one at a time,
-/// so that one cut off within quotes takes none of the others with it; those that are no rows stay
-/// as they are.
+/// Rewrites a file of rows with the current columns. Lines are read one at a time, so that a line cut off within quotes
+/// does not affect the next ones. Lines that are not valid rows stay as they are.
 ///
 /// # Errors
 /// As [`read`].
@@ -58,14 +57,14 @@ pub(super) fn brought_up_to_date(text: &str, columns: &[Column]) -> Result<Strin
     Ok(whole)
 }
 
-/// The row in a line with today's columns; none where it has another number of fields.
+/// Parses a line with the current columns; `None` if it has another number of fields.
 pub(super) fn row_of(line: &str, columns: &[Column]) -> Option<Line> {
     record(line)
         .filter(|record| record.len() == columns.len())
         .map(|record| record.iter().collect())
 }
 
-/// The one record of a line.
+/// Parses a line as one CSV record.
 fn record(line: &str) -> Option<csv::StringRecord> {
     csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes()).records().next()?.ok()
 }

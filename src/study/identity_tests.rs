@@ -1,4 +1,4 @@
-//! A key that is added to definitions with a default makes no committed row stale.
+//! Tests that a key added to definitions with a default does not invalidate committed rows.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::experiment::{Preset, StudyError, TextSource, identity_of};
 use crate::run::Manifest;
 use crate::study::StudyDefinition;
 
-/// Adds a key with its default to a definition of everything, wherever keys have defaults.
+/// Adds a key with its default to all tables of the settings that have defaults.
 fn add_a_key(settings: &mut Table, defaults: &mut Table) {
     for (key, inner) in defaults.iter_mut() {
         if let (Some(Value::Table(settings)), Value::Table(defaults)) =

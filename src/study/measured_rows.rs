@@ -7,15 +7,15 @@ use super::study_manifest::{ROWS_HASH, tells_of};
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::system::{FileError, sha256_of_file};
 
-/// So many digits of a hash are told.
+/// Number of digits of a hash in messages.
 const DIGITS: usize = 12;
 
-/// Holds `rows.csv` in `folder` to the hashes that the manifest beside it tells: that of the rows, and, while a sweep is at
-/// work, that of those before its last cell. Returns, in words, that this cannot be known, where the manifest is of before
-/// such hashes: then the rows are all that there is. Rows without a manifest are no study's, and nothing is known of them.
+/// Checks `rows.csv` in `folder` against the SHA-256 in its manifest. While a sweep runs, the hash before the last cell
+/// is accepted too. Returns a note if the manifest is older than these hashes, so that changes cannot be detected. Rows
+/// without a manifest do not belong to a study and are not checked.
 ///
 /// # Errors
-/// [`StudyError::Altered`]; files that cannot be read.
+/// [`StudyError::Altered`], or a file cannot be read.
 pub fn check_measured(folder: &Path) -> Result<Option<String>, StudyError> {
     let path = folder.join("rows.csv");
     let hash = || sha256_of_file(&path).map_err(|e| FileError::read(&path, e));
@@ -35,7 +35,7 @@ pub fn check_measured(folder: &Path) -> Result<Option<String>, StudyError> {
         if tells_of(&manifest, &found) {
             return Ok(None);
         }
-        // A sweep at work may have written rows between the two readings.
+        // A running sweep may have written rows between the two reads.
         let again = hash()?;
         if again == found {
             return Err(StudyError::Altered {

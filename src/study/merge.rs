@@ -1,8 +1,8 @@
-//! One file of rows from those of a study's parts.
+//! Merges the rows of a study's shards into one file.
 //!
-//! Rows are joined as they are written, so that no digit of them changes. The files are written in the order that
-//! [`study_manifest`](super::study_manifest) tells, and a part's are taken away last: killed at any moment, a merge can be begun
-//! again, since rows that are there twice are known for the same.
+//! Rows are copied as text, so that no digit changes. [`study_manifest`](super::study_manifest) describes the order in
+//! which files are written; a shard's files are removed last. A merge that was killed at any time can be repeated,
+//! because duplicate rows are recognised as equal.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,32 +22,33 @@ use crate::record::{Column, to_csv};
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::system::{FileError, disk, lock, lock_now, sha256_of, write_whole_with};
 
-/// What a merge came to.
+/// Result of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Parts whose rows are now the study's.
+    /// Shards whose rows are now in the study's file.
     pub parts: usize,
-    /// Cells that came from them.
+    /// Cells that came from the shards.
     pub cells: usize,
-    /// Rows of the study, in all.
+    /// Total number of rows of the study.
     pub rows: usize,
-    /// Cells that two files have, with the same numbers.
+    /// Cells that two files have with equal numbers.
     pub twice: usize,
-    /// Parts that someone is at work on, and who: their rows so far are the study's, and more may come.
+    /// Shards that a process is still working on, and that process: their rows so far are merged, and more may follow.
     pub at_work: Vec<String>,
 }
 
-/// Cells that an error names.
+/// Maximum number of cells that an error names.
 const NAMED: usize = 3;
 
-/// Joins the rows of the parts of the study in `folder` to its own; none where it has no parts.
+/// Merges the rows of the shards of the study in `folder` into its own; `None` if it has no shards.
 ///
-/// Of a cell that several files have, whole rows come before those of a stopped training, and these before an error. Whole rows
-/// have to be the same in all but times; a part's of other settings than the study's own are newer, and those are set aside.
+/// If several files have a cell, finished rows have priority over rows of a stopped training run, and these over
+/// errors. Two sets of finished rows must be equal except for times. Rows of a shard with other settings replace the
+/// study's own, which move to `rows-set-aside.csv`.
 ///
 /// # Errors
-/// [`StudyError::Conflict`] where two files have other numbers of a cell: nothing is written then. Files that cannot be read or
-/// written; another process at work on the study.
+/// [`StudyError::Conflict`] if two files have different numbers for a cell; nothing is written then. Files that cannot
+/// be read or written, or another process that works on the study.
 pub fn merge(folder: &Path) -> Result<Option<Merged>, StudyError> {
     let parts = Parts::of(folder);
     if !has_parts(folder) {
@@ -56,7 +57,7 @@ pub fn merge(folder: &Path) -> Result<Option<Merged>, StudyError> {
     let _lock = lock(folder)?;
     let there = parts.with_rows()?;
     let Some(first) = there.first() else {
-        // What a merge left that was ended after the rows were the study's.
+        // Leftovers of a merge that ended after it had written the study's rows.
         parts.tidy()?;
         return Ok(None);
     };
@@ -117,7 +118,7 @@ pub fn merge(folder: &Path) -> Result<Option<Merged>, StudyError> {
     Ok(Some(merged))
 }
 
-/// What the rows of a part are of, by its manifest.
+/// Reads the kind of a shard's rows from its manifest.
 pub(super) fn kind_of(part: &Path) -> Result<Kind, StudyError> {
     let manifest = Manifest::read(&part.join(MANIFEST))?;
     let preset = manifest.text("preset").parse().unwrap_or_default();
@@ -127,7 +128,7 @@ pub(super) fn kind_of(part: &Path) -> Result<Kind, StudyError> {
     Ok(definition.work.kind())
 }
 
-/// Adds what parts had to set aside to what the study has: before the parts' own go.
+/// Appends the superseded rows of shards to those of the study, before the shards' files are removed.
 fn set_aside_of_parts(folder: &Path, parts: &[Part], columns: &[Column]) -> Result<(), StudyError> {
     for part in parts {
         let path = part.folder.join(SET_ASIDE);
@@ -144,7 +145,8 @@ fn set_aside_of_parts(folder: &Path, parts: &[Part], columns: &[Column]) -> Resu
     Ok(())
 }
 
-/// The study's manifest: the last part's, with the time of all and a line of each that gave cells.
+/// Builds the study's manifest: that of the latest shard, with the total time and an entry per shard that contributed
+/// cells.
 fn manifest(
     folder: &Path,
     parts: &[Part],
@@ -164,7 +166,7 @@ fn manifest(
     manifest.wall_time_s = 0.0;
     let mut manifest = StudyManifest::begin(folder, manifest, before)?;
     for ((part, of), &cells) in parts.iter().zip(&manifests).zip(came) {
-        // One that gave none was joined before, as by a merge that was ended.
+        // A shard without new cells was merged earlier, for example by a merge that was killed.
         if cells > 0 {
             manifest.take_in(&part.shard.to_string(), cells, of);
         }
@@ -172,23 +174,23 @@ fn manifest(
     Ok(manifest)
 }
 
-/// The rows that are kept of several files.
+/// The rows to keep from several files.
 struct Joined<'f> {
     columns: &'f [Column],
     /// Whether the first file is the study's own.
     has_own: bool,
     place: HashMap<&'f str, usize>,
     kept: Vec<Of<'f>>,
-    /// Cells that two files have, with the same numbers.
+    /// Number of cells that two files have with equal numbers.
     twice: usize,
-    /// Those of the study's own rows that are older than a part's.
+    /// The study's own rows that newer rows of a shard replace.
     replaced: Vec<Of<'f>>,
-    /// Cells that two files have with other numbers: their rows in each.
+    /// Cells for which two files have different numbers, with the rows of both.
     conflicts: Vec<[Of<'f>; 2]>,
     files: usize,
 }
 
-/// The rows of a cell in one of the files.
+/// The rows of a cell in one file.
 #[derive(Clone, Copy)]
 struct Of<'f> {
     at: usize,
@@ -244,7 +246,7 @@ impl<'f> Joined<'f> {
                     self.conflicts.push([old, new]);
                 }
             }
-            // Of two that came to no end, the later; a part's is later than the study's own.
+            // The better result is kept, and of two equal ones the later; a shard's is later than the study's own.
             (before, now) if now >= before => self.kept[at] = new,
             _ => {}
         }
@@ -254,7 +256,7 @@ impl<'f> Joined<'f> {
         of.file.rows(of.cell, self.columns).next().map(|row| row.settings().to_owned())
     }
 
-    /// Whether two measurements of a cell differ in nothing but times.
+    /// Whether two measurements of a cell are equal except for times.
     fn says_the_same(&self, one: Of<'f>, other: Of<'f>) -> bool {
         if one.lines().eq(other.lines()) {
             return true;
@@ -284,7 +286,7 @@ impl<'f> Joined<'f> {
         })
     }
 
-    /// What is kept in the order of the study's cells; those that it does not have come last.
+    /// Returns the rows to keep in the order of the study's cells; unknown cells come last.
     fn in_order(&self, order: &[String]) -> Vec<Of<'f>> {
         let place: HashMap<&str, usize> =
             order.iter().enumerate().map(|(at, key)| (key.as_str(), at)).collect();
@@ -293,7 +295,7 @@ impl<'f> Joined<'f> {
         kept
     }
 
-    /// How many of the cells that are kept are of each file.
+    /// Returns the number of kept cells per file.
     fn cells_by_file(&self) -> Vec<usize> {
         let mut cells = vec![0; self.files];
         self.kept.iter().for_each(|of| cells[of.at] += 1);

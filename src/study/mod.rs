@@ -1,4 +1,4 @@
-//! From a definition to its rows: cells, what each measures, and their saving as they end.
+//! From a definition to its rows: plans of cells, sweeps that measure them, shards, merging and checks.
 
 mod bounds;
 mod definition;

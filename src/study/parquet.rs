@@ -10,15 +10,15 @@ use crate::record::{Column, Line, to_frame};
 use crate::system::{FileError, write_whole_with};
 use crate::targets::read_frame;
 
-/// The file, in the study's folder.
+/// Name of the file in the study's folder.
 const PARQUET: &str = "rows.parquet";
-/// Rows of a group: a few megabytes of text, so that a million are never all in memory twice.
+/// Rows per group: a few megabytes of text, so that large files are never in memory twice.
 const GROUP: usize = 1 << 15;
 
-/// Writes the rows, in groups.
+/// Writes the rows in groups.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// The file cannot be written.
 pub(super) fn write<L: AsRef<Line>>(
     folder: &Path,
     columns: &[Column],
@@ -42,8 +42,8 @@ pub(super) fn write<L: AsRef<Line>>(
     Ok(written.map_err(|e| FileError::write(&path, e))?)
 }
 
-/// What is wrong with the file; nothing where it holds these rows. A file of before a column was added may lack it,
-/// where no row has anything in it.
+/// Compares the file with `rows`, and returns a message if they differ. A column that was added later may be missing in
+/// the file if it is empty in all rows.
 pub(super) fn wrong_with(
     folder: &Path,
     columns: &[Column],

@@ -1,4 +1,4 @@
-//! The folders, in a study's, of the rows of its parts.
+//! The folders of a study's shards, within the study's folder.
 //!
 //! ```text
 //! data/STUDY/shards/3-of-8/rows.csv, manifest.toml     one part's rows, which one task writes
@@ -13,49 +13,49 @@ use super::shard::Shard;
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::system::{FileError, Lock, disk, lock_now, sha256_of_file, write_whole};
 
-/// The folder of all parts.
+/// Folder of all shards.
 const SHARDS: &str = "shards";
-/// The order of the study's cells.
+/// File with the order of the study's cells.
 const CELLS: &str = "cells.txt";
 
-/// In the manifest of a part, which of how many it is.
+/// Key of the shard's number in its manifest.
 pub(super) const SHARD: &str = "shard";
 
-/// How many parts of the study in a folder have rows that are not joined to its own.
+/// Number of shards of a study whose rows are not merged into its own.
 ///
 /// # Errors
-/// A folder that cannot be read.
+/// The folder cannot be read.
 pub fn unmerged_parts(study: &Path) -> Result<usize, StudyError> {
     Ok(Parts::of(study).with_rows()?.len())
 }
 
-/// Whether a study has a folder of parts: also where none of them has rows, as what a merge that was killed left.
+/// Whether a study has a folder of shards. It may contain no rows, for example after a merge that was killed.
 pub fn has_parts(study: &Path) -> bool {
     study.join(SHARDS).is_dir()
 }
 
-/// Refuses a study whose parts have rows that are not joined to its own.
+/// Fails if a study has shards whose rows are not merged.
 ///
 /// # Errors
-/// [`StudyError::Unmerged`], or a folder that cannot be read.
+/// [`StudyError::Unmerged`], or the folder cannot be read.
 pub fn check_merged(study: &Path) -> Result<(), StudyError> {
     Parts::of(study).check_merged()
 }
 
-/// The parts of the study in a folder.
+/// The shards of one study.
 pub(super) struct Parts {
     folder: PathBuf,
 }
 
-/// One of them.
+/// One shard and its folder.
 pub(super) struct Part {
-    /// As the folder is called.
+    /// The shard, from the folder's name.
     pub shard: Shard,
     pub folder: PathBuf,
 }
 
 impl Part {
-    /// The file of its rows.
+    /// Path of the shard's rows.
     pub fn rows(&self) -> PathBuf {
         self.folder.join("rows.csv")
     }
@@ -66,30 +66,30 @@ impl Part {
 }
 
 impl Parts {
-    /// Those in a study's folder.
+    /// The shards in a study's folder.
     pub fn of(study: &Path) -> Self {
         Self { folder: study.join(SHARDS) }
     }
 
-    /// The folder of one.
+    /// Folder of one shard.
     pub fn folder_of(&self, shard: Shard) -> PathBuf {
         self.folder.join(shard.folder_name())
     }
 
-    /// Those that have rows, in the order of their numbers.
+    /// Lists the shards that have rows, in the order of their numbers.
     ///
     /// # Errors
-    /// A folder that cannot be read.
+    /// The folder cannot be read.
     pub fn with_rows(&self) -> Result<Vec<Part>, StudyError> {
         let mut parts = self.all()?;
         parts.retain(Part::has_rows);
         Ok(parts)
     }
 
-    /// Those that were begun, in the order of their numbers.
+    /// Lists the shards that were started, in the order of their numbers.
     ///
     /// # Errors
-    /// A folder that cannot be read.
+    /// The folder cannot be read.
     pub fn all(&self) -> Result<Vec<Part>, StudyError> {
         if !self.folder.exists() {
             return Ok(Vec::new());
@@ -107,10 +107,10 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Refuses rows that were not joined to the study's.
+    /// Fails if there are rows that are not merged into the study's.
     ///
     /// # Errors
-    /// [`StudyError::Unmerged`] where there are some, or a folder that cannot be read.
+    /// [`StudyError::Unmerged`], or the folder cannot be read.
     pub fn check_merged(&self) -> Result<(), StudyError> {
         match self.with_rows()?.len() {
             0 => Ok(()),
@@ -127,10 +127,11 @@ impl Parts {
         }
     }
 
-    /// Takes away a part, which is locked, whose rows, of this SHA-256, are now the study's; one that has others by now stays.
+    /// Removes a locked shard whose rows, with this SHA-256, were merged. A shard whose rows have changed since then
+    /// stays.
     ///
     /// # Errors
-    /// Files that cannot be read or taken away.
+    /// A file cannot be removed.
     pub fn take_away(&self, part: &Part, lock: Lock, sha256: &str) -> Result<(), StudyError> {
         let rows = part.rows();
         if !sha256_of_file(&rows).is_ok_and(|there| there == sha256) {
@@ -143,11 +144,11 @@ impl Parts {
         remove_empty(&part.folder)
     }
 
-    /// Takes away what is there of parts without rows, where nobody is at work, and what is beside parts, where there are
-    /// none any more.
+    /// Removes the remains of shards that have no rows and no running process, and the common files once no shard is
+    /// left.
     ///
     /// # Errors
-    /// Files that cannot be taken away.
+    /// A file cannot be removed.
     pub fn tidy(&self) -> Result<(), StudyError> {
         for Part { folder, .. } in self.all()?.into_iter().filter(|part| !part.has_rows()) {
             let lock = match lock_now(&folder) {
@@ -172,10 +173,10 @@ impl Parts {
         Ok(())
     }
 
-    /// Writes down the order of the study's cells, where it is not there or another.
+    /// Stores the order of the study's cells, if it is missing or differs.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn keep_order(&self, order: &[String]) -> Result<(), StudyError> {
         let path = self.folder.join(CELLS);
         let text: String = order.iter().flat_map(|cell| [cell.as_str(), "\n"]).collect();
@@ -185,14 +186,14 @@ impl Parts {
         Ok(write_whole(&path, text.as_bytes()).map_err(|e| FileError::write(&path, e))?)
     }
 
-    /// That order; empty where nobody wrote it down.
+    /// Reads the order of the study's cells; empty if it was not stored.
     pub fn order(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.folder.join(CELLS)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 }
 
-/// Takes a folder away that is there. It stays where there is more in it, or somebody has come to work in it meanwhile.
+/// Removes an existing folder, unless it has contents, for example because another process has started to work in it.
 fn remove_empty(folder: &Path) -> Result<(), StudyError> {
     match disk::remove_folder(folder) {
         Err(e) if !matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {

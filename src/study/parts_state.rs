@@ -10,37 +10,37 @@ use super::rows_file::{Ending, RowsFile};
 use super::shard::Shard;
 use crate::system::holder_of;
 
-/// How far the parts of a study are.
+/// Progress of a study's shards.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartsState {
-    /// Cells of the study, as a part that was begun found them.
+    /// Number of cells of the study, as stored by a shard that was started.
     pub cells: usize,
-    /// Those of them that are done, among the study's own rows or a part's.
+    /// Number of these that are done, in the study's own rows or in a shard.
     pub done: usize,
-    /// The parts that were begun, in the order of their numbers.
+    /// The shards that were started, in the order of their numbers.
     pub parts: Vec<PartState>,
 }
 
-/// How far a part of a study is.
+/// Progress of one shard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartState {
-    /// Which it is.
+    /// The shard.
     pub shard: Shard,
-    /// Its cells that are done, ...
+    /// Number of cells that are done.
     pub done: usize,
-    /// ... those of trainings that were stopped, ...
+    /// Number of cells whose training run was stopped.
     pub stopped: usize,
-    /// ... and those that failed, with why.
+    /// Cells that failed, each with its error.
     pub failed: Vec<(String, String)>,
-    /// Who is at work on it, where somebody is.
+    /// Process that works on the shard, if there is one.
     pub at_work: Option<String>,
 }
 
 impl PartsState {
-    /// How far the parts of the study in `folder` are; none where it has none.
+    /// Returns the progress of the shards of the study in `folder`, or `None` if it has none.
     ///
     /// # Errors
-    /// Files that cannot be read.
+    /// A file cannot be read.
     pub fn of(folder: &Path) -> Result<Option<Self>, StudyError> {
         let parts = Parts::of(folder);
         let begun = parts.all()?;
@@ -49,7 +49,7 @@ impl PartsState {
             return Ok((!parts.is_empty()).then(|| Self { parts, ..Self::default() }));
         };
         let columns = kind_of(&with_rows.folder)?.columns();
-        // By cell, the best end that any file tells of it.
+        // Whether each cell is done in any of the files.
         let order = parts.order();
         let mut ends: HashMap<&str, bool> =
             order.iter().map(|cell| (cell.as_str(), false)).collect();

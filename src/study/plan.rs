@@ -12,51 +12,51 @@ use crate::experiments::spectrum::SpectrumStudy;
 use crate::lm::Texts;
 use crate::record::{Column, Line};
 
-/// The folder of tokens beside the studies' own.
+/// Name of the folder of tokens, beside the folders of studies.
 const TOKENS: &str = "tokens";
 
-/// The cells of a study that are to be measured, or other work in parts.
+/// The cells of a study that are left to measure, or other work in pieces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// The name of the study.
+    /// Name of the study.
     pub name: String,
-    /// How many cells are measured at a time.
+    /// Number of cells measured at once.
     pub at_a_time: usize,
-    /// The cells in their order, and the seconds of one core that each may take.
+    /// The cells in order, each with its estimated cost in seconds of one core.
     pub cells: Vec<(String, f64)>,
 }
 
 /// A study's cells, and which of them are done.
 pub struct Plan {
     pub(super) definition: StudyDefinition,
-    /// The study's name, with the text's where there is one.
+    /// Name of the study, followed by the name of its text if it has one.
     pub(super) name: String,
     pub(super) folder: PathBuf,
-    /// The folder that the tokens of texts are kept in.
+    /// Folder for the tokens of texts.
     pub(super) tokens: PathBuf,
-    /// The texts, where models read some, and what they are called.
+    /// The text that models read, if they read one, and its source.
     pub(super) text: Option<(TextSource, Texts)>,
     pub(super) cells: Vec<Cell>,
-    /// The keys of all the study's cells, those that a filter leaves out among them.
+    /// Keys of all the study's cells, including those that a filter leaves out.
     pub(super) order: Vec<String>,
     pub(super) store: Store,
-    /// Cells that are measured again though their rows are there: for the files beside them.
+    /// Cells to measure again although their rows exist, because files beside the rows are missing.
     again: HashSet<String>,
-    /// Which of several parts of the study this is, whose rows are kept apart; none where it is all of it.
+    /// The shard that this plan is, with rows of its own; `None` for the whole study.
     pub(super) shard: Option<Shard>,
-    /// Cells that are done among the study's own rows or in one of its parts, where this is one of them.
+    /// Cells that are done in the study's own rows or in one of its shards; only used for shards.
     elsewhere: HashSet<String>,
 }
 
 impl Plan {
-    /// The cells of `definition`, of which those matching `filter` are kept, against the rows in
-    /// `data/STUDY/`. With a `text`, or one that the definition names, training runs read it in place of the synthetic corpus, and the
-    /// study's name and folder carry the text's name, and its hash where another text of that name was
-    /// first; with a `valid_text`, that is what they are evaluated on.
+    /// Plans the cells of `definition` that match `filter`, and compares them with the rows in `data/STUDY/`. With a
+    /// `text`, or one that the definition names, training runs read it instead of the synthetic corpus. The names of
+    /// the study and its folder then end with the text's name. A hash follows if another text of that name came first.
+    /// With a `valid_text`, the runs are evaluated on that text.
     ///
     /// # Errors
-    /// A filter that is no regular expression or matches nothing, rows that cannot be read, a folder
-    /// that cannot be written, a text that cannot be read, a name that is another's in other capitals.
+    /// A filter that is not a regular expression or matches nothing; rows or a text that cannot be read; a folder that
+    /// cannot be written; a study name that differs from another only in case.
     pub fn new(
         definition: &StudyDefinition,
         data: &Path,
@@ -106,11 +106,11 @@ impl Plan {
         })
     }
 
-    /// The plans, to be run before this one, of what its cells still to do need of other studies: runs whose
-    /// weights are not there, though their rows may be. The arguments are those of [`Plan::new`].
+    /// Plans to run before this one: training runs that its remaining cells need and whose weights are missing, even if
+    /// their rows exist. The arguments are those of [`Plan::new`].
     ///
     /// # Errors
-    /// As [`Plan::new`], of a study that is needed.
+    /// As [`Plan::new`], for a study that is needed.
     pub fn prerequisites(
         &self,
         data: &Path,
@@ -125,11 +125,11 @@ impl Plan {
         Ok(plans)
     }
 
-    /// The plans, to be run before this one, of all that its cells need of other studies, whether or not it is there. The
+    /// Plans to run before this one, with everything that its cells need from other studies, even if it exists. The
     /// arguments are those of [`Plan::new`].
     ///
     /// # Errors
-    /// As [`Plan::new`], of a study that is needed.
+    /// As [`Plan::new`], for a study that is needed.
     pub fn needed(
         &self,
         data: &Path,
@@ -140,18 +140,18 @@ impl Plan {
         self.plans_of(&all, data, text, valid_text)
     }
 
-    /// What cells that are still to do need and do not find.
+    /// Unmet needs of the cells that are left.
     pub(super) fn lacking(&self) -> impl Iterator<Item = Needs> {
         let undone = self.cells.iter().filter(|cell| !self.is_done(cell));
         undone.filter(|cell| self.lacks(cell)).filter_map(Cell::needs)
     }
 
-    /// Whether files that a cell needs are not there.
+    /// Whether files that a cell needs are missing.
     pub(super) fn lacks(&self, cell: &Cell) -> bool {
         cell.lacks(&self.folder.join(&cell.key))
     }
 
-    /// The plans of what `needs` says of this one, and of them in turn, those that are needed first.
+    /// Plans for the needs of this plan, and for the needs of those plans in turn. Prerequisites come first.
     fn plans_of(
         &self,
         needs_of: &dyn Fn(&Self) -> Vec<Needs>,
@@ -170,7 +170,7 @@ impl Plan {
             let is_needed =
                 |cell: &Cell| needs.iter().any(|n| n.study == **study && n.cell == cell.key);
             plan.cells.retain(is_needed);
-            // What is needed is to be there, though its rows are, and may need something itself.
+            // Mark the cells as left, although their rows may exist, so that their own needs are found too.
             plan.again = plan.cells.iter().map(|cell| cell.key.clone()).collect();
             let mut all = plan.plans_of(needs_of, data, text, valid_text)?;
             plan.again.clear();
@@ -178,7 +178,7 @@ impl Plan {
             Ok(all)
         };
         let plans: Vec<Vec<Self>> = studies.iter().map(plan).collect::<Result<_, StudyError>>()?;
-        // A teacher may be among the runs that are needed themselves.
+        // A teacher may itself be one of the runs that are needed.
         let mut found: Vec<Self> = Vec::new();
         for mut plan in plans.into_iter().flatten() {
             let has = |other: &Self, key: &str| {
@@ -192,22 +192,22 @@ impl Plan {
         Ok(found)
     }
 
-    /// The study's name, with the text's where there is one.
+    /// Name of the study, followed by the name of its text if it has one.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The folder of the study's rows.
+    /// Folder of the study.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The file that its own rows are written to.
+    /// Path of the file that this plan's rows are written to.
     pub fn rows(&self) -> PathBuf {
         self.folder_of_rows().join("rows.csv")
     }
 
-    /// Every cell that the filter keeps, and whether its rows are there.
+    /// Every cell that the filter keeps, and whether it is done.
     pub fn cells(&self) -> impl Iterator<Item = (&str, bool)> {
         self.cells.iter().map(|cell| (cell.key.as_str(), self.is_done(cell)))
     }
@@ -218,7 +218,7 @@ impl Plan {
                 || self.store.finished(&cell.key, &cell.settings).is_some())
     }
 
-    /// Has cells measured again whose files others need and do not find, though their rows are there.
+    /// Marks cells to be measured again, because others need their files and these are missing.
     pub(super) fn measure_again(&mut self, needs: &[Needs]) {
         let study = &self.definition.study;
         let keys =
@@ -226,10 +226,10 @@ impl Plan {
         self.again.extend(keys.collect::<Vec<_>>());
     }
 
-    /// Takes the rows of the study's parts for done, beside its own.
+    /// Counts cells with rows in the study's shards as done.
     ///
     /// # Errors
-    /// Rows that cannot be read.
+    /// The rows cannot be read.
     pub(super) fn look_into_parts(&mut self) -> Result<(), StudyError> {
         let settings: HashMap<&str, &str> =
             self.cells.iter().map(|cell| (cell.key.as_str(), cell.settings.as_str())).collect();
@@ -247,10 +247,10 @@ impl Plan {
         Ok(())
     }
 
-    /// The cells of these keys as one of so many parts, whose rows are kept apart from the others'.
+    /// Returns the plan of one shard with the cells `keys`; its rows go to a folder of its own.
     ///
     /// # Errors
-    /// Rows of the part that cannot be read.
+    /// The rows of the shard cannot be read.
     pub(super) fn part(&self, shard: Shard, keys: &HashSet<String>) -> Result<Self, StudyError> {
         let folder = Parts::of(&self.folder).folder_of(shard);
         let store = Store::read(&folder, self.store.columns())?;
@@ -270,7 +270,7 @@ impl Plan {
         })
     }
 
-    /// Takes in the cells of another plan of the study.
+    /// Adds the cells of another plan of the same study.
     pub(super) fn add(&mut self, other: Self) {
         let here: HashSet<String> = self.cells.iter().map(|cell| cell.key.clone()).collect();
         self.cells.extend(other.cells.into_iter().filter(|cell| !here.contains(&cell.key)));
@@ -279,30 +279,30 @@ impl Plan {
         self.cells.sort_by_key(|cell| place.get(cell.key.as_str()).copied());
     }
 
-    /// The folder of the rows that are written.
+    /// Folder that this plan's rows are written to.
     pub(super) fn folder_of_rows(&self) -> PathBuf {
         let part = |shard| Parts::of(&self.folder).folder_of(shard);
         self.shard.map_or_else(|| self.folder.clone(), part)
     }
 
-    /// How many cells are still to do.
+    /// Number of cells that are left.
     pub fn left(&self) -> usize {
         self.cells.iter().filter(|cell| !self.is_done(cell)).count()
     }
 
-    /// Whether matrices are to be decomposed for as long as the cells take.
+    /// Whether the cells that are left spend most of their time in decompositions of matrices.
     pub fn decomposes(&self) -> bool {
         self.definition.work.get::<SpectrumStudy>().is_some()
             && self.cells.iter().any(|cell| !self.is_done(cell))
     }
 
-    /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run puts
-    /// them into `rows-set-aside.csv` and measures their cells again.
+    /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run moves them to
+    /// `rows-set-aside.csv` and measures their cells again.
     pub fn damaged(&self) -> &[String] {
         self.store.damaged()
     }
 
-    /// How many measured rows the next run puts into `rows-set-aside.csv`, and why, in words.
+    /// Numbers of measured rows that the next run moves to `rows-set-aside.csv`, with the reasons in words.
     pub fn to_set_aside(&self) -> Vec<(usize, &'static str)> {
         let todo: Vec<&Cell> = self.cells.iter().filter(|cell| !self.is_done(cell)).collect();
         if todo.is_empty() {
@@ -322,36 +322,36 @@ impl Plan {
         reasons.into_iter().filter(|(rows, _)| *rows > 0).collect()
     }
 
-    /// What is still to do, on so many threads.
+    /// Returns the cells that are left, as work for `threads` threads.
     pub fn work(&self, threads: usize) -> Work {
         let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
         let cells: Vec<(String, f64)> = todo.map(|cell| (cell.key.clone(), cell.cost_s)).collect();
         Work { name: self.name.clone(), at_a_time: self.at_a_time(threads, cells.len()), cells }
     }
 
-    /// How many of so many cells are measured at a time, on so many threads.
+    /// Number of cells to measure at once, for `cells` cells on `threads` threads.
     pub(super) fn at_a_time(&self, threads: usize, cells: usize) -> usize {
         if self.definition.work.is_one_at_a_time() { 1 } else { threads.clamp(1, cells.max(1)) }
     }
 }
 
-/// The columns of rows of this kind of study, and those that there are in `folder`, of cells that failed among them,
-/// in the order of the cells.
+/// Returns the columns of rows of `kind`, and the rows in `folder`, including those of failed cells, in the order of
+/// the cells.
 ///
 /// # Errors
-/// Rows that cannot be read.
+/// The rows cannot be read.
 pub fn stored_lines(kind: Kind, folder: &Path) -> Result<(Vec<Column>, Vec<Line>), StudyError> {
     let columns = kind.columns();
     let lines = Store::read(folder, &columns)?.rows().cloned().collect();
     Ok((columns, lines))
 }
 
-/// How long the rows took, one after another, in seconds; none where their kind is not timed.
+/// Sum of the rows' run times in seconds; `None` if rows of this kind have no times.
 pub fn time_of(columns: &[Column], lines: &[Line]) -> Option<f64> {
     lines.iter().filter_map(|line| line.wall_time_s(columns)).reduce(|sum, row| sum + row)
 }
 
-/// Refuses a study that some systems would take for another, in `data` already.
+/// Refuses a study whose name differs from another in `data` only in case, which some file systems ignore.
 fn check_capitals(data: &Path, name: &str, definition: &StudyDefinition) -> Result<(), StudyError> {
     let there = std::fs::read_dir(data).into_iter().flatten().flatten();
     let names = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -369,7 +369,7 @@ fn check_capitals(data: &Path, name: &str, definition: &StudyDefinition) -> Resu
     }
 }
 
-/// What the last line of a regular expression's error says, below the drawing of where it is.
+/// Returns the last line of a regular expression's error, without the drawing of its position.
 fn what_is_wrong(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A file of rows as text: where each cell's lines are, for joining many of them without a digit changed.
+//! A file of rows as text: finds the lines of each cell, so that files can be merged without changing a digit.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,16 +10,16 @@ use super::{StudyError, header};
 use crate::record::{Column, Line, STOPPED};
 use crate::system::{FileError, sha256};
 
-/// A file of rows, in memory.
+/// A file of rows in memory.
 pub(super) struct RowsFile {
     pub path: PathBuf,
     /// The SHA-256 of the file.
     pub sha256: String,
-    /// What it holds, under today's columns.
+    /// Contents of the file, with the current columns.
     text: String,
-    /// Its cells, in the order of the file.
+    /// Cells in the order of the file.
     pub cells: Vec<CellRows>,
-    /// Lines that are no whole rows.
+    /// Lines that are not valid rows.
     damaged: Vec<Range<usize>>,
 }
 
@@ -30,22 +30,22 @@ pub(super) struct CellRows {
     lines: Vec<Range<usize>>,
 }
 
-/// How a cell's rows ended, the best last.
+/// Result of a cell, from the worst to the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ending {
-    /// With an error.
+    /// The cell failed with an error.
     Failed,
-    /// Before its end; it can be gone on with.
+    /// The training run was stopped before its end, and can be resumed.
     Stopped,
-    /// At its end.
+    /// The cell is done.
     Whole,
 }
 
 impl RowsFile {
-    /// Reads a file. A line that is cut off or has another number of fields is no row: see [`RowsFile::damaged`].
+    /// Reads a file. A line that is cut off or has another number of fields is not a row: see [`RowsFile::damaged`].
     ///
     /// # Errors
-    /// A file that cannot be read, or whose header is another's.
+    /// The file cannot be read, or has the header of another kind of rows.
     pub fn read(path: PathBuf, columns: &[Column]) -> Result<Self, StudyError> {
         let bytes = std::fs::read(&path).map_err(|e| FileError::read(&path, e))?;
         let sha256 = sha256(&bytes);
@@ -84,7 +84,7 @@ impl RowsFile {
                 _ => Ending::Failed,
             };
             let key = String::from_utf8_lossy(field(cell));
-            // The lines of a cell follow each other, but for what somebody changed by hand.
+            // The lines of a cell are consecutive, unless the file was edited by hand.
             let at = match self.cells.last() {
                 Some(last) if *last.key == key => self.cells.len() - 1,
                 _ => match places.entry(key.into()) {
@@ -102,12 +102,12 @@ impl RowsFile {
         }
     }
 
-    /// The lines of a cell, each with its end.
+    /// Lines of a cell, each with its line end.
     pub fn lines<'f>(&'f self, of: &'f CellRows) -> impl Iterator<Item = &'f str> {
         of.lines.iter().map(|line| &self.text[line.clone()])
     }
 
-    /// The rows of a cell.
+    /// Rows of a cell.
     pub fn rows<'f>(
         &'f self,
         of: &'f CellRows,
@@ -116,13 +116,13 @@ impl RowsFile {
         self.lines(of).filter_map(|line| header::row_of(line, columns))
     }
 
-    /// Lines that are no whole rows, as they stand, each with an end.
+    /// Lines that are not valid rows, unchanged except that each has a line end.
     pub fn damaged(&self) -> String {
         self.damaged.iter().flat_map(|line| [self.text[line.clone()].trim_end(), "\n"]).collect()
     }
 }
 
-/// The rows of lines that were found to be whole, read one after another.
+/// Parses lines that are known to be valid rows.
 pub(super) fn rows_of_lines<'l>(
     lines: impl Iterator<Item = &'l str>,
 ) -> impl Iterator<Item = Line> {
@@ -131,7 +131,7 @@ pub(super) fn rows_of_lines<'l>(
     reader.into_records().map(|record| Line::from(record.expect("each line was read before")))
 }
 
-/// Lines as what is read from one file.
+/// Reader over lines, as if they were one file.
 struct Pieces<'l, I> {
     lines: I,
     rest: &'l [u8],
@@ -150,7 +150,7 @@ impl<'l, I: Iterator<Item = &'l str>> Read for Pieces<'l, I> {
 }
 
 impl CellRows {
-    /// How many rows it has.
+    /// Number of rows.
     pub fn count(&self) -> usize {
         self.lines.len()
     }

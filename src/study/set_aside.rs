@@ -1,4 +1,4 @@
-//! Rows that were measured and are not the study's any more: kept, out of every table.
+//! Superseded rows: kept in a file of their own, and not used in tables.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use super::header;
 use crate::record::{Column, to_csv};
 use crate::system::{FileError, write_whole};
 
-/// Where they are, in the study's folder.
+/// Name of the file in the study's folder.
 pub(super) const SET_ASIDE: &str = "rows-set-aside.csv";
 
-/// Adds lines, each with its end, to the file in `folder`.
+/// Appends lines, each with its line end, to the file in `folder`.
 ///
 /// # Errors
-/// A file there that is none of such rows, or that cannot be written.
+/// The existing file does not have such rows, or the file cannot be written.
 pub(super) fn set_aside(folder: &Path, columns: &[Column], lines: &[u8]) -> Result<(), StudyError> {
     let path = folder.join(SET_ASIDE);
     let mut bytes = if path.exists() {

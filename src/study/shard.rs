@@ -1,35 +1,35 @@
-//! One of several equal parts of the work, for machines that share nothing but files.
+//! Shards: equal parts of the work, for machines that share nothing but files.
 //!
-//! Who does which cell is settled by the definition alone, not by what is done already: every task deals all cells, by what they
-//! are estimated to take, and comes to the same parts whenever it begins.
+//! The definition alone determines the shard of each cell, not the cells already done. Every task divides all cells by
+//! their estimated costs, and gets the same shards whenever it starts.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Part `index` of `count`, counted from 0; written `I/N` from 1.
+/// Shard `index` of `count`, counted from 0; written as `I/N`, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard {
     index: usize,
     count: usize,
 }
 
-/// Most parts: more files than this in one folder are slow on the file systems of clusters.
+/// Maximum number of shards: file systems of clusters are slow with more files in a folder.
 pub const MOST_SHARDS: usize = 10_000;
 
-/// The variables by which a scheduler tells a task which of how many it is.
+/// Environment variables of a scheduler that give the number of a task in a job array.
 struct Scheduler {
     name: &'static str,
-    /// The task's number.
+    /// Variable with the task's number.
     task: &'static str,
-    /// The first task's number, the last one's, and what lies between two.
+    /// Variables with the numbers of the first and last task and the step between tasks.
     range: Option<[&'static str; 3]>,
-    /// The first task's number where no variable tells it.
+    /// Number of the first task, if no variable gives it.
     begins_at: usize,
 }
 
-/// Those whose variables are read, in the order in which they are looked for.
+/// Supported schedulers, in the order in which their variables are checked.
 const SCHEDULERS: [Scheduler; 5] = [
     Scheduler {
         name: "Slurm",
@@ -49,13 +49,13 @@ const SCHEDULERS: [Scheduler; 5] = [
 ];
 
 impl Shard {
-    /// All of the work.
+    /// The whole work as one shard.
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 
-    /// Part `index` of `count`, from 0.
+    /// Creates shard `index` of `count`, counted from 0.
     ///
     /// # Errors
-    /// More parts than there may be, or no part of them.
+    /// `count` is 0 or above [`MOST_SHARDS`], or `index` is not below `count`.
     pub fn new(index: usize, count: usize) -> Result<Self, String> {
         if count == 0 || count > MOST_SHARDS {
             return Err(format!("{count} shards; use 1 to {MOST_SHARDS}"));
@@ -69,15 +69,15 @@ impl Shard {
         Ok(Self { index, count })
     }
 
-    /// The part that a scheduler's variables name, and how they are called in its words; none where none of them is set.
-    /// `variable` reads one.
+    /// Reads the shard from a scheduler's variables, and returns it with the name of the variable; `None` if none is
+    /// set. `variable` reads one variable.
     ///
     /// # Errors
-    /// Variables that are no numbers, or that do not tell of how many tasks this is one.
+    /// A variable is not a number, or the number of tasks is unknown.
     pub fn of_task(
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<(Self, &'static str)>, String> {
-        // Grid Engine sets the variable in every job, to this where it is no array.
+        // Grid Engine sets the variable to this in jobs without an array.
         let set =
             |name: &str| variable(name).filter(|value| !value.is_empty() && value != "undefined");
         for Scheduler { name, task, range, begins_at } in &SCHEDULERS {
@@ -92,7 +92,7 @@ impl Shard {
                 None => [None; 3],
             };
             let (Some(first), Some(last), step) = (first, last, step.unwrap_or(1).max(1)) else {
-                // LSF counts from 1, and says 0 where there is no array.
+                // LSF counts from 1, and sets 0 in jobs without an array.
                 if number_of < *begins_at {
                     continue;
                 }
@@ -118,25 +118,25 @@ impl Shard {
         Ok(None)
     }
 
-    /// Counted from 0.
+    /// The number of the shard, counted from 0.
     pub fn index(self) -> usize {
         self.index
     }
 
-    /// How many parts there are.
+    /// The number of shards.
     pub fn count(self) -> usize {
         self.count
     }
 
-    /// The folder of its rows among those of a study's parts.
+    /// Name of the folder of its rows.
     pub(super) fn folder_name(self) -> String {
         format!("{}-of-{}", self.index + 1, self.count)
     }
 }
 
-/// Which of `count` parts each of the cells falls to, whose costs are given: the dearest first, each to the part that has
-/// least to do (longest processing time first: at most 4/3 of the least makespan; Graham 1969, SIAM J. Appl. Math. 17, theorem 2).
-/// Of equals, the first cell and the first part.
+/// Assigns cells with these costs to `count` shards, and returns the shard of each cell. The most expensive cell comes
+/// first, each goes to the shard with the least work, and ties go to the first cell and shard. This is longest
+/// processing time first: at most 4/3 of the optimal makespan (Graham 1969, SIAM J. Appl. Math. 17, theorem 2).
 pub fn deal(costs: &[f64], count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     order.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(a.cmp(&b)));
@@ -151,7 +151,7 @@ pub fn deal(costs: &[f64], count: usize) -> Vec<usize> {
     parts
 }
 
-/// Seconds, in order.
+/// Seconds, with a total order.
 #[derive(Clone, Copy, PartialEq)]
 struct Load(f64);
 
@@ -218,7 +218,7 @@ mod tests {
         };
         assert_eq!(slurm("0", "0", "3", "1", "4"), Ok(Some((0, 4))));
         assert_eq!(slurm("7", "1", "9", "2", "5"), Ok(Some((3, 5))));
-        // --array=3,7: of which of N parts these are, Slurm does not know.
+        // For --array=3,7, Slurm does not report the number of shards.
         assert!(slurm("7", "3", "7", "1", "2").unwrap_err().contains("--shard I/N"));
         let grid = [("SGE_TASK_ID", "4"), ("SGE_TASK_FIRST", "2"), ("SGE_TASK_LAST", "8")];
         assert_eq!(of_task(&[&grid[..], &[("SGE_TASK_STEPSIZE", "2")]].concat()), Ok(Some((1, 4))));
@@ -248,22 +248,23 @@ mod tests {
     }
 
     proptest! {
-        /// Every cell falls to one part, and no part ends later than 4/3 of what is certain for any dealing, plus what is lost
-        /// where there are fewer cells than parts.
+        /// Every cell belongs to one shard, and the makespan is at most (2 − 1/count) times a lower bound that holds
+        /// for any assignment.
         #[test]
         fn parts_end_together(costs in prop::collection::vec(0.0..100.0f64, 0..60), count in 1usize..9) {
             let parts = deal(&costs, count);
             prop_assert!(parts.len() == costs.len() && parts.iter().all(|&part| part < count));
             let load = |part| costs.iter().zip(&parts).filter(|(_, p)| **p == part).map(|(c, _)| c).sum::<f64>();
             let makespan = (0..count).map(load).fold(0.0, f64::max);
-            // What no dealing is under: the mean, the dearest, and two of the count + 1 dearest together.
+            // Lower bounds of any makespan: the mean, the largest cost, and the two smallest of the count + 1 largest
+            // costs together.
             let mut sorted = costs.clone();
             sorted.sort_by(|a, b| b.total_cmp(a));
             let mean = costs.iter().sum::<f64>() / count as f64;
             let pair = sorted.get(count - 1..=count).map_or(0.0, |two| two.iter().sum());
             let dearest = sorted.first().copied().unwrap_or(0.0);
             let least = mean.max(dearest).max(pair);
-            // Greedy lists are within 2 − 1/m of the mean and the dearest (Graham 1966).
+            // Greedy list scheduling is within 2 − 1/m of the larger of the mean and the largest cost (Graham 1966).
             prop_assert!(makespan <= (2.0 - 1.0 / count as f64) * least + 1e-9, "{makespan} {least}");
         }
     }

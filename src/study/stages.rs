@@ -1,4 +1,4 @@
-//! The order in which cells can be measured: what others need before them; and how each stage is dealt to parts.
+//! Stages: the order in which cells can be measured, after their prerequisites; and the division of stages into shards.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,31 +7,31 @@ use super::plan::Plan;
 use super::shard::{Shard, deal};
 use crate::experiment::Needs;
 
-/// The cells of some studies by stage: those of a stage need none but of stages before it.
+/// The cells of some studies by stage. Cells of a stage need only cells of earlier stages.
 ///
-/// Which cells there are, their stages and their parts follow from the definitions alone, not from what is done: every task of a
-/// job comes to the same, whenever it begins.
+/// The definitions alone determine cells, stages and shards, not the cells already done. So every task of a job gets
+/// the same result, whenever it starts.
 pub struct Stages {
     plans: Vec<Plan>,
-    /// By plan and cell, counted from 0.
+    /// Stage of each cell, counted from 0, by plan and cell.
     stage_of: Vec<Vec<usize>>,
 }
 
-/// One stage of the work, dealt to parts.
+/// One stage of the work, divided into shards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// How many cells each study has in it, by the study's name.
+    /// Number of cells of each study in this stage.
     pub studies: Vec<(String, usize)>,
-    /// What the cells take in seconds of one core, in their order, as estimated.
+    /// Estimated costs of the cells in order, in seconds of one core.
     pub costs: Vec<f64>,
-    /// Which part each of them falls to, from 0.
+    /// Shard of each cell, counted from 0.
     pub parts: Vec<usize>,
-    /// How many cells of each part are still to do.
+    /// Number of cells left in each shard.
     pub left: Vec<usize>,
 }
 
 impl Stage {
-    /// What each of so many parts takes, in seconds of one core, as estimated.
+    /// Estimated cost of each shard, in seconds of one core.
     pub fn loads(&self, parts: usize) -> Vec<f64> {
         let mut loads = vec![0.0; parts];
         self.costs.iter().zip(&self.parts).for_each(|(cost, &part)| loads[part] += cost);
@@ -40,10 +40,10 @@ impl Stage {
 }
 
 impl Stages {
-    /// The stages of these plans, among which are those of all that is needed. Of plans of one study, the cells of all.
+    /// Divides plans into stages; the plans must include all prerequisites. Several plans of one study are joined.
     ///
     /// # Errors
-    /// Rows of parts that cannot be read.
+    /// Rows of shards cannot be read.
     pub fn of(plans: Vec<Plan>) -> Result<Self, StudyError> {
         let mut all: Vec<Plan> = Vec::new();
         for plan in plans {
@@ -59,13 +59,13 @@ impl Stages {
         Ok(stages)
     }
 
-    /// How many there are.
+    /// The number of stages.
     pub fn count(&self) -> usize {
         self.stage_of.iter().flatten().max().map_or(0, |last| last + 1)
     }
 
-    /// Has runs made again whose rows are there, and whose files are not, where cells still to do need them: those of the last
-    /// stage say what they lack first.
+    /// Marks runs whose files are missing to be made again, although their rows exist, if cells that are left need the
+    /// files. Repeats this for each stage, because those runs may have missing prerequisites too.
     fn measure_again(&mut self) {
         for _ in 1..self.count() {
             let lacking: Vec<Needs> = self.plans.iter().flat_map(Plan::lacking).collect();
@@ -73,7 +73,7 @@ impl Stages {
         }
     }
 
-    /// A stage, dealt to so many parts.
+    /// Returns a stage, divided into `parts` shards.
     pub fn stage(&self, stage: usize, parts: usize) -> Stage {
         let cells = self.cells_of(stage);
         let cost = |&(plan, cell): &(usize, usize)| self.plans[plan].cells[cell].cost_s;
@@ -92,10 +92,10 @@ impl Stages {
         Stage { studies, costs, parts: dealt, left }
     }
 
-    /// What falls to one part: the plans of each stage, those with no cell left out.
+    /// Returns the plans of one shard by stage; plans without cells are left out.
     ///
     /// # Errors
-    /// Rows of the part that cannot be read.
+    /// Rows of the shard cannot be read.
     pub fn into_part(self, shard: Shard) -> Result<Vec<Vec<Plan>>, StudyError> {
         let own = |stage: usize| {
             let Stage { parts, .. } = self.stage(stage, shard.count());
@@ -115,7 +115,7 @@ impl Stages {
         stages.collect()
     }
 
-    /// The places of a stage's cells, by plan and cell.
+    /// Cells of a stage, as indices of plan and cell.
     fn cells_of(&self, stage: usize) -> Vec<(usize, usize)> {
         let of_plan = |(plan, stages): (usize, &Vec<usize>)| {
             let cells = stages.iter().enumerate().filter(move |(_, of)| **of == stage);
@@ -125,7 +125,7 @@ impl Stages {
     }
 }
 
-/// The stage of each cell: one after that of what it needs.
+/// The stage of each cell: one after the stage of the cell that it needs, or 0.
 fn stages(plans: &[Plan]) -> Vec<Vec<usize>> {
     let place: HashMap<(&str, &str), (usize, usize)> = plans
         .iter()
@@ -141,7 +141,8 @@ fn stages(plans: &[Plan]) -> Vec<Vec<usize>> {
         place.get(&(needs.study.as_str(), needs.cell.as_str())).copied()
     };
     let stage = |of: (usize, usize)| {
-        // A definition whose runs need each other in a circle is refused when it is read; here none is followed for ever.
+        // Definitions whose runs need each other in a circle are refused when they are read; the limit makes this loop
+        // finite anyway.
         std::iter::successors(needs(of), |&of| needs(of)).take(plans.len() + 1).count()
     };
     let of_plan =

@@ -1,4 +1,4 @@
-//! A study's rows on disk: `rows.csv`, rewritten whole after every cell, and `rows.parquet`.
+//! A study's rows on disk: `rows.csv`, rewritten as a whole after every cell, and `rows.parquet`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,22 @@ pub(super) struct Store {
     columns: Vec<Column>,
     /// Cells in the order in which they are written, with their rows.
     cells: Vec<(String, Vec<Line>)>,
-    /// Lines that were no whole rows, as they stood.
+    /// Lines that are not valid rows, unchanged.
     damaged: Vec<String>,
-    /// What `rows.csv` hashes to; none where it is missing.
+    /// SHA-256 of `rows.csv`; `None` if the file is missing.
     sha256: Option<String>,
-    /// Held while this process may write.
+    /// Lock on the folder, while this process may write.
     lock: Option<Lock>,
 }
 
 impl Store {
     /// Reads the rows in `folder`, if there are any; writes nothing.
     ///
-    /// A line that is cut off, or that does not fit the header, is no row: it is kept aside, see
-    /// [`Store::damaged`], and its cell counts as not measured. Rows of before a column was added
-    /// have nothing in it.
+    /// A line that is cut off, or that does not fit the header, is not a row: see [`Store::damaged`]. Its cell counts
+    /// as not measured. Rows that are older than a column have no value in it.
     ///
     /// # Errors
-    /// Rows that cannot be read, or whose header is another's.
+    /// The rows cannot be read, or have the header of another kind of rows.
     pub fn read(folder: &Path, columns: &[Column]) -> Result<Self, StudyError> {
         let mut store = Self {
             folder: folder.to_owned(),
@@ -47,25 +46,24 @@ impl Store {
         if path.exists() {
             let bytes = std::fs::read(&path).map_err(|e| FileError::read(&path, e))?;
             store.sha256 = Some(sha256(&bytes));
-            // A line may have been cut off in the middle of a character.
+            // A line may be cut off in the middle of a character.
             store.parse(&String::from_utf8_lossy(&bytes))?;
         }
         Ok(store)
     }
 
-    /// Takes the folder, which is made where it is missing, for this process alone, and reads its
-    /// rows again: another process may have written some since.
+    /// Locks the folder for this process alone, and creates it if it is missing. Then reads the rows again, because
+    /// another process may have written some since.
     ///
     /// # Errors
-    /// A folder that cannot be made or written, another process at work in it, or as
-    /// [`Store::read`].
+    /// The folder cannot be created or written, another process works in it, or as [`Store::read`].
     pub fn lock(&mut self) -> Result<(), StudyError> {
         let lock = lock(&self.folder)?;
         *self = Self { lock: Some(lock), ..Self::read(&self.folder, &self.columns)? };
         Ok(())
     }
 
-    /// Whether other processes are kept out of the folder that was taken.
+    /// Whether the lock keeps other processes out of the folder.
     pub fn excludes_others(&self) -> bool {
         self.lock.as_ref().is_some_and(Lock::excludes_others)
     }
@@ -88,7 +86,7 @@ impl Store {
         let header = header::read(first, &self.columns)
             .map_err(|why| StudyError::Rows { path: self.csv_path(), why })?;
         for (line, record) in records.iter().enumerate().skip(1) {
-            // A line without its end was cut off, even where the number of fields is right.
+            // A line without a line end was cut off, even if it has the right number of fields.
             let ended = line + 1 < records.len() || text.ends_with('\n');
             let Some(row) = header::line_of(&header, record, &self.columns).filter(|_| ended)
             else {
@@ -107,12 +105,12 @@ impl Store {
         Ok(())
     }
 
-    /// The lines that were no whole rows.
+    /// Lines that are not valid rows.
     pub fn damaged(&self) -> &[String] {
         &self.damaged
     }
 
-    /// The rows of a cell that were measured to its end, with these settings, and did not fail.
+    /// Rows of a cell, if the cell is done with these settings.
     pub fn finished(&self, cell: &str, settings: &str) -> Option<&[Line]> {
         let (_, rows) = self.cells.iter().find(|(key, _)| key == cell)?;
         let good = !rows.is_empty()
@@ -120,7 +118,7 @@ impl Store {
         good.then_some(rows.as_slice())
     }
 
-    /// The cells that were measured to their end and did not fail, with their settings.
+    /// Cells that are done, with their settings.
     pub fn all_finished(&self) -> impl Iterator<Item = (&str, &str)> {
         self.cells.iter().filter_map(|(cell, rows)| {
             let settings = rows.first()?.settings();
@@ -129,7 +127,7 @@ impl Store {
         })
     }
 
-    /// What its lines are of.
+    /// The columns of the rows.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -138,29 +136,29 @@ impl Store {
         row.err().is_empty() && !row.was_stopped(&self.columns)
     }
 
-    /// How far a cell that was stopped had come with these settings.
+    /// The row of a cell that was stopped with these settings; it has the step that was reached.
     pub fn stopped(&self, cell: &str, settings: &str) -> Option<&Line> {
         let is_of = |row: &&Line| row.cell() == cell && row.settings() == settings;
         self.rows().filter(is_of).find(|row| row.was_stopped(&self.columns))
     }
 
-    /// The rows of a cell that ended and did not fail, whatever they were measured with.
+    /// Rows of a cell that ended without an error, with any settings.
     pub fn measured(&self, cell: &str) -> impl Iterator<Item = &Line> {
         let rows = self.cells.iter().filter(move |(key, _)| key == cell).flat_map(|(_, rows)| rows);
         rows.filter(|row| self.has_ended(row))
     }
 
-    /// The rows of cells that are none of `order`.
+    /// Number of rows of cells that are not in `order`.
     pub fn others(&self, order: &[String]) -> usize {
         let others = self.cells.iter().filter(|(key, _)| !order.contains(key));
         others.map(|(_, rows)| rows.len()).sum()
     }
 
-    /// Puts the cells into the order of a definition. Rows of other cells, and damaged lines, go to
-    /// the end of `rows-set-aside.csv`: out of every table, but not lost.
+    /// Sorts the cells into the order of a definition. Rows of other cells and damaged lines are appended to
+    /// `rows-set-aside.csv`, so that they are kept but not used.
     ///
     /// # Errors
-    /// Files that cannot be written.
+    /// A file cannot be written.
     pub fn arrange(
         &mut self,
         order: &[String],
@@ -192,11 +190,11 @@ impl Store {
         set_aside(&self.folder, &self.columns, &lines)
     }
 
-    /// Replaces a cell's rows and rewrites `rows.csv`. `order` gives the place of a new cell. Rows that were measured
-    /// are set aside first.
+    /// Replaces a cell's rows and rewrites `rows.csv`. `order` gives the position of a new cell. Replaced rows of
+    /// finished cells are first copied to `rows-set-aside.csv`.
     ///
     /// # Errors
-    /// A file that cannot be written; the one before it still stands.
+    /// A file cannot be written; the previous file is unchanged.
     pub fn put(
         &mut self,
         cell: &str,
@@ -219,7 +217,7 @@ impl Store {
         self.write(manifest)
     }
 
-    /// Writes `rows.csv`, after the manifest that tells of it.
+    /// Writes the manifest with the new hash, and then `rows.csv`.
     fn write(&mut self, manifest: &mut StudyManifest) -> Result<(), StudyError> {
         debug_assert!(self.lock.is_some(), "rows are written by who holds them");
         let path = self.csv_path();
@@ -231,25 +229,25 @@ impl Store {
         Ok(())
     }
 
-    /// The SHA-256 of `rows.csv`, in hexadecimal; none where it is missing.
+    /// The SHA-256 of `rows.csv` in hexadecimal; `None` if the file is missing.
     pub fn sha256(&self) -> Option<&str> {
         self.sha256.as_deref()
     }
 
-    /// Every row, in order.
+    /// All rows, in order.
     pub fn rows(&self) -> impl Iterator<Item = &Line> {
         self.cells.iter().flat_map(|(_, rows)| rows)
     }
 
-    /// Writes `rows.parquet` from the rows as they stand.
+    /// Writes the current rows to `rows.parquet`.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn write_parquet(&self) -> Result<(), StudyError> {
         parquet::write(&self.folder, &self.columns, self.rows())
     }
 
-    /// What is wrong with `rows.parquet`; nothing where it holds these rows.
+    /// Compares `rows.parquet` with these rows; returns a message if they differ.
     pub fn wrong_with_parquet(&self) -> Option<&'static str> {
         parquet::wrong_with(&self.folder, &self.columns, &self.rows().collect::<Vec<_>>())
     }

@@ -1,21 +1,19 @@
 //! The manifest of a study, and the order in which it is written with the rows.
 //!
-//! A sweep may end at any moment: killed, out of disk, out of power. Each file is whole or as it was, since each is
-//! written aside and renamed, and the files are written in this order:
+//! A sweep may end at any moment: killed, disk full, power failure. Each file is written under a temporary name and
+//! renamed, so it is never half written. The files are written in this order:
 //!
-//! 1. `rows-set-aside.csv`, where measured rows are replaced: so they are there twice rather than not at all;
-//! 2. `manifest.toml`, with the hash of the rows as they are to be, and of those there before;
+//! 1. `rows-set-aside.csv`, if measured rows are replaced: they then exist twice rather than not at all;
+//! 2. `manifest.toml`, with the hash of the new rows and the hash of the existing rows;
 //! 3. `rows.csv`;
-//! 4. again 1 to 3 for each further cell, and, once no cell is left or the sweep was stopped, `rows.parquet`;
-//! 5. `manifest.toml`, with the hash of the rows alone.
+//! 4. 1 to 3 again for each further cell, and `rows.parquet` when no cell is left or the sweep was stopped;
+//! 5. `manifest.toml`, with the hash of the rows only.
 //!
-//! So between any two writes the rows have one of the two hashes that the manifest tells, and are known for those
-//! that were measured: after 2 those of before, where the cell in hand is measured again (before the first cell there
-//! are none, and the manifest is begun anew); after 3 and 4 the new ones. That 4 or 5 is still to come shows in a
-//! Parquet file that is missing or holds other rows, and in the hash of before, which only 5 takes away; the next
-//! sweep makes up for both, with no cell to measure, too. Nothing that tells of rows is thus ever older than they
-//! are, but where a file was taken away or an older one put there: then the rows are taken as they stand, and the
-//! manifest says what it does not know of them.
+//! At any time the rows have one of the two hashes in the manifest, so they are recognised as measured. After 2 it is
+//! the old hash, after 3 and 4 the new one. (Before the first cell there are no rows, and a new manifest begins.) If 4
+//! or 5 is missing, the Parquet file is missing or differs, or the manifest still has the old hash. The next sweep
+//! completes both, even if no cell is left. A manifest that matches neither hash means that someone removed or replaced
+//! a file. The rows are then accepted as they are, and the manifest notes what is unknown about them.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -25,26 +23,26 @@ use toml::Table;
 use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
 
-/// The SHA-256 of `rows.csv`.
+/// Key of the SHA-256 of `rows.csv`.
 pub(super) const ROWS_HASH: &str = "rows_sha256";
-/// That of `rows.csv` as it was before the write that was begun last; there is none once a sweep has ended.
+/// Key of the SHA-256 of `rows.csv` before the latest write; removed when a sweep ends.
 const ROWS_HASH_BEFORE: &str = "rows_sha256_before";
 
-/// A study's manifest while rows are kept under it.
+/// A study's manifest during a sweep or a merge.
 pub(super) struct StudyManifest {
     path: PathBuf,
     manifest: Manifest,
-    /// Seconds that earlier sweeps were at work.
+    /// Seconds of work of earlier sweeps.
     earlier_s: f64,
     started: Instant,
 }
 
 impl StudyManifest {
-    /// The manifest of a sweep that begins now; `manifest` says how. With rows in `folder` that hash to `rows`, the
-    /// manifest there goes on in it.
+    /// Begins the manifest of a sweep, with the entries of `manifest`. If there are rows with the hash `rows`, the
+    /// manifest in `folder` is continued.
     ///
     /// # Errors
-    /// A manifest there that cannot be read.
+    /// The manifest in the folder cannot be read.
     pub fn begin(
         folder: &Path,
         mut manifest: Manifest,
@@ -60,18 +58,18 @@ impl StudyManifest {
         Ok(Self { path: folder.join(MANIFEST), manifest, earlier_s, started: Instant::now() })
     }
 
-    /// Says, before `rows.csv` is written, what it will hash to, and what it hashes to now.
+    /// Records the hash of the rows to be written and the current hash, before `rows.csv` is written.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn announce(&mut self, rows: &str, before: Option<&str>) -> Result<(), RunError> {
-        // Of the first rows, too, the key is there: only the end takes it away.
+        // The key also exists for the first rows: only the end removes it.
         self.set(ROWS_HASH_BEFORE, before.unwrap_or_default());
         self.set(ROWS_HASH, rows);
         self.write()
     }
 
-    /// Takes in what the manifest of a part says of so many cells.
+    /// Adds a shard's time, and an entry about its `cells` cells from its manifest.
     pub fn take_in(&mut self, part: &str, cells: usize, of: &Manifest) {
         self.earlier_s += of.wall_time_s;
         let revision = Some(of.git_revision.as_str()).filter(|revision| !revision.is_empty());
@@ -84,10 +82,10 @@ impl StudyManifest {
         self.manifest.take_in(of, part);
     }
 
-    /// Says that the sweep has ended, and what its rows hash to.
+    /// Records that the sweep has ended, with the hash of its rows.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn end(mut self, rows: &str) -> Result<(), RunError> {
         self.manifest.more.remove(ROWS_HASH_BEFORE);
         self.set(ROWS_HASH, rows);
@@ -105,11 +103,11 @@ impl StudyManifest {
     }
 }
 
-/// What the manifest in `folder` has to become for rows that hash to `rows`, are all there and are described by
-/// `about`; none where it says all that. What is in `once` it is only told where it has nothing of that name.
+/// Returns the complete manifest for finished rows with the hash `rows` and the entries `about`, or `None` if the
+/// manifest in `folder` is complete. Entries in `once` are only added if their key is missing.
 ///
 /// # Errors
-/// A manifest that cannot be read.
+/// The manifest cannot be read.
 pub(super) fn ended(
     folder: &Path,
     rows: &str,
@@ -128,12 +126,12 @@ pub(super) fn ended(
     Ok((there.as_ref() != Some(&manifest)).then_some(manifest))
 }
 
-/// Whether rows that hash to `rows` are those that the manifest tells of.
+/// Whether the manifest contains `rows` as the current or the previous hash.
 pub(super) fn tells_of(manifest: &Manifest, rows: &str) -> bool {
     [ROWS_HASH, ROWS_HASH_BEFORE].iter().any(|key| manifest.text(key) == rows)
 }
 
-/// The manifest in `folder`; none where it is missing.
+/// Reads the manifest in `folder`; `None` if it is missing.
 fn read(folder: &Path) -> Result<Option<Manifest>, RunError> {
     let path = folder.join(MANIFEST);
     if !path.exists() {
@@ -150,7 +148,7 @@ fn read(folder: &Path) -> Result<Option<Manifest>, RunError> {
     })
 }
 
-/// What is known of rows that hash to `rows`, by the manifest beside them.
+/// Returns the manifest of rows with the hash `rows`, with a note if it is missing or does not match.
 fn of_rows(there: Option<Manifest>, rows: &str, dtype: &str) -> Manifest {
     let Some(mut manifest) = there else {
         let mut manifest = Manifest::unknown(dtype);
@@ -160,7 +158,7 @@ fn of_rows(there: Option<Manifest>, rows: &str, dtype: &str) -> Manifest {
         return manifest;
     };
     let told = manifest.text(ROWS_HASH).to_owned();
-    // Manifests did not always tell the rows' hash.
+    // Older manifests have no hash of the rows.
     if !told.is_empty() && !tells_of(&manifest, rows) {
         manifest.note(&format!(
             "rows.csv was accepted although its hash differed from rows_sha256 {told}; how it changed is unknown"

@@ -1,4 +1,4 @@
-//! Measuring what a study asks for: its cells, in parallel, each saved as it ends.
+//! Measurement of a study's cells, in parallel; the rows of each cell are saved when it ends.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,53 +19,53 @@ use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
 use crate::system::FileError;
 
-/// Sees a sweep's progress; every method does nothing unless it is written. `()` sees nothing.
+/// Observer of a sweep's progress. All methods do nothing by default; `()` is an observer that ignores everything.
 pub trait Observer: Sync {
-    /// A cell begins.
+    /// Called when a cell begins.
     fn cell_started(&self, _cell: &str) {}
-    /// So large a share of a cell, of 1 in all, is done.
+    /// Called when a further share of a cell is done; the shares of a cell sum to 1.
     fn advanced(&self, _cell: &str, _share: f64) {}
-    /// A cell ended, with its outcomes or its error.
+    /// Called when a cell has ended, with its outcomes or its error.
     fn cell_finished(&self, _cell: &str, _outcome: &str) {}
-    /// Something was done that whoever runs the sweep should know of.
+    /// Called with a warning for the user.
     fn warned(&self, _of_what: &str) {}
 }
 
 impl Observer for () {}
 
-/// How a sweep runs.
+/// Options of a sweep.
 pub struct Sweep<'a> {
-    /// Cells at a time.
+    /// Number of threads, and maximum number of cells measured at once.
     pub threads: usize,
-    /// Set from outside to stop after the cells in hand; training runs stop at their next step.
+    /// Set by the caller to stop after the running cells; training runs stop at their next step.
     pub stop: &'a AtomicBool,
-    /// Where models are trained.
+    /// Device for training.
     pub device: Device,
-    /// Sees the progress.
+    /// Observer of the progress.
     pub observer: &'a dyn Observer,
 }
 
-/// What a sweep came to.
+/// Result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SweepSummary {
-    /// Cells that were there before.
+    /// Cells that were done before.
     pub skipped: usize,
-    /// Cells measured now.
+    /// Cells measured in this sweep.
     pub measured: usize,
-    /// Cells not begun, or stopped, when the sweep was asked to stop.
+    /// Cells that were not begun, or were stopped, because the sweep was stopped.
     pub left: usize,
     /// Cells that failed, with their errors.
     pub failed: Vec<(String, String)>,
-    /// Cells of a part, not begun, that need files of runs which other parts make and have not made.
+    /// Cells of a shard that were not begun, because they need files of runs that other shards have not made yet.
     pub waiting: usize,
 }
 
 impl Plan {
-    /// Measures every cell that has no rows yet. A cell that fails is a row with its error; it does
-    /// not stop the others, and is tried again by the next sweep.
+    /// Measures every cell that is not done. A failed cell gets a row with its error; it does not stop the others, and
+    /// the next sweep tries it again.
     ///
     /// # Errors
-    /// Rows that cannot be written: then nothing more is measured, and what was saved stays.
+    /// Rows cannot be written. The sweep then ends; rows saved before are kept.
     pub fn run(mut self, sweep: &Sweep<'_>) -> Result<SweepSummary, StudyError> {
         if self.shard.is_none() {
             Parts::of(&self.folder).check_merged()?;
@@ -98,10 +98,10 @@ impl Plan {
         self.measure(&todo, sweep, &mut manifest, &mut summary)?;
         summary.left = todo.len() - summary.measured - summary.failed.len();
         let Some(rows) = self.store.sha256() else {
-            // Stopped before the first row: there is nothing to describe yet.
+            // Stopped before the first row, so there are no rows to describe.
             return Ok(summary);
         };
-        // A part's rows are one table with the others' once they are joined.
+        // Shards have no Parquet file: the merge writes one for all rows.
         if self.shard.is_none() {
             self.store.write_parquet()?;
         }
@@ -109,7 +109,7 @@ impl Plan {
         Ok(summary)
     }
 
-    /// Takes the folder for this process alone.
+    /// Locks the folder for this process alone.
     fn lock(&mut self) -> Result<(), StudyError> {
         self.store.lock()?;
         if self.shard.is_some() {
@@ -124,8 +124,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Brings what tells of rows that are all there up to them and to the definition's words; writes nothing where it
-    /// is.
+    /// Completes the manifest and the Parquet file for rows that are all done, and updates the definition's text.
+    /// Writes nothing if all is complete.
     fn finish(&mut self) -> Result<(), StudyError> {
         let lacks_parquet =
             |plan: &Self| plan.shard.is_none() && plan.store.wrong_with_parquet().is_some();
@@ -133,7 +133,7 @@ impl Plan {
             return Ok(());
         }
         match self.lock() {
-            // Who is at work there finishes it.
+            // The process that holds the folder will complete it.
             Err(StudyError::File(FileError::Busy { .. })) => return Ok(()),
             locked => locked?,
         }
@@ -146,7 +146,7 @@ impl Plan {
         }
     }
 
-    /// What the manifest of rows that are all there lacks to tell of them; none where it lacks nothing.
+    /// Returns the completed manifest of rows that are all done, or `None` if the manifest is complete.
     fn unfinished(&self) -> Result<Option<Manifest>, RunError> {
         let Some(rows) = self.store.sha256() else { return Ok(None) };
         let dtype = self.definition.work.dtype();
@@ -194,7 +194,7 @@ impl Plan {
                 let cell = &cells[place];
                 let lines = match measured {
                     Ok(None) => continue,
-                    // How far it came is kept; the cell is still to do.
+                    // The progress is saved; the cell is not done.
                     Ok(Some(Measured { lines, outcome })) if outcome == STOPPED => lines,
                     Ok(Some(Measured { lines, outcome })) => {
                         summary.measured += 1;
@@ -217,7 +217,7 @@ impl Plan {
         })
     }
 
-    /// The manifest of a sweep that begins now.
+    /// Creates the manifest of a sweep that begins now.
     fn manifest(&self, sweep: &Sweep<'_>) -> Manifest {
         let mut manifest = Manifest::begin(sweep.threads, &self.definition.work.dtype());
         manifest.more.extend(self.about());
@@ -226,7 +226,7 @@ impl Plan {
         manifest
     }
 
-    /// What the manifest takes from the definition.
+    /// Entries of the manifest that come from the definition.
     fn about(&self) -> Table {
         let d = &self.definition;
         let entries = [
@@ -246,7 +246,7 @@ impl Plan {
         about
     }
 
-    /// What the manifest says of the texts: paths, and what tells them from others of their names.
+    /// Entries of the manifest about the texts: paths and hashes.
     fn about_text(&self) -> Table {
         let mut about = Table::new();
         let mut insert = |key: &str, value: &str| about.insert(key.to_owned(), value.into());
@@ -263,7 +263,7 @@ impl Plan {
     }
 }
 
-/// What all cells of a study are measured with.
+/// Inputs that all cells of a study share.
 struct OfStudy<'a> {
     name: &'a str,
     folder: &'a Path,
@@ -272,7 +272,7 @@ struct OfStudy<'a> {
 }
 
 impl OfStudy<'_> {
-    /// [`Cell::measure`] on threads of its own.
+    /// Runs [`Cell::measure`] in a thread pool of its own.
     fn measure(
         &self,
         cell: &Cell,

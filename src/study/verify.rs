@@ -1,4 +1,4 @@
-//! Holds a study's rows to what must be true of them, and to what its definition expects.
+//! Checks a study's rows against the invariants of their kind and the expectations of the definition.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -12,22 +12,22 @@ use crate::experiment::{Cell, StudyError, TextSource};
 use crate::record::{Column, InvariantChecker, Line};
 use crate::run::manifest::{MANIFEST, Manifest};
 
-/// What came of holding a study's rows to their checks.
+/// Result of the checks of a study's rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verification {
-    /// Rows read.
+    /// Number of rows.
     pub rows: usize,
-    /// Checks made, and what did not hold.
+    /// Number of checks, and the checks that failed.
     pub laws: InvariantChecker,
-    /// What nobody knows of the rows, a line each.
+    /// Facts about the rows that are unknown, one per line.
     pub notes: Vec<String>,
 }
 
-/// Holds the rows in `folder` to their definition: that they are those that were measured, whole and none
-/// altered; that every cell is there, as the definition has it and measured as it says; that what is true of every
-/// row of their kind, and of a training run's own files, is true of each; and that every `[[expected]]` bound holds.
+/// Checks the rows in `folder` against their definition. The rows must be complete and unchanged since the measurement,
+/// and include every cell with the definition's settings. Each row, and the files of training runs, must satisfy the
+/// invariants of their kind. Every `[[expected]]` bound must hold.
 ///
-/// A file that is missing or cannot be read is a check that does not hold; what needs no such file is still checked.
+/// A file that is missing or cannot be read counts as a failed check; checks that do not need the file still run.
 pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
     let mut found = Verification::default();
     let laws = &mut found.laws;
@@ -74,7 +74,7 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
     found
 }
 
-/// What was read; none where it could not be, which breaks a check.
+/// Returns the result of a read; an error counts as a failed check and gives `None`.
 fn readable<T>(read: Result<T, impl Display>, laws: &mut InvariantChecker) -> Option<T> {
     match read {
         Ok(read) => Some(read),
@@ -85,7 +85,7 @@ fn readable<T>(read: Result<T, impl Display>, laws: &mut InvariantChecker) -> Op
     }
 }
 
-/// Every cell of the definition has its rows, which say what it is, and there are no others.
+/// Checks that every cell of the definition has rows with the right settings, and that there are no other rows.
 fn planned(
     definition: &StudyDefinition,
     folder: &Path,

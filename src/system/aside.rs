@@ -1,4 +1,4 @@
-//! A file under a name of its own, beside the one whose name it is to have.
+//! Temporary files: a file is written under a temporary name and then renamed to its final name.
 
 use std::collections::BTreeSet;
 use std::fs::TryLockError;
@@ -14,10 +14,10 @@ use super::machine;
 // `.rank-study-HOST-PID-NUMBER.tmp`
 const BEGINNING: &str = ".rank-study-";
 const ENDING: &str = ".tmp";
-/// After how long a file of another machine is nobody's: a lock may not hold between machines.
+/// Age after which a temporary file of another machine is removed: file locks may not work between machines.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A file that goes away when it is dropped, unless it was given its name.
+/// Temporary file that is deleted on drop, unless [`Aside::take_name`] has renamed it.
 #[derive(Debug)]
 pub(super) struct Aside {
     pub file: File,
@@ -26,10 +26,10 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    /// Makes one in a folder that is there. Those that killed processes left in it are taken away first.
+    /// Creates a temporary file in an existing folder. Removes files that killed processes left there first.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn new(folder: &Path) -> io::Result<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         clear_once(folder);
@@ -38,12 +38,12 @@ impl Aside {
             let name = format!("{}{}-{number}{ENDING}", of_this_machine(), std::process::id());
             let path = folder.join(name);
             let file = match File::create_new(&path) {
-                // Of a process of the same number, before.
+                // Left by an earlier process with the same process id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
-            // The lock says that somebody is at work on it. Between the two lines above and below another process may
-            // have taken the file for one that was left.
+            // The lock marks the file as in use. Before it is taken, another process may have removed the file as
+            // abandoned.
             let is_others = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
             if !is_others && file.is_named() {
                 return Ok(Self { file, path, is_named: false });
@@ -51,12 +51,12 @@ impl Aside {
         }
     }
 
-    /// Gives the file its name, for good: what it holds is on the disk before, and the name after.
+    /// Syncs the file to the disk, renames it to `path` and syncs the folder.
     ///
     /// # Errors
-    /// Those of the file system: what had the name before has it still, unless only putting the name on the disk failed.
+    /// I/O errors. An existing file at `path` is unchanged, unless only the sync of the folder failed.
     pub fn take_name(mut self, path: &Path) -> io::Result<()> {
-        // Or lost power could leave an empty file under it.
+        // Without this, a power failure could leave an empty file at `path`.
         self.file.sync()?;
         disk::rename(&self.path, path)?;
         self.is_named = true;
@@ -67,30 +67,30 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         if !self.is_named {
-            // One that cannot be taken away is by the next process.
+            // If this fails, the next process removes the file.
             let _ = disk::remove_file(&self.path);
         }
     }
 }
 
-/// How the names of this machine's files begin.
+/// Prefix of the names of this machine's temporary files.
 fn of_this_machine() -> String {
     let host = machine::name();
     let of_a_name = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     format!("{BEGINNING}{}-", host.chars().map(of_a_name).collect::<String>())
 }
 
-/// [`clear`], once in the life of a process.
+/// Calls [`clear`] once per folder and process.
 fn clear_once(folder: &Path) {
     static SEEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    // What a panicking thread left is whole.
+    // The set stays valid when a thread panics while it holds the lock.
     if SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
         clear(folder);
     }
 }
 
-/// Takes away the files that killed processes left in a folder. Whoever is alive holds a lock on theirs. What cannot be
-/// taken away does no harm.
+/// Removes the files that killed processes left in a folder. A live process holds a lock on its files. Failures to
+/// remove a file are ignored.
 pub(super) fn clear(folder: &Path) {
     let here = of_this_machine();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(names(place.path()), left);
     }
 
-    /// Also what was left after this process wrote there first.
+    /// Files that a killed process left after this process first wrote there are removed too.
     #[cfg(feature = "study")]
     #[test]
     fn what_was_left_goes_when_a_folder_is_taken() {

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where both versions of control groups are mounted.
+/// Mount point of control groups, version 1 and 2.
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// The files of a version: the limit, what is used of it, and the names in `memory.stat` of what of that the system can
-/// take back, files that it has read.
+/// File names of one version: the limit, the usage, and the keys in `memory.stat` of page cache, which the system can
+/// reclaim.
 struct Files {
     limit: &'static str,
     used: &'static str,
@@ -21,12 +21,12 @@ const FIRST: Files = Files {
 const SECOND: Files =
     Files { limit: "memory.max", used: "memory.current", files: ["inactive_file", "active_file"] };
 
-/// What the groups that the process is in leave of memory; none where they set no limit or do not say.
+/// Returns the memory that the process's groups leave, in bytes, or `None` if they set no limit or cannot be read.
 pub(super) fn left_bytes() -> Option<u64> {
     left_of(&std::fs::read_to_string("/proc/self/cgroup").ok()?, Path::new(MOUNT))
 }
 
-/// The least that the groups of /proc/self/cgroup leave, each of which lies within others.
+/// Smallest remainder over the groups listed in /proc/self/cgroup and the groups that contain them.
 fn left_of(groups: &str, mount: &Path) -> Option<u64> {
     let of_line = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -43,7 +43,7 @@ fn left_of(groups: &str, mount: &Path) -> Option<u64> {
     groups.lines().filter_map(of_line).min()
 }
 
-/// What one group leaves.
+/// Bytes that one group leaves: limit − usage, where page cache does not count as used.
 fn left_in(folder: &Path, files: &Files) -> Option<u64> {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();

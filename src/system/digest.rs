@@ -1,4 +1,4 @@
-//! SHA-256 as text: what tells corpora and settings apart.
+//! SHA-256 digests as text, which identify corpora and settings.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of `bytes` in 64 hexadecimal digits.
+/// Returns the SHA-256 of `bytes` as 64 hexadecimal digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// The same of pieces, one after another.
+/// Returns the SHA-256 of the concatenated pieces as 64 hexadecimal digits.
 #[cfg(feature = "study")]
 pub(crate) fn sha256_of<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> String {
     let mut hash = Sha256::new();
@@ -19,7 +19,7 @@ pub(crate) fn sha256_of<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> String {
     hexadecimal(&hash.finalize())
 }
 
-/// The same of what a file holds, however long it is.
+/// Returns the SHA-256 of a file's contents, which are read in blocks.
 pub(crate) fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut reader = BufReader::with_capacity(1 << 16, File::open(path)?);
@@ -34,7 +34,7 @@ pub(crate) fn sha256_of_file(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Two hexadecimal digits a byte.
+/// Formats bytes with two hexadecimal digits each.
 pub(crate) fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

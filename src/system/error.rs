@@ -3,31 +3,32 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a file could not be read or written, or a folder taken. Each message says what was found and what to do.
+/// Why a file could not be read or written, or a folder could not be locked. Each message says what is wrong and what
+/// to do.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// A file that cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// A file or folder that cannot be written.
+    /// The file or folder cannot be written.
     #[error("cannot write {}: {source}; check the folder, its permissions and free space", path.display())]
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// A folder that another process is writing to.
+    /// Another process is writing to the folder.
     #[error("{by} is writing to {}; wait for it, or stop it", folder.display())]
     Busy {
         /// The folder.
         folder: PathBuf,
-        /// Who, in words.
+        /// The process that holds the folder, in words.
         by: String,
     },
 }

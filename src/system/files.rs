@@ -1,4 +1,4 @@
-//! Files written aside and renamed, so that none is ever torn.
+//! Files that are written under a temporary name and then renamed, so that none is ever half written.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -6,19 +6,17 @@ use std::path::Path;
 use super::aside::Aside;
 use super::disk::{File, folder_of, make_folders};
 
-/// Writes `bytes` to `path`: to a temporary file beside it first, then renamed over it. Folders
-/// that are missing are made. After it all is on the disk itself: lost power takes none of it back.
+/// Writes `bytes` to a temporary file, which is then renamed to `path`. Missing folders are created. On return the file
+/// is on the disk itself: a power failure does not undo it.
 ///
 /// # Errors
-/// Those of the file system; what stood at `path` before still stands, or, where the disk failed last of all, all of
-/// `bytes` does.
+/// I/O errors. `path` then still has its old contents, or all of `bytes` if only the sync of the folder failed.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folders(folder_of(path))?;
     write_whole_with(path, |file| file.write_all(bytes))
 }
 
-/// [`write_whole`] for what is better written piece by piece than held in memory, into a folder that
-/// is there.
+/// [`write_whole`] for contents that `write` produces piece by piece, into a folder that exists.
 pub(crate) fn write_whole_with(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<Remembering<&mut File>>) -> io::Result<()>,
@@ -41,7 +39,7 @@ fn named(
     }
 }
 
-/// Remembers what the system said first of a write that failed: a library that writes Parquet tells only that one did.
+/// Writer that keeps the first error code of the system: the Parquet library reports only that a write failed.
 pub(crate) struct Remembering<W> {
     to: W,
     failed: Option<i32>,
@@ -59,10 +57,10 @@ impl<W: Write> Write for Remembering<W> {
     }
 }
 
-/// Finds out whether a folder, which is made where it is missing, can be written, before work begins that ends in it.
+/// Checks that a folder can be written, before work begins whose results go there. Creates the folder if it is missing.
 ///
 /// # Errors
-/// Those of the file system.
+/// I/O errors.
 pub fn check_writable(folder: &Path) -> io::Result<()> {
     make_folders(folder)?;
     Aside::new(folder).map(drop)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::memory::in_words;
 
-/// Files that take more room than their disk has. Its message says how much, and what there is.
+/// Error for files that need more space than their disk has free. The message gives both sizes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{needed} of disk ({free} free)")]
 pub struct NoDisk {
@@ -12,10 +12,10 @@ pub struct NoDisk {
     free: String,
 }
 
-/// Refuses files of so many bytes in `folder`, which need not be there yet, where its disk has less room.
+/// Checks that the disk of `folder`, which need not exist yet, has `needed` bytes free.
 ///
 /// # Errors
-/// Less room than that.
+/// The disk has less free space. If the free space is unknown, the check passes.
 pub fn check_disk(folder: &Path, needed: f64) -> Result<(), NoDisk> {
     match free_bytes(folder) {
         Some(free) if needed > free => {
@@ -25,7 +25,7 @@ pub fn check_disk(folder: &Path, needed: f64) -> Result<(), NoDisk> {
     }
 }
 
-/// The room on the disk of a folder, or of the first around it that is there, for who is not root.
+/// Bytes free for users other than root on the disk of `folder`, or of its nearest parent that exists.
 #[cfg(unix)]
 fn free_bytes(folder: &Path) -> Option<f64> {
     let folder = std::path::absolute(folder).ok()?;

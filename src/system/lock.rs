@@ -1,4 +1,4 @@
-//! Folders that one process at a time writes to.
+//! Locks on folders that only one process at a time may write to.
 
 use std::fs::TryLockError;
 use std::io::{self, ErrorKind, Write as _};
@@ -10,32 +10,32 @@ use super::disk::{self, File, make_folders};
 use super::error::FileError;
 use super::{aside, machine};
 
-/// The file in a folder whose lock is the folder's, and which says who holds it.
+/// Lock file in a folder. It contains the name of the process that holds the lock.
 const LOCK: &str = ".lock";
-/// How long a lock is waited for. The system takes one from a killed process when what that was writing is on the disk,
-/// and from a program that it was starting when that runs.
+/// How long to wait for a lock. The system releases the lock of a killed process only after that process's pending
+/// writes. A child process that is being started holds the lock until it runs its own program.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long between two attempts.
+/// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A folder for this process alone, until this is dropped or the process ends, however that ends.
+/// Exclusive lock on a folder. It ends when this is dropped or when the process ends for any reason.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
-    /// None where the file system has no locks.
+    /// `None` if the file system does not support locks.
     file: Option<File>,
 }
 
 impl Lock {
-    /// Whether other processes are kept out: not where the file system has no locks, as NFS and Lustre can be mounted.
+    /// Returns `false` if the file system does not support locks, which is possible with NFS and Lustre.
     pub fn excludes_others(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Takes the lock's file away, before its folder goes. Who waits for it begins again with a folder of their own.
+    /// Removes the lock file, before its folder is removed. Processes that wait for the lock create the folder anew.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors, except that the file does not exist.
     pub(crate) fn remove(self) -> Result<(), FileError> {
         match disk::remove_file(&self.path) {
             Err(e) if e.kind() != ErrorKind::NotFound => Err(FileError::write(&self.path, e)),
@@ -44,11 +44,11 @@ impl Lock {
     }
 }
 
-/// Takes a folder, which is made where it is missing, for this process alone. One that is held is waited for, for two
-/// seconds.
+/// Locks a folder for this process alone; creates the folder if it is missing. Waits up to two seconds for a lock that
+/// another process holds.
 ///
 /// # Errors
-/// A folder that cannot be made or written, or [`FileError::Busy`].
+/// The folder cannot be created or written, or [`FileError::Busy`].
 pub fn lock(folder: &Path) -> Result<Lock, FileError> {
     lock_within(folder, PATIENCE)
 }
@@ -56,12 +56,12 @@ pub fn lock(folder: &Path) -> Result<Lock, FileError> {
 /// [`lock`] without waiting.
 ///
 /// # Errors
-/// As there.
+/// As [`lock`].
 pub(crate) fn lock_now(folder: &Path) -> Result<Lock, FileError> {
     lock_within(folder, Duration::ZERO)
 }
 
-/// Who holds a folder, in words; none where nobody does.
+/// Returns the process that holds a folder, in words, or `None` if the folder is not locked.
 pub(crate) fn holder_of(folder: &Path) -> Option<String> {
     let path = folder.join(LOCK);
     let file = std::fs::File::open(&path).ok()?;
@@ -75,17 +75,17 @@ fn lock_within(folder: &Path, patience: Duration) -> Result<Lock, FileError> {
     loop {
         make_folders(folder).map_err(|e| FileError::write(folder, e))?;
         let mut file = match opened(&path) {
-            // Another process took the folder away just now.
+            // Another process has just removed the folder.
             Err(e) if e.kind() == ErrorKind::NotFound && !folder.is_dir() => continue,
             file => file.map_err(|e| FileError::write(&path, e))?,
         };
         match file.try_lock() {
-            // It was taken away before the lock was there.
+            // The lock file was removed before it was locked here: try again.
             Ok(()) if !file.is_named() => {}
             Ok(()) => {
-                // A full disk keeps nobody from work that fits.
+                // Ignored, so that a full disk does not prevent work.
                 let _ = file.set_length(0).and_then(|()| file.write_all(here().as_bytes()));
-                // Whoever had it before may have been killed after this process wrote here first.
+                // The previous holder may have been killed after this process first wrote to the folder.
                 aside::clear(folder);
                 return Ok(Lock { path, file: Some(file) });
             }
@@ -101,7 +101,7 @@ fn lock_within(folder: &Path, patience: Duration) -> Result<Lock, FileError> {
     }
 }
 
-/// This process, as it stands in the file for others.
+/// Describes this process, for the lock file.
 fn here() -> String {
     format!("process {} on {}", std::process::id(), machine::name())
 }
@@ -111,12 +111,12 @@ fn written_in(path: &Path) -> String {
     if words.is_empty() { "another process".to_owned() } else { words }
 }
 
-/// The file as it stands: whoever waits reads in it who holds it.
+/// Opens or creates the lock file without truncating it: other processes read the holder in it.
 fn opened(path: &Path) -> io::Result<File> {
     let is = |error: &io::Error, kind| error.kind() == kind;
     match File::open(path) {
         Err(e) if is(&e, ErrorKind::NotFound) => match File::create_new(path) {
-            // Another process made it meanwhile.
+            // Another process created it meanwhile.
             Err(e) if is(&e, ErrorKind::AlreadyExists) => File::open(path),
             made => made,
         },

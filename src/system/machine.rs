@@ -1,9 +1,9 @@
-//! The machine's name, and whether a file system of it has locks.
+//! The machine's host name, and support for file locks.
 
 #[cfg(feature = "lm")]
 use std::io;
 
-/// The name that the machine is known by to others; empty where it has none.
+/// Returns the host name; empty if the machine has none.
 #[cfg(unix)]
 pub(crate) fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -14,7 +14,7 @@ pub(crate) fn name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
 }
 
-/// Whether an error says that a file system has no locks to give, as they do in more than one way.
+/// Returns `true` for errors that mean that the file system does not support locks. There is more than one such error.
 #[cfg(feature = "lm")]
 pub(crate) fn has_no_locks(error: &io::Error) -> bool {
     #[cfg(unix)]

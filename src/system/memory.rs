@@ -2,13 +2,13 @@
 
 use super::cgroup;
 
-/// The most memory that this process has held, in bytes; none where the system does not say.
+/// Returns the peak memory (resident set) of this process in bytes, or `None` if the system does not report it.
 pub fn peak_rss_bytes() -> Option<u64> {
     told("/proc/self/status", "VmHWM:")
 }
 
-/// How much more memory this process can have: what the machine has free, or what `ulimit -v` or its control groups
-/// leave, where that is less. None where the system does not say.
+/// Returns how many more bytes of memory this process can use, or `None` if the system does not report it. This is the
+/// smallest of the machine's free memory and the remainders under `ulimit -v` and control groups.
 pub fn available_bytes() -> Option<u64> {
     let free = told("/proc/meminfo", "MemAvailable:");
     let left = limit_bytes()
@@ -17,12 +17,12 @@ pub fn available_bytes() -> Option<u64> {
     [free, left, cgroup::left_bytes()].into_iter().flatten().min()
 }
 
-/// What is so little is not worth looking for: this is asked again and again.
+/// Requests below this size in bytes are not checked, because the check runs often.
 const LITTLE: f64 = 1_048_576.0;
-/// What a process can have where the system does not say: its addresses.
+/// Limit in bytes if the system does not report one: the address space of a process.
 const ADDRESSES: u64 = 1 << 47;
 
-/// A request that takes more memory than there is. Its message says how much, and what there is.
+/// Error for a request that needs more memory than is available. The message gives both sizes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{needed} of memory ({free} available)")]
 pub struct NoMemory {
@@ -30,11 +30,11 @@ pub struct NoMemory {
     free: String,
 }
 
-/// Refuses what takes so many bytes of memory, where that is more than can be had. What is estimated is the least that
-/// is needed, so that nothing is refused that would have fitted.
+/// Checks that `needed` bytes of memory are available. Callers pass a lower estimate, so that no request is refused
+/// that would fit.
 ///
 /// # Errors
-/// Less memory than that.
+/// Less memory is available.
 pub fn check_memory(needed: f64) -> Result<(), NoMemory> {
     if needed < LITTLE {
         return Ok(());
@@ -46,7 +46,7 @@ pub fn check_memory(needed: f64) -> Result<(), NoMemory> {
     }
 }
 
-/// Bytes as one reads them: in GiB, or in MiB or KiB where they are fewer.
+/// Formats bytes for people: in GiB, or in MiB or KiB for smaller sizes.
 pub(super) fn in_words(bytes: f64) -> String {
     let [kibibyte, mebibyte, gibibyte] = [10, 20, 30].map(|power| f64::from(1 << power));
     match bytes {
@@ -56,14 +56,14 @@ pub(super) fn in_words(bytes: f64) -> String {
     }
 }
 
-/// The most address space that this process may have, where it is limited.
+/// Largest address space that this process may have, in bytes, or `None` if it is not limited.
 fn limit_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/limits").ok()?;
     let limits = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     limits.split_whitespace().next()?.parse().ok()
 }
 
-/// The bytes that a line of a file of Linux's tells in kB.
+/// Reads a value in kB from a line of a Linux /proc file and returns it in bytes.
 fn told(file: &str, line: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let told = text.lines().find_map(|found| found.strip_prefix(line))?;

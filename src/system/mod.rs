@@ -1,4 +1,4 @@
-//! Files, their digests, the folders that the process holds, what there is of memory and disk, and text that may be shown.
+//! Files, digests, folder locks, available memory and disk space, and text that is safe to print.
 
 mod aside;
 mod cgroup;

@@ -1,59 +1,59 @@
-//! Names that become files, folders and keys.
+//! Checks of names that become files, folders and keys.
 
 #[cfg(feature = "study")]
 use std::path::{Component, Path, PathBuf};
 
 use super::text::is_obeyed;
 
-/// The longest name that is given here, in bytes: with a text's name and a hash behind it, a folder's stays under
+/// Longest name in bytes that may be given to a folder here. With a suffix of a text's name and a hash, it stays below
 /// [`LONGEST_THERE`].
 const LONGEST: usize = 100;
-/// The longest that most file systems have.
+/// Longest file name in bytes on most file systems.
 const LONGEST_THERE: usize = 255;
-/// What Windows keeps for devices, whatever ending follows.
+/// Device names that Windows reserves, whatever extension follows.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
-/// The same with a digit.
+/// Device names that Windows reserves when a digit follows.
 const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 
-/// Why a name cannot become a file's, a folder's or a key. Each message follows the name.
+/// Why a name cannot be used for a file, a folder or a key. Each message follows the name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// No name at all.
+    /// The name is empty.
     #[error("is empty")]
     Empty,
-    /// A name that a file system may not take.
+    /// The name is too long for a file system.
     #[error("has {bytes} bytes; use at most {most}")]
     Long {
-        /// Its length.
+        /// Length of the name.
         bytes: usize,
-        /// The longest that is taken.
+        /// Largest length that is accepted.
         most: usize,
     },
-    /// A character that some system or shell takes for more than itself.
+    /// The character has a special meaning in some system or shell.
     #[error("contains {0:?}; use letters, digits, -, _ and dots")]
     Character(char),
-    /// A separator of folders, or a character that is obeyed rather than shown.
+    /// The character separates folders, or is a control character or a mark of text direction.
     #[error("contains {0:?}, which a folder name cannot")]
     Unfit(char),
-    /// A name that is hidden, or taken for an option.
+    /// The name would be hidden, or read as a command-line option.
     #[error("begins with {0:?}; begin it with a letter or a digit")]
     Start(char),
-    /// Windows drops the dot.
+    /// The name ends with a dot, which Windows drops.
     #[error("ends with a dot; remove it")]
     End,
-    /// A name of a device.
+    /// The name is a device on Windows.
     #[error("is a device name on Windows; choose another")]
     Device,
-    /// A path that is not below the folder that it was found in.
+    /// The path leads out of the folder of the file that contains it.
     #[error("points outside its folder")]
     Outside,
 }
 
-/// Refuses a name that is not a folder's own on every system: ASCII letters, digits, `-`, `_` and dots, beginning with
-/// none of the marks but `_`.
+/// Checks that a name is valid for a folder on every system. It has ASCII letters, digits, `-`, `_` and dots, and
+/// begins with neither `-` nor a dot.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The first fault found.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     check_folder_name(name)?;
     check_length(name, LONGEST)?;
@@ -64,11 +64,11 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// Refuses a name that is no single folder's, as of a folder that is there, however it came to be called so: with a
-/// separator, hidden, taken for an option, too long, a device's, or with characters that are obeyed rather than shown.
+/// Checks the name of one folder, such as an existing folder that the user named freely. It refuses separators, hidden
+/// names, names that read as options or devices, names that are too long, and characters that terminals interpret.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The first fault found.
 pub fn check_folder_name(name: &str) -> Result<(), NameError> {
     check_length(name, LONGEST_THERE)?;
     if let Some(unfit) = name.chars().find(|&c| matches!(c, '/' | '\\') || is_obeyed(c)) {
@@ -93,10 +93,10 @@ fn is_device(name: &str) -> bool {
     DEVICES.contains(&&*stem) || numbered.is_some_and(|kind| NUMBERED_DEVICES.contains(&kind))
 }
 
-/// The path `inner`, found in a file of `folder`, below it.
+/// Joins `folder` and the path `inner`, which was read from a file in `folder`.
 ///
 /// # Errors
-/// A path that would lead out of the folder, or to it itself.
+/// The path leads out of the folder, or is the folder itself.
 #[cfg(feature = "study")]
 pub(crate) fn below(folder: &Path, inner: &Path) -> Result<PathBuf, NameError> {
     let mut parts = inner.components().peekable();

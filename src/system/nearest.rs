@@ -1,4 +1,4 @@
-//! The valid name nearest to a mistyped one, for error messages.
+//! Suggestions for error messages: the valid name nearest to a mistyped one.
 
 use std::path::Path;
 
@@ -6,28 +6,28 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what} {found:?}; {instead}")]
 pub struct UnknownName {
-    /// What the name stands for: a family, a visibility, a key.
+    /// Kind of name: a family, a visibility, a key.
     pub what: &'static str,
     /// The name as given.
     pub found: String,
-    /// What to write instead: the names that read most like it, and all others.
+    /// Advice: the most similar valid name, then all others.
     pub instead: String,
 }
 
 impl UnknownName {
-    /// `found`, which is none of `valid`.
+    /// Creates the error for the name `found`, which is not in `valid`.
     pub(crate) fn of(what: &'static str, found: &str, valid: &[&str]) -> Self {
         Self { what, found: found.to_owned(), instead: instead(found, valid) }
     }
 }
 
-/// The member of `valid` that reads most like `found`, by Damerau–Levenshtein distance.
+/// Returns the member of `valid` that is most similar to `found`: a synonym, or the least Damerau–Levenshtein distance.
 pub(crate) fn nearest(found: &str, valid: &[&str]) -> String {
     let nearest = || valid.iter().min_by_key(|name| strsim::damerau_levenshtein(found, name));
     synonym(found, valid).or_else(|| nearest().copied()).unwrap_or_default().to_owned()
 }
 
-/// Up to three names that read so much like one that there is not that they may be meant, the nearest first.
+/// Returns up to three of `names` that are so similar to `name` that they may be meant, the nearest first.
 pub fn near_names<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     let most = (name.chars().count() / 3).clamp(1, 3);
     let mut near: Vec<(usize, &str)> =
@@ -38,7 +38,8 @@ pub fn near_names<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&
     near.into_iter().map(|(_, other)| other).take(3).collect()
 }
 
-/// ` (did you mean FILE?)`, of the files beside a missing one whose names read most like its; empty where none does.
+/// Returns ` (did you mean FILE?)` with the files beside a missing one that have similar names; empty if there are
+/// none.
 pub fn near_files(path: &Path) -> String {
     let folder = path.parent().unwrap_or(Path::new(""));
     let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -57,7 +58,7 @@ pub fn near_files(path: &Path) -> String {
     if near.is_empty() { String::new() } else { format!(" (did you mean {}?)", near.join(" or ")) }
 }
 
-/// What other programs and papers write, and what it is called here.
+/// Names that other programs and papers use, and the names used here.
 const SYNONYMS: [(&str, &str); 24] = [
     ("rotary", "rope"),
     ("nope", "none"),
@@ -85,14 +86,14 @@ const SYNONYMS: [(&str, &str); 24] = [
     ("batch_size", "batch"),
 ];
 
-/// The valid name for what `found` is called elsewhere.
+/// Returns the valid name that is a synonym of `found`.
 fn synonym<'v>(found: &str, valid: &[&'v str]) -> Option<&'v str> {
     let found = found.to_lowercase();
     let mut meant = SYNONYMS.iter().filter(|(elsewhere, _)| *elsewhere == found);
     meant.find_map(|(_, here)| valid.iter().find(|name| *name == here).copied())
 }
 
-/// What to write instead of `found`, which is none of `valid`.
+/// Advises what to write instead of `found`, which is not in `valid`.
 pub(crate) fn instead(found: &str, valid: &[&str]) -> String {
     let near = synonym(found, valid);
     let near = near.or_else(|| near_names(found, valid.iter().copied()).first().copied());

@@ -1,4 +1,4 @@
-//! Libraries that panic where a file is not as they expect.
+//! Turns panics of libraries that read malformed files into errors.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -6,15 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether a panic of this thread is the library's, and told as an error.
+    /// Whether a panic of this thread is caught by [`caught`] and returned as an error.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a library makes of bytes that came from outside; where it panics, on this thread, why, in one line, and nothing is
-/// printed. What the work has changed by then is to be dropped.
+/// Runs `work`, which passes bytes from outside to a library, and returns a panic on this thread as an error. The panic
+/// is not printed. The caller must drop any state that `work` has changed.
 ///
 /// # Errors
-/// The panic's message.
+/// The panic's message, in one line.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

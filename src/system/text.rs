@@ -1,39 +1,39 @@
-//! Text that comes from files, as it may be shown: nothing in it is obeyed by what shows it.
+//! Makes text from files safe to print: terminals do not interpret any of its characters.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` with every character that a terminal obeys, or that turns the order of others about, written out as `\u001b`:
-/// control characters, ends of lines among them, and the marks of text direction. So JSON has them too, whose
-/// strings stay what they are.
+/// Escapes as `\u001b` every character that a terminal interprets or that changes the order of others. These are
+/// control characters, line ends and marks of text direction. The form is also valid in JSON, where strings keep their
+/// value.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     written_out(text, |_| false)
 }
 
-/// [`printable`] for text of several lines: ends of lines, of either kind, and tabs stay.
+/// [`printable`] for text of several lines: line ends of either kind and tabs stay.
 #[must_use]
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     written_out(text, |rest| rest.starts_with(['\n', '\t']) || rest.starts_with("\r\n"))
 }
 
-/// Whether a character is obeyed rather than shown.
+/// Returns `true` for characters that terminals interpret instead of showing.
 ///
-/// Unicode's class Cc has what terminals take for commands (ESC, and C1, whose CSI needs no ESC); its `Bidi_Control`
-/// and the ends of lines and paragraphs move other text.
+/// Unicode's class Cc contains the commands of terminals (ESC, and C1, whose CSI needs no ESC). The characters of
+/// `Bidi_Control` and the line and paragraph separators move other text.
 pub(super) fn is_obeyed(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// `text` with what is obeyed written out, but where `stays` says of the text from there on that it stays.
+/// Escapes the characters that [`is_obeyed`] reports, unless `stays` accepts the text that starts there.
 fn written_out(text: &str, stays: impl Fn(&str) -> bool) -> Cow<'_, str> {
     let mut shown = String::new();
     let mut told = 0;
     for (at, c) in text.char_indices().filter(|(_, c)| is_obeyed(*c)) {
         if !stays(&text[at..]) {
             shown.push_str(&text[told..at]);
-            // All of them have four digits.
+            // All these characters have four hexadecimal digits.
             let _ = write!(shown, "\\u{:04x}", u32::from(c));
             told = at + c.len_utf8();
         }

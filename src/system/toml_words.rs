@@ -2,7 +2,7 @@
 
 use super::nearest::instead;
 
-/// A wrong value and its key: `grid.n is -1; it must be a whole number`.
+/// Describes a wrong value and its key: `grid.n is -1; it must be a whole number`.
 pub(crate) fn wrong_value(message: &str, key: &str) -> String {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(field) = message.strip_prefix("missing field `") {
@@ -29,12 +29,12 @@ pub(crate) fn wrong_value(message: &str, key: &str) -> String {
     .to_owned()
 }
 
-/// What is no TOML, and in which line.
+/// Describes a TOML syntax error and its line.
 pub(crate) fn syntax(error: &toml::de::Error, text: &str) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
     match error.message().replace('\n', " ") {
-        // `kind = fit`: TOML takes the f for the beginning of false.
+        // For `kind = fit`, TOML reads the f as the beginning of false.
         wrong if wrong.starts_with("invalid boolean") || wrong.contains("expected `\"`") => {
             format!("line {line}: the value is no number, list, true or false; put text in quotes")
         }
@@ -42,7 +42,7 @@ pub(crate) fn syntax(error: &toml::de::Error, text: &str) -> String {
     }
 }
 
-/// A value without the name of its type, and a list or table by its name.
+/// Removes the type's name from a value; lists and tables are shown by name only.
 fn value(found: &str) -> &str {
     match found {
         "sequence" => "a list",

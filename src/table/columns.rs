@@ -1,10 +1,10 @@
-//! Tables built column by column: name, heading, unit and value of a column stand in one line.
+//! Tables built column by column: one call gives a column's name, heading, unit and value.
 
 use crate::table::{Align, Cell, Column, Table};
 use crate::table::{Spread, plural};
 
-/// A table under construction. Each row is a group of items that are alike, such as the seeds of a run; a table of single
-/// items has groups of one. A column computes its cell for every row, so that no row can be shorter than the header.
+/// A table under construction. Each row is a group of similar items, such as the seeds of a run; a table of single
+/// items has groups of one. A column computes its cell for every row, so all rows have all columns.
 pub struct Columns<'r, R> {
     table: Table,
     groups: Vec<Vec<&'r R>>,
@@ -35,7 +35,7 @@ impl Table {
         Self::from_groups(name, title, items.into_iter().map(|item| vec![item]))
     }
 
-    /// A table with one row per group of items; an empty group has none.
+    /// A table with one row per group of items; empty groups are left out.
     pub fn from_groups<'r, R>(
         name: &str,
         title: &str,
@@ -47,7 +47,7 @@ impl Table {
 }
 
 impl<'r, R> Columns<'r, R> {
-    /// A column of words, from the first item of each group.
+    /// Adds a column of words, from the first item of each group.
     pub fn words<C: Into<Cell>>(
         self,
         name: &str,
@@ -57,7 +57,7 @@ impl<'r, R> Columns<'r, R> {
         self.column(name, Heading(heading, None), Align::Left, |group| value(group[0]))
     }
 
-    /// A column of numbers, from the first item of each group.
+    /// Adds a column of numbers, from the first item of each group.
     pub fn numbers<'h, C: Into<Cell>>(
         self,
         name: &str,
@@ -67,7 +67,7 @@ impl<'r, R> Columns<'r, R> {
         self.column(name, heading.into(), Align::Right, |group| value(group[0]))
     }
 
-    /// A column of numbers that were set, not measured: shown in full.
+    /// Adds a column of numbers that were set, not measured; they are shown in full.
     pub fn settings<'h>(
         self,
         name: &str,
@@ -77,7 +77,7 @@ impl<'r, R> Columns<'r, R> {
         self.numbers(name, heading, |item| Cell::Setting(value(item)))
     }
 
-    /// A column of medians over the items of a group that have a value, with the least and the greatest.
+    /// Adds a column of medians over the items of a group that have a value, with minimum and maximum.
     pub fn medians<'h, V: Into<Option<f64>>>(
         self,
         name: &str,
@@ -87,7 +87,7 @@ impl<'r, R> Columns<'r, R> {
         self.medians_to(3, name, heading, value)
     }
 
-    /// [`medians`](Self::medians) with so many significant digits.
+    /// [`medians`](Self::medians) with `digits` significant digits.
     pub fn medians_to<'h, V: Into<Option<f64>>>(
         self,
         digits: usize,
@@ -100,7 +100,7 @@ impl<'r, R> Columns<'r, R> {
         })
     }
 
-    /// A column of numbers, each from a whole group.
+    /// Adds a column of numbers, each computed from a whole group.
     pub fn per_group<'h, C: Into<Cell>>(
         self,
         name: &str,
@@ -110,7 +110,7 @@ impl<'r, R> Columns<'r, R> {
         self.column(name, heading.into(), Align::Right, value)
     }
 
-    /// A column of words, each from a whole group.
+    /// Adds a column of words, each computed from a whole group.
     pub fn words_per_group<C: Into<Cell>>(
         self,
         name: &str,
@@ -120,7 +120,7 @@ impl<'r, R> Columns<'r, R> {
         self.column(name, Heading(heading, None), Align::Left, value)
     }
 
-    /// How many items each group has: `("seeds", "seeds")`.
+    /// Adds a column with the number of items per group: `("seeds", "seeds")`.
     pub fn sizes(self, name: &str, heading: &str) -> Self {
         self.per_group(name, heading, <[&R]>::len)
     }
@@ -138,25 +138,25 @@ impl<'r, R> Columns<'r, R> {
         self
     }
 
-    /// Adds what a reader must know.
+    /// Adds a note for the reader.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.table.notes.push(note.into());
         self
     }
 
-    /// Adds a note where it applies.
+    /// Adds a note if it applies.
     pub fn note_if(self, applies: bool, note: impl Into<String>) -> Self {
         if applies { self.note(note) } else { self }
     }
 
-    /// Notes how many cells failed with an error and are left out, if any did.
+    /// Adds a note with the number of cells that failed with an error and are left out, if there are any.
     pub fn note_failed(self, cells: usize) -> Self {
         let failed = plural(cells, "cell");
         let note = format!("Left out: {failed} that failed, see the column err of the rows.");
         self.note_if(cells > 0, note)
     }
 
-    /// The finished table.
+    /// Returns the finished table.
     pub fn build(self) -> Table {
         self.table
     }

@@ -7,8 +7,7 @@ use crate::run::RunError;
 use crate::solver::{FactorsFileError, FitError};
 use crate::targets::TargetError;
 
-/// Why rows could not be read or tabulated. Each message names the file, what was found and what
-/// to do.
+/// Why rows could not be read or tabulated. Each message names the file, what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// Rows that cannot be read.
@@ -23,17 +22,17 @@ pub enum TableError {
     /// Queries and keys of a fit that cannot be read.
     #[error(transparent)]
     Factors(#[from] FactorsFileError),
-    /// Queries and keys that are not of the fit beside them.
+    /// Queries and keys that do not match their fit.
     #[error(transparent)]
     Fit(#[from] FitError),
-    /// A file without a row that the table could use.
+    /// A file without a row for the table.
     #[error("{}: {why}; {advice}", path.display())]
     NoRows {
         /// The file.
         path: PathBuf,
-        /// Which rows are lacking.
+        /// Rows that are missing, in words.
         why: String,
-        /// What to do.
+        /// Advice for the user.
         advice: String,
     },
     /// A table that the data-frame library cannot write.
@@ -41,13 +40,13 @@ pub enum TableError {
     Frame {
         /// The table's name.
         name: String,
-        /// What polars said.
+        /// The error of polars.
         source: polars::error::PolarsError,
     },
 }
 
 impl TableError {
-    /// `found`, or [`NoRows`](Self::NoRows) where the rows of the file had nothing for the table.
+    /// Returns `found`, or [`NoRows`](Self::NoRows) if it is empty.
     pub(crate) fn unless_empty<T>(
         found: Vec<T>,
         path: &Path,
@@ -62,5 +61,5 @@ impl TableError {
     }
 }
 
-/// What to do where every row of a study has an error.
+/// Advice if every row of a study has an error.
 pub(crate) const READ_ERR: &str = "read the column err, and run the study again";

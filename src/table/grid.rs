@@ -2,7 +2,7 @@
 
 use crate::table::{Spread, significant};
 
-/// How a column's cells are set.
+/// Horizontal alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words: flush left.
@@ -18,9 +18,9 @@ pub struct Column {
     pub name: String,
     /// The heading that people read: `L*(ε)`.
     pub heading: String,
-    /// The unit, where there is one: `nats`.
+    /// The unit, if there is one: `nats`.
     pub unit: Option<String>,
-    /// How the cells are set.
+    /// Alignment of the cells.
     pub align: Align,
 }
 
@@ -43,14 +43,14 @@ pub enum Cell {
     Integer(i64),
     /// A number that was set, not measured: shown in full.
     Setting(f64),
-    /// A measured number, and how many of its digits mean something.
+    /// A measured number with a number of significant digits.
     Number {
         /// The value in full.
         value: f64,
         /// The significant digits to show.
         digits: usize,
     },
-    /// A median with the least and the greatest over seeds.
+    /// A median with minimum and maximum over seeds.
     Over {
         /// The three values in full.
         spread: Spread,
@@ -62,12 +62,12 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// A spread shown with so many significant digits, or a missing one.
+    /// A spread shown with `digits` significant digits, or a missing value.
     pub fn over(spread: Option<Spread>, digits: usize) -> Self {
         spread.map_or(Self::Missing, |spread| Self::Over { spread, digits })
     }
 
-    /// The cell as people read it; a missing value is an en dash.
+    /// Formats the cell for people; a missing value is an en dash.
     pub fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -124,22 +124,22 @@ impl<T: Into<Self>> From<Option<T>> for Cell {
     }
 }
 
-/// A table: what it shows, its columns, its rows, and what a reader must know of them.
+/// A table: its name and title, its columns, its rows and notes for the reader.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// A short name, fit for a file: `slopes`.
+    /// A short name, usable as a file name: `slopes`.
     pub name: String,
     /// What the table shows.
     pub title: String,
     /// The columns.
     pub columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
-    /// What a reader must know: what is left out, what is biased.
+    /// Notes for the reader: values that are left out or biased.
     pub notes: Vec<String>,
 }
 
 impl Table {
-    /// A table of so many rows that has no columns yet.
+    /// Creates a table with `rows` rows and no columns yet.
     pub(crate) fn without_columns(name: &str, title: &str, rows: usize) -> Self {
         Self {
             name: name.to_owned(),
@@ -150,13 +150,13 @@ impl Table {
         }
     }
 
-    /// Adds a column with its cell of each row.
+    /// Adds a column with one cell per row.
     pub(crate) fn add_column(&mut self, column: Column, cells: Vec<Cell>) {
         self.columns.push(column);
         self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
     }
 
-    /// The rows, each as long as the header.
+    /// Returns the rows; each has one cell per column.
     pub fn rows(&self) -> &[Vec<Cell>] {
         &self.rows
     }

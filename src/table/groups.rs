@@ -1,9 +1,9 @@
-//! Rows that are alike.
+//! Sorting and grouping of rows.
 
 use std::cmp::Ordering;
 
-/// The rows in the order of a key, those of equal keys in the order in which they stood; a key that is not there, or
-/// no number, comes first.
+/// Sorts rows by a key; rows with equal keys keep their order. `None` comes before any value. A NaN counts as equal to
+/// all keys.
 pub(crate) fn sorted<'r, R, K: PartialOrd>(
     rows: impl IntoIterator<Item = &'r R>,
     key: impl Fn(&'r R) -> K,
@@ -13,7 +13,7 @@ pub(crate) fn sorted<'r, R, K: PartialOrd>(
     sorted
 }
 
-/// The rows that are alike in a key, group by group in the order of their first rows.
+/// Groups the rows that have equal keys; groups are in the order of their first rows.
 pub(crate) fn groups<'r, R, K: PartialEq>(
     rows: impl IntoIterator<Item = &'r R>,
     key: impl Fn(&'r R) -> K,
@@ -29,7 +29,7 @@ pub(crate) fn groups<'r, R, K: PartialEq>(
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Of the rows that are alike in a key the one of the greatest value, of equal ones the first.
+/// Returns, for each key, the row with the greatest value; the first one of equal rows.
 pub(crate) fn greatest_of_each<'r, R, K: PartialEq>(
     rows: impl IntoIterator<Item = &'r R>,
     key: impl Fn(&'r R) -> K,
@@ -39,7 +39,7 @@ pub(crate) fn greatest_of_each<'r, R, K: PartialEq>(
     groups(rows, key).into_iter().filter_map(|alike| alike.into_iter().reduce(greater)).collect()
 }
 
-/// Each value once, from small to large.
+/// Sorts the values in ascending order and removes duplicates.
 pub(crate) fn distinct<T: PartialOrd>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut values: Vec<T> = values.into_iter().collect();
     values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
@@ -47,19 +47,19 @@ pub(crate) fn distinct<T: PartialOrd>(values: impl IntoIterator<Item = T>) -> Ve
     values
 }
 
-/// The errors ε of rows of trained heads, each once, from large to small.
+/// Returns the errors ε of rows of trained heads without duplicates, in descending order.
 pub(crate) fn epsilons(all: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut all = distinct(all);
     all.reverse();
     all
 }
 
-/// The ε that figures and verdicts show: 0.01 where it is among `all`, or else the middle one.
+/// Returns the ε that figures and verdicts show: 0.01 if `all` contains it, else the middle one.
 pub(crate) fn main_epsilon(all: &[f64]) -> f64 {
     all.iter().copied().find(|e| *e == 0.01).unwrap_or(all[all.len() / 2])
 }
 
-/// Keeps the rows of each model's last step.
+/// Keeps the rows of the last step of each model.
 pub(crate) fn keep_last_steps<R, M: PartialEq>(
     rows: &mut Vec<R>,
     model: impl Fn(&R) -> M,

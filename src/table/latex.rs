@@ -1,4 +1,4 @@
-//! A table as LaTeX, for a paper that loads `booktabs`.
+//! Tables as LaTeX, for papers that load `booktabs`.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::system::printable;
 use crate::table::{Align, Table};
 
 impl Table {
-    /// The table as a LaTeX `tabular` with rules of `booktabs`, its title and notes as comments.
+    /// Formats the table as a LaTeX `tabular` with rules of `booktabs`; title and notes become comments.
     pub fn to_latex(&self) -> String {
         let mut text = format!("% {}\n% Needs \\usepackage{{booktabs}}.\n", one_line(&self.title));
         for note in &self.notes {
@@ -29,20 +29,19 @@ impl Table {
     }
 }
 
-/// What a comment can hold.
+/// Makes text safe for a LaTeX comment: one line, without control characters.
 fn one_line(text: &str) -> String {
     printable(&text.replace('\n', " ")).into_owned()
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.collect();
-    // After the end of a row or a rule these would be its argument.
+    // After `\\` or a rule, LaTeX would read `[` or `*` as an argument.
     let guard = if cells[0].starts_with(['[', '*']) { "{}" } else { "" };
     format!("{guard}{} \\\\\n", cells.join(" & "))
 }
 
-/// The text with what LaTeX would take for commands made plain, symbols in mathematics, and `1.2e-7` as a
-/// power of ten.
+/// Escapes LaTeX's special characters, and writes symbols in maths mode and `1.2e-7` as a power of ten.
 fn escape(text: &str) -> String {
     let text = &printable(text);
     let mut written = String::new();
@@ -57,7 +56,7 @@ fn escape(text: &str) -> String {
     written
 }
 
-/// `1.2e-7`, perhaps within brackets or parentheses, or before a comma.
+/// Formats `1.2e-7`, possibly in brackets or parentheses or before a comma, as a power of ten.
 fn power_of_ten(word: &str) -> Option<String> {
     let bare = word.trim_start_matches(['[', '(']).trim_end_matches([',', ']', ')']);
     let (mantissa, exponent) = bare.split_once('e')?;

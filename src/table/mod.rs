@@ -1,5 +1,4 @@
-//! Rows into tables: reading what was measured, gathering it over seeds, writing it for programs
-//! and people.
+//! Tables over rows: grouping and statistics over seeds, and output as CSV, Parquet, Markdown and LaTeX.
 
 pub(crate) mod columns;
 pub(crate) mod error;

@@ -1,4 +1,4 @@
-//! Spearman's rank correlation, over groups of points, with a bootstrap interval and a control.
+//! Spearman's rank correlation over groups of points, with a bootstrap interval and a permutation control.
 
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng};
@@ -7,46 +7,46 @@ use rand_chacha::ChaCha8Rng;
 use crate::table::Spread;
 use crate::table::summary::shown;
 
-/// Draws of the bootstrap and of the control.
+/// Number of draws of the bootstrap and of the permutation control.
 const DRAWS: usize = 2000;
-/// The seed of both: the same rows give the same interval.
+/// Seed of both, so that the same rows give the same interval.
 const SEED: u64 = 1;
 
-/// Spearman's ρ within each of some groups, its median over them.
+/// Spearman's ρ within each of several groups, and its median over the groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankCorrelation {
-    /// The median over groups.
+    /// Median over groups.
     pub rho: f64,
-    /// The lower end of the median's 95 % interval: percentiles of a bootstrap that draws groups, and within a group
-    /// its points (Efron 1979).
+    /// Lower end of the median's 95 % interval: percentiles of a bootstrap that draws groups, and points within each
+    /// group (Efron 1979).
     pub low: f64,
-    /// The upper end.
+    /// Upper end of the median's 95 % interval.
     pub high: f64,
-    /// The mean over groups.
+    /// Mean over groups.
     pub mean: f64,
-    /// What the median's |ρ| exceeds in 5 % of draws where one side of each group is shuffled: the control.
+    /// Permutation control: with x shuffled within each group, the median's |ρ| exceeds this value in 5 % of draws.
     pub by_chance: f64,
-    /// How many groups it is over.
+    /// Number of groups used.
     pub groups: usize,
-    /// How many points in these.
+    /// Number of points in these groups.
     pub points: usize,
-    /// The groups that it is not over.
+    /// Groups that are not used.
     pub left_out: LeftOut,
 }
 
-/// How many groups have no correlation, by what they lack.
+/// Numbers of groups without a correlation, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Fewer than three points.
+    /// Groups with fewer than three points.
     pub few: usize,
-    /// Points that are alike on one side.
+    /// Groups in which all points agree in one of the coordinates.
     pub alike: usize,
-    /// A third that orders the points as one of the two does: nothing is left when it is taken out.
+    /// Groups whose third coordinate orders the points as x or y does, so that the partial correlation is undefined.
     pub collinear: usize,
 }
 
 impl LeftOut {
-    /// How many in all.
+    /// Total number of groups left out.
     pub fn groups(&self) -> usize {
         self.few + self.alike + self.collinear
     }
@@ -60,7 +60,7 @@ impl LeftOut {
     }
 }
 
-/// Why points have no correlation.
+/// Reason why points have no correlation.
 #[derive(Clone, Copy)]
 enum Undefined {
     Few,
@@ -69,19 +69,19 @@ enum Undefined {
 }
 
 impl RankCorrelation {
-    /// Of x against y within each group; none where no group has three points of different ranks.
+    /// Correlates x and y within each group. Returns `None` if no group has three points that differ in x and in y.
     pub fn from_groups(groups: &[Vec<(f64, f64)>]) -> Option<Self> {
         let groups: Vec<Vec<[f64; 3]>> =
             groups.iter().map(|group| group.iter().map(|&(x, y)| [x, y, 0.0]).collect()).collect();
         Self::by(&groups, |points| spearman(points, 0, 1))
     }
 
-    /// The partial correlation of x and y given z, of ranks: (ρxy − ρxz ρyz)/√((1 − ρxz²)(1 − ρyz²)).
+    /// Partial rank correlation of x and y given z: (ρxy − ρxz ρyz)/√((1 − ρxz²)(1 − ρyz²)).
     pub fn given(groups: &[Vec<[f64; 3]>]) -> Option<Self> {
         Self::by(groups, partial)
     }
 
-    /// `ρ [low, high]` with two significant digits.
+    /// Formats as `ρ [low, high]` with two significant digits.
     pub fn shown(&self) -> String {
         shown(self.rho, self.low, self.high, 2)
     }
@@ -149,7 +149,7 @@ fn median(values: &[f64]) -> Option<f64> {
     Spread::of(values.iter().copied()).map(|spread| spread.median)
 }
 
-/// The correlation of the ranks of two of the points' coordinates.
+/// Rank correlation of the coordinates with indices `x` and `y`.
 fn spearman(points: &[[f64; 3]], x: usize, y: usize) -> Result<f64, Undefined> {
     if points.len() < 3 {
         return Err(Undefined::Few);
@@ -169,7 +169,7 @@ fn partial(points: &[[f64; 3]]) -> Result<f64, Undefined> {
     if left > 1e-9 { Ok((xy - xz * yz) / left.sqrt()) } else { Err(Undefined::Collinear) }
 }
 
-/// Ranks from 0; equal values share the mean of theirs.
+/// Ranks from 0; equal values share the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_a_third_explains_is_taken_out() {
-        // x and y are both z and a little of their own, in turn.
+        // x and y are both z plus a small periodic term of their own.
         let point = |i: usize| {
             let z = i as f64;
             [z + [0.0, 1.6, 0.0, -1.6][i % 4], z + [1.6, 0.0, -1.6, 0.0][i % 4], z]

@@ -1,4 +1,4 @@
-//! Least squares on several variables, whose points come in clusters.
+//! Least squares on several variables, with points in clusters.
 
 use nalgebra::{DMatrix, DVector};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -8,30 +8,31 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct Coefficient {
     /// The coefficient.
     pub value: f64,
-    /// The lower end of the interval.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
-/// y = a + Σ bₖ xₖ by ordinary least squares, with intervals that take the points of a cluster for dependent.
+/// Ordinary least squares y = a + Σ bₖ xₖ, with intervals that allow for dependence within clusters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Regression {
-    /// The bₖ.
+    /// The coefficients bₖ, without the constant a.
     pub coefficients: Vec<Coefficient>,
-    /// N.
+    /// Number of points N.
     pub points: usize,
-    /// G.
+    /// Number of clusters G.
     pub clusters: usize,
 }
 
 impl Regression {
-    /// The regression of `points`, each (its cluster, x, y).
+    /// Fits `points`; each is (cluster, x, y).
     ///
-    /// The intervals are b ± t₀.₉₇₅(G − 1)·√V of the sandwich V = c (XᵀX)⁻¹ (Σ_g X_gᵀ u_g u_gᵀ X_g) (XᵀX)⁻¹, u the residuals and
-    /// c = G/(G − 1) · (N − 1)/(N − K) (Cameron and Miller 2015, *A practitioner's guide to cluster-robust inference*,
-    /// equations 10 to 12). With few clusters they are too narrow rather than too wide. None where there are no more
-    /// clusters than coefficients, or the x leave one undefined.
+    /// The intervals are b ± t₀.₉₇₅(G − 1)·√V. V = c (XᵀX)⁻¹ (Σ_g X_gᵀ u_g u_gᵀ X_g) (XᵀX)⁻¹ is the sandwich estimator,
+    /// with residuals u and c = G/(G − 1) · (N − 1)/(N − K). Source: Cameron and Miller 2015, *A practitioner's guide
+    /// to cluster-robust inference*, equations 10 to 12. With few clusters the intervals are too narrow rather than too
+    /// wide. Returns `None` if there are no more clusters or points than coefficients, constant included, or if the
+    /// variables are collinear.
     pub fn of<C: PartialEq>(points: &[(C, Vec<f64>, f64)]) -> Option<Self> {
         let count = points.len();
         let width = 1 + points.first()?.1.len();
@@ -57,7 +58,7 @@ impl Regression {
         });
         let y = DVector::from_iterator(count, points.iter().map(|(_, _, y)| *y));
         let gram = x.transpose() * &x;
-        // Variables that say the same leave a pivot of rounding alone.
+        // Collinear variables leave a pivot that is only rounding error, which Cholesky may accept.
         let inverse = gram.clone().cholesky()?.inverse();
         if (&inverse * &gram - DMatrix::identity(width, width)).amax() > 1e-6 {
             return None;
@@ -89,8 +90,8 @@ impl Regression {
 mod tests {
     use super::Regression;
 
-    /// Each point twice in a cluster of its own has the coefficients and the sandwich of each point once, but for the
-    /// correction: (2N − 1)/(2N − K) in the place of (N − 1)/(N − K).
+    /// Doubling every point within its cluster leaves the coefficients and the sandwich as they were, except for the
+    /// correction: (2N − 1)/(2N − K) replaces (N − 1)/(N − K).
     #[test]
     fn a_cluster_that_repeats_itself_says_nothing_new() {
         let once: Vec<(usize, Vec<f64>, f64)> = (0..9)
@@ -110,7 +111,7 @@ mod tests {
         }
     }
 
-    /// y = b·x without a constant to estimate but 0: three clusters of two points, by hand.
+    /// A fit with a = 0 and three clusters of two points, computed by hand.
     #[test]
     fn the_sandwich_is_that_of_the_formula() {
         // x is centred and orthogonal to 1; b = Σxy/Σx² = 12/10 with residuals of mean 0.

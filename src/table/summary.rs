@@ -1,10 +1,10 @@
-//! A few values in short: median, mean and slope with their ranges and intervals, and numbers as people read them.
+//! Statistics of a few values (median, mean, slope, with ranges and intervals), and numbers formatted for people.
 
 use nalgebra::{Matrix2, Vector2};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// `value` with `digits` significant digits, as a plain decimal where that is short, else as
-/// `1.2e-7`. NaN and infinities are spelt out.
+/// Formats `value` with `digits` significant digits, as a plain decimal if that is short, else as `1.2e-7`. NaN and
+/// infinities are written as words.
 pub fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return if value.is_nan() { "NaN".to_owned() } else { format!("{value}") };
@@ -24,7 +24,7 @@ pub fn significant(value: f64, digits: usize) -> String {
     format!("{rounded:.decimals$}")
 }
 
-/// `1 head`, `2 heads`; `1 study`, `2 studies`.
+/// Formats a count with its noun: `1 head`, `2 heads`; `1 study`, `2 studies`.
 pub fn plural(count: usize, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
@@ -33,25 +33,25 @@ pub fn plural(count: usize, noun: &str) -> String {
     }
 }
 
-/// [`plural`] of a range: `3 seeds`, or `1–3 seeds` where the ends differ.
+/// [`plural`] of a range: `3 seeds`, or `1–3 seeds` if the ends differ.
 pub fn plural_range(least: usize, most: usize, noun: &str) -> String {
     let from = if least < most { format!("{least}–") } else { String::new() };
     from + &plural(most, noun)
 }
 
-/// The median, least and greatest of a few values.
+/// Median, minimum and maximum of a few values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The median; of an even count, the mean of the middle two.
+    /// The median; for an even count, the mean of the middle two values.
     pub median: f64,
-    /// The least value.
+    /// The minimum.
     pub low: f64,
-    /// The greatest value.
+    /// The maximum.
     pub high: f64,
 }
 
 impl Spread {
-    /// The spread of the finite values among `values`; none where there is none.
+    /// Computes the spread of the finite values among `values`, or `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -65,15 +65,15 @@ impl Spread {
         Some(Self { median, low, high })
     }
 
-    /// `median (low–high)` with so many significant digits, or the one number that all three show; `low to high` where
-    /// one has a sign. Brackets are for intervals.
+    /// Formats as `median (low–high)` with `digits` significant digits, or as the median alone if low and high look the
+    /// same. Writes `low to high` if one is negative. Brackets are reserved for intervals.
     pub fn shown(&self, digits: usize) -> String {
         let [median, low, high] =
             [self.median, self.low, self.high].map(|value| significant(value, digits));
         if low == high { median } else { format!("{median} ({})", range(&low, &high)) }
     }
 
-    /// `low–high` with so many significant digits.
+    /// Formats as `low–high` with `digits` significant digits.
     pub fn range(&self, digits: usize) -> String {
         let [low, high] = [self.low, self.high].map(|value| significant(value, digits));
         if low == high { low } else { range(&low, &high) }
@@ -85,7 +85,7 @@ fn range(low: &str, high: &str) -> String {
     format!("{low}{to}{high}")
 }
 
-/// t₀.₉₇₅ on so many degrees of freedom; none for fewer than one.
+/// The quantile t₀.₉₇₅ for `freedom` degrees of freedom; `None` for 0.
 pub(crate) fn student(freedom: usize) -> Option<f64> {
     let student = StudentsT::new(0.0, 1.0, freedom as f64).ok()?;
     Some(student.inverse_cdf(0.975))
@@ -96,17 +96,17 @@ pub(crate) fn student(freedom: usize) -> Option<f64> {
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// The lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// Upper end of the interval.
     pub high: f64,
-    /// How many values.
+    /// Number of values.
     pub count: usize,
 }
 
 impl Interval {
-    /// x̄ ± t₀.₉₇₅(N − 1)·s/√N with s² the variance on N − 1 degrees of freedom. None for fewer than two values, or
-    /// where one is not finite.
+    /// x̄ ± t₀.₉₇₅(N − 1)·s/√N, where s² is the variance with N − 1 degrees of freedom. Returns `None` for fewer than
+    /// two values, or if one is not finite.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().collect();
         let count = values.len();
@@ -117,29 +117,29 @@ impl Interval {
         half.is_finite().then_some(Self { mean, low: mean - half, high: mean + half, count })
     }
 
-    /// e to each: of a mean of logarithms the geometric mean of what they are of.
+    /// Exponentiates mean and ends: a mean of logarithms becomes the geometric mean of the values.
     pub fn exp(self) -> Self {
         let Self { mean, low, high, count } = self;
         Self { mean: mean.exp(), low: low.exp(), high: high.exp(), count }
     }
 
-    /// Whether all of it is at most `bound`.
+    /// Returns `true` if the whole interval is at most `bound`.
     pub fn is_at_most(&self, bound: f64) -> bool {
         self.high <= bound
     }
 
-    /// Whether all of it is at least `bound`.
+    /// Returns `true` if the whole interval is at least `bound`.
     pub fn is_at_least(&self, bound: f64) -> bool {
         self.low >= bound
     }
 
-    /// `mean [low, high]` with so many significant digits.
+    /// Formats as `mean [low, high]` with `digits` significant digits.
     pub fn shown(&self, digits: usize) -> String {
         shown(self.mean, self.low, self.high, digits)
     }
 }
 
-/// `value [low, high]`: brackets hold a 95 % interval, always.
+/// Formats as `value [low, high]`; brackets always hold a 95 % interval.
 pub fn shown(value: f64, low: f64, high: f64, digits: usize) -> String {
     let [value, low, high] = [value, low, high].map(|v| significant(v, digits));
     format!("{value} [{low}, {high}]")
@@ -154,15 +154,15 @@ pub struct Slope {
     pub low: f64,
     /// The upper end of the 95 % interval.
     pub high: f64,
-    /// How many points the line was drawn through.
+    /// Number of points that the line was fitted to.
     pub points: usize,
 }
 
 impl Slope {
-    /// The line y = a + b·x of least squares through `points` (x, y).
+    /// Fits the line y = a + b·x by least squares to `points` (x, y).
     ///
-    /// The interval is b ± t₀.₉₇₅(N − 2) · √(s² (XᵀX)⁻¹)₂₂ with s² the residual variance on N − 2
-    /// degrees of freedom. None where fewer than three points, or a single x, leave it undefined.
+    /// The interval is b ± t₀.₉₇₅(N − 2) · √(s² (XᵀX)⁻¹)₂₂, where s² is the residual variance with N − 2 degrees of
+    /// freedom. Returns `None` for fewer than three points, or if all have the same x.
     pub fn through(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len();
         if count < 3 {
@@ -193,7 +193,7 @@ impl Slope {
         (slope.is_finite() && interval.low.is_finite()).then_some(interval)
     }
 
-    /// `slope [low, high]` with so many significant digits.
+    /// Formats as `slope [low, high]` with `digits` significant digits.
     pub fn shown(&self, digits: usize) -> String {
         shown(self.slope, self.low, self.high, digits)
     }

@@ -1,4 +1,4 @@
-//! A table as CSV and Parquet for programs, as Markdown for people.
+//! Tables as CSV and Parquet for programs, and as Markdown for people.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ use crate::system::printable;
 use crate::table::{Align, Cell, Table};
 
 impl Table {
-    /// The table as CSV: every number in full, a missing value empty, and a column of spreads over
-    /// seeds as three columns `NAME`, `NAME_min`, `NAME_max`.
+    /// Formats the table as CSV: numbers in full, missing values empty. A column of spreads over seeds becomes three
+    /// columns: `NAME`, `NAME_min`, `NAME_max`.
     pub fn to_csv(&self) -> String {
         let (header, rows) = self.flat();
         let mut writer = csv::Writer::from_writer(Vec::new());
@@ -22,10 +22,10 @@ impl Table {
         String::from_utf8(bytes).expect("made of text")
     }
 
-    /// The same columns as Parquet: numbers as float64, words as text, a missing value null.
+    /// Writes the columns of the CSV as Parquet: numbers as float64, words as text, missing values as null.
     ///
     /// # Errors
-    /// [`TableError::Frame`] where the library cannot write them.
+    /// [`TableError::Frame`] if polars cannot write them.
     pub fn to_parquet(&self) -> Result<Vec<u8>, TableError> {
         let (header, rows) = self.flat();
         let is_words = |name: &str| {
@@ -49,7 +49,7 @@ impl Table {
         Ok(bytes)
     }
 
-    /// The header and the fields of every row, spreads as three columns.
+    /// Returns the header and the fields of every row; a spread has three columns.
     fn flat(&self) -> (Vec<String>, Vec<Vec<String>>) {
         let wide: Vec<bool> = (0..self.columns.len())
             .map(|at| self.rows().iter().any(|row| matches!(row[at], Cell::Over { .. })))
@@ -67,7 +67,7 @@ impl Table {
         (header, self.rows().iter().map(flat_row).collect())
     }
 
-    /// The table as Markdown: a heading, the cells with their honest digits, the notes.
+    /// Formats the table as Markdown: a heading, the cells with their significant digits, the notes.
     pub fn to_markdown(&self) -> String {
         let mut text = format!("### {}\n\n", self.title);
         let headings = self.columns.iter().map(|column| escape(&column.heading_with_unit()));
@@ -106,7 +106,7 @@ fn markdown_line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// A cell as no mark of Markdown's: of its own line and column, no element of HTML, no link and no picture.
+/// Escapes a cell for Markdown: it stays in its line and column, and forms no HTML element, link or image.
 fn escape(text: &str) -> String {
     let text =
         text.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ").replace("](", "]\\(");
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(rows[1], vec!["d", "", "", "", ""]);
     }
 
-    /// What a spreadsheet would take for a formula stays data, as does every number: CSV is read by programs.
+    /// CSV is read by programs, so text that a spreadsheet would read as a formula stays unchanged, as do numbers.
     #[test]
     fn no_name_is_a_mark_and_csv_has_it_as_it_is() {
         let names = [

@@ -1,4 +1,4 @@
-//! Dense local attention: rows on the last tokens, their weights by lag.
+//! Dense local attention: rows with weight on the last tokens, by relative distance.
 
 use rand_distr::{Gamma, GammaError};
 
@@ -10,16 +10,16 @@ pub(super) fn uniform(n: usize, window: usize) -> Vec<Row> {
     band(n, window, |_, lags| vec![1.0 / lags as f64; lags])
 }
 
-/// Weights ∝ e^{−lag/τ}.
+/// Weights ∝ e^{−distance/τ} on the last `window` tokens.
 pub(super) fn decaying(n: usize, window: usize, tau: f64) -> Vec<Row> {
     let weights = |lags| (0..lags).map(|lag| -(lag as f64) / tau).collect();
     band(n, window, |_, lags| draws::normalised_exponentials(weights(lags)))
 }
 
-/// Each row's weights drawn from the symmetric Dirichlet(α), from a stream of its own.
+/// Weights of each row drawn from the symmetric Dirichlet(α), with one random stream per row.
 ///
 /// # Errors
-/// An α that no Gamma distribution has.
+/// The α is not valid for a Gamma distribution.
 pub(super) fn dirichlet(
     n: usize,
     window: usize,
@@ -33,7 +33,7 @@ pub(super) fn dirichlet(
     }))
 }
 
-/// Each row's weights ∝ e^{σ·normal}, from a stream of its own.
+/// Weights ∝ e^{σ·normal} in each row, with one random stream per row.
 pub(super) fn lognormal(n: usize, window: usize, sigma: f64, seed: u64) -> Vec<Row> {
     band(n, window, |row, lags| {
         let mut rng = generator(seed, Purpose::LognormalBand, Some(row));
@@ -41,7 +41,7 @@ pub(super) fn lognormal(n: usize, window: usize, sigma: f64, seed: u64) -> Vec<R
     })
 }
 
-/// Rows on the last `window` tokens, whose weights by lag are `weights(row, lags)`.
+/// Rows on the last `window` tokens. `weights(row, count)` returns one weight per relative distance, from 0.
 fn band(n: usize, window: usize, weights: impl Fn(usize, usize) -> Vec<f64>) -> Vec<Row> {
     (0..n)
         .map(|row| {

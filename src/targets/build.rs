@@ -1,4 +1,4 @@
-//! Families turned into targets, row by row.
+//! Builds the target of a family, row by row.
 
 use std::path::Path;
 
@@ -10,18 +10,17 @@ use super::entries::Row;
 use super::{Family, Target, TargetError, Visibility, band, tokens};
 use crate::system::check_memory;
 
-/// The most entries that a target is built with: above this, memory would run out instead.
+/// The most entries of a target; a larger one is refused before memory runs out.
 const MOST_ENTRIES: u128 = 1 << 29;
-/// Bytes of a row, and of an entry: of the row that it is in and of the target that rows become. The first rows of a
-/// causal target have fewer entries, down to half of them in all.
+/// Bytes per row, and per entry as it is stored in its row (16) and in the target (12). The factor 0.5 is there because the
+/// first rows of a causal target have fewer entries, half of them in all at the least.
 const BYTES: (f64, f64) = (24.0, 0.5 * (16.0 + 12.0));
 
 impl Family {
-    /// The n × n target of this family at `seed`, to be read under `visibility`.
+    /// Builds the n × n target of this family at `seed`, under the mask `visibility`.
     ///
-    /// A causal family has the same entries under either visibility: `bidirectional` only lets a
-    /// fitted P spread over later columns too. The target is a function of the family, n and the
-    /// seed, on any number of threads.
+    /// A causal family has the same entries under both masks: `bidirectional` only lets a fitted P put weight on later columns
+    /// as well. The target depends on the family, n and the seed, not on the number of threads.
     ///
     /// ```
     /// use rank_study::targets::{Family, Visibility};
@@ -33,9 +32,9 @@ impl Family {
     /// ```
     ///
     /// # Errors
-    /// `Empty` for n = 0; `TooLarge`; `NoMemory`; `NotCausal` for `permuted` under causal visibility; `Parameter` for
-    /// a value out of bounds, for more landmarks than columns, and for a file whose matrix is not n × n;
-    /// whatever [`Target::read`] finds wrong with a file.
+    /// `Empty` for n = 0; `TooLarge`; `NoMemory`; `NotCausal` for `permuted` under a causal mask; `Parameter` for a value out
+    /// of bounds, for more landmarks than columns, and for a file whose matrix is not n × n; every error of [`Target::read`]
+    /// for a file.
     pub fn build(
         &self,
         n: usize,
@@ -102,7 +101,7 @@ impl Family {
         Ok((0..n).map(row).collect())
     }
 
-    /// The visibility of what is built in the end is checked there, so here it is the widest.
+    /// Reads the rows of a file. The mask is the widest here, because the caller checks the rows against its own mask.
     fn file(&self, path: &Path, n: usize) -> Result<Vec<Row>, TargetError> {
         let target = Target::read(path, Visibility::Bidirectional)?;
         if target.n() != n {
@@ -119,7 +118,7 @@ impl Family {
         Ok((0..n).map(row).collect())
     }
 
-    /// A family can be written by hand, so its parameters are checked once more.
+    /// Checks the parameters again, because a family can be constructed without [`Self::from_parameters`].
     fn check_parameters(&self) -> Result<(), TargetError> {
         match self {
             Self::Mixture { local, global, .. } => {
@@ -144,14 +143,14 @@ impl Family {
             .map_err(|room| TargetError::NoMemory { n, room })
     }
 
-    /// No row has more entries than this, but for a cluster that is larger than the mean one.
+    /// The largest number of entries of a row, except that a cluster may be larger than the mean cluster.
     fn longest_row(&self, n: usize) -> usize {
         match self {
             Self::UniformBand { window }
             | Self::DecayBand { window, .. }
             | Self::DirichletBand { window, .. }
             | Self::LognormalBand { window, .. } => n.min(*window),
-            // A file's entries are in memory already when they are counted.
+            // The entries of a file are already in memory when they are counted.
             Self::PreviousToken { .. } | Self::Induction { .. } | Self::File { .. } => 1,
             Self::Landmark { m } => n.min(*m),
             Self::RandomSparse { k } => n.min(*k),
@@ -180,7 +179,7 @@ fn random_sparse(n: usize, k: usize, seed: u64) -> Vec<Row> {
         .collect()
 }
 
-/// λ·local + (1 − λ)·global, columns that both have added up.
+/// λ·local + (1 − λ)·global; weights of common columns are added.
 fn mix(lambda: f64, local: Row, global: Row) -> Row {
     let mut row: Row = local.into_iter().map(|(column, p)| (column, lambda * p)).collect();
     row.extend(global.into_iter().map(|(column, p)| (column, (1.0 - lambda) * p)));

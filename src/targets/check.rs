@@ -1,10 +1,10 @@
-//! One family's parameters, each read with its default and its bounds.
+//! Reads one family's parameters and checks them, each with its default and bounds.
 
 use std::path::PathBuf;
 
 use super::{Parameters, TargetError};
 
-/// Reads parameters on behalf of a family, which its errors name.
+/// Reads parameters for a family; its errors name the family.
 pub(super) struct Check<'a> {
     pub(super) family: &'static str,
     pub(super) parameters: &'a Parameters,
@@ -35,13 +35,13 @@ impl<'a> Check<'a> {
         self.count("vocabulary", self.parameters.vocabulary, "the number of distinct tokens")
     }
 
-    /// τ, a quarter of the window where none is given.
+    /// Reads τ; the default is a quarter of the window.
     pub(super) fn tau(&self, window: usize) -> Result<f64, TargetError> {
         let tau = self.parameters.tau.unwrap_or(window as f64 / 4.0);
         self.within("tau", tau, tau > 0.0 && tau.is_finite(), "above 0 and finite, in tokens")
     }
 
-    /// α; the bounds are those within which a draw is neither all underflow nor all alike.
+    /// Reads α. Within its bounds a draw neither underflows completely nor gives equal weights.
     pub(super) fn alpha(&self) -> Result<f64, TargetError> {
         let alpha = self.parameters.alpha.unwrap_or(1.0);
         self.within("alpha", alpha, (1e-6..=1e6).contains(&alpha), "from 1e-6 to 1e6")
@@ -63,8 +63,8 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// The family named by `parameter`, which must itself be a plain one: parameters have one
-    /// value each, so a nested combination could not be told apart from the outer one.
+    /// The family named by `parameter`, which must not be a combination itself. Each parameter has one value, so a nested
+    /// combination could not be distinguished from the outer one.
     pub(super) fn part(
         &self,
         parameter: &str,

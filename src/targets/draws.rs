@@ -1,12 +1,12 @@
-//! Seeded draws: every row has its own stream, so that no row depends on another or on threads.
+//! Seeded random draws. Every row has its own stream, so a row depends neither on other rows nor on the number of threads.
 
 use rand::seq::index;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Gamma, Open01, StandardNormal};
 
-/// What the draws are for: families built from one seed, as the parts of a mixture are, draw from
-/// streams of their own.
+/// The use of the draws. Each has its own stream, so families built from one seed, such as the parts of a mixture, are
+/// independent.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
     DirichletBand = 1,
@@ -18,7 +18,7 @@ pub(super) enum Purpose {
     Tokens = 7,
 }
 
-/// The generator of row `row`, or, with `None`, of what all the rows share.
+/// The generator of row `row`, or with `None` the one that all rows share.
 pub(super) fn generator(seed: u64, purpose: Purpose, row: Option<usize>) -> ChaCha8Rng {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let within = row.map_or(0, |row| row as u64 + 1);
@@ -28,8 +28,8 @@ pub(super) fn generator(seed: u64, purpose: Purpose, row: Option<usize>) -> ChaC
 
 /// A draw of `length` weights from the symmetric Dirichlet(α), by normalised Gamma(α) draws.
 ///
-/// The draws are made as logarithms, log Γ(α) = log Γ(α + 1) + log(U)/α (Marsaglia and Tsang 2000,
-/// section 6), since at small α every Gamma draw of a row can underflow to 0.
+/// The draws are made as logarithms, log Γ(α) = log Γ(α + 1) + log(U)/α (Marsaglia and Tsang 2000, section 6), because at small
+/// α every Gamma draw of a row can underflow to 0.
 pub(super) fn dirichlet(
     rng: &mut impl Rng,
     gamma: &Gamma<f64>,
@@ -56,7 +56,7 @@ pub(super) fn lognormal(rng: &mut impl Rng, sigma: f64, length: usize) -> Vec<f6
     normalised_exponentials(logarithms)
 }
 
-/// `length` weights uniform on the simplex, Dirichlet(1): normalised exponential draws.
+/// `length` weights drawn uniformly from the simplex, Dirichlet(1), as normalised exponential draws.
 pub(super) fn on_the_simplex(rng: &mut impl Rng, length: usize) -> Vec<f64> {
     let logarithms = (0..length)
         .map(|_| {
@@ -67,13 +67,12 @@ pub(super) fn on_the_simplex(rng: &mut impl Rng, length: usize) -> Vec<f64> {
     normalised_exponentials(logarithms)
 }
 
-/// `n` classes, each uniform on 0 to `classes` − 1 and drawn in order, so that a longer sequence
-/// begins as a shorter one does.
+/// `n` classes, each uniform on 0 to `classes` − 1. They are drawn in order, so a longer sequence starts with the shorter one.
 pub(super) fn classes(rng: &mut impl Rng, classes: usize, n: usize) -> Vec<usize> {
     (0..n).map(|_| rng.random_range(0..classes)).collect()
 }
 
-/// `amount` distinct members of `first..end`, ascending; all of them where there are no more.
+/// `amount` distinct members of `first..end`, ascending; all members if there are fewer.
 pub(super) fn distinct(rng: &mut impl Rng, first: usize, end: usize, amount: usize) -> Vec<usize> {
     let length = end - first;
     let mut members: Vec<usize> =
@@ -82,7 +81,7 @@ pub(super) fn distinct(rng: &mut impl Rng, first: usize, end: usize, amount: usi
     members
 }
 
-/// exp(xᵢ) / Σ exp(xⱼ); the largest is taken out first, so that at least one weight survives.
+/// exp(xᵢ) / Σ exp(xⱼ). The maximum is subtracted first, so that at least one weight does not underflow.
 pub(super) fn normalised_exponentials(logarithms: Vec<f64>) -> Vec<f64> {
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut weights: Vec<f64> = logarithms.into_iter().map(|x| (x - largest).exp()).collect();

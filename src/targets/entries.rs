@@ -1,4 +1,4 @@
-//! A row of a target as its entries.
+//! The type of one sparse row of a target.
 
-/// Columns with their probabilities; those that are not named have none.
+/// Pairs (column, probability); all other columns have probability 0.
 pub(super) type Row = Vec<(usize, f64)>;

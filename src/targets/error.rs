@@ -6,13 +6,13 @@ use super::visibility::Visibility;
 use crate::system::NoMemory;
 use crate::system::nearest::UnknownName;
 
-/// Why a target could not be built or read. Each message says what was found and what to do.
+/// An error while a target is built, read or written. Each message says what was found and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// A name that is not one of the valid ones.
+    /// A name that is not valid.
     #[error(transparent)]
     UnknownName(#[from] UnknownName),
-    /// A layout that cannot be read.
+    /// A layout that cannot be parsed.
     #[error(
         "layout {found:?}: {why}; join heads with +, each global or local:W, such as 2xglobal or \
          local:24+global"
@@ -20,18 +20,18 @@ pub enum TargetError {
     Layout {
         /// The layout as given.
         found: String,
-        /// Which part is wrong.
+        /// The part that is wrong, and why.
         why: String,
     },
-    /// A parameter with a value that its family cannot take, or none where one is needed.
+    /// A parameter with an invalid value, or a missing parameter.
     #[error("family {family}: {why}")]
     Parameter {
         /// The family.
         family: &'static str,
-        /// Which parameter, its value, and what it may be.
+        /// The parameter, its value, and the values it may have.
         why: String,
     },
-    /// A family that is never causal, under causal visibility.
+    /// A family that is never causal, under a causal mask.
     #[error("family {family}: a permuted matrix is not causal; use the bidirectional mask")]
     NotCausal {
         /// The family.
@@ -43,29 +43,29 @@ pub enum TargetError {
          c"
     )]
     TooLarge {
-        /// The size asked for.
+        /// The requested size.
         n: usize,
         /// The entries that it needs.
         entries: u128,
-        /// The most that are built.
+        /// The limit on entries.
         most: u128,
     },
     /// A target that the machine's memory cannot hold.
     #[error("n = {n} needs at least {room}; lower n, window, k or m, or raise c")]
     NoMemory {
-        /// The size asked for.
+        /// The requested size.
         n: usize,
-        /// How much it takes, and what there is.
+        /// The memory that is needed and the memory available.
         room: NoMemory,
     },
-    /// Sequences that cannot be packed together.
+    /// Sequences that differ in length or mask and cannot be packed together.
     #[error(
         "sequences of {} and {} rows, or with different masks, cannot be packed; make them alike",
         lengths.0,
         lengths.1
     )]
     Unlike {
-        /// Rows of the first, and of the one that differs.
+        /// Rows of the first sequence, and of the first that differs.
         lengths: (usize, usize),
     },
     /// A matrix with no rows.
@@ -94,18 +94,18 @@ pub enum TargetError {
         /// The value found.
         value: f64,
     },
-    /// A matrix of logits where attention was to be.
+    /// A matrix that looks like logits instead of attention.
     #[error(
         "entries range from {least} to {greatest} and rows do not sum to 1, so these look like logits; \
          give --softmax to apply a softmax to each row"
     )]
     Logits {
-        /// The least finite entry that is seen.
+        /// The smallest finite entry that the mask allows.
         least: f64,
-        /// The greatest.
+        /// The largest finite entry that the mask allows.
         greatest: f64,
     },
-    /// An entry that no logit can be, or a row that sees nothing.
+    /// An entry that cannot be a logit, or a row without a finite logit.
     #[error(
         "logits row {row}, column {column} (from 0) is {value}; each row needs finite values, and −inf \
          only where masked"
@@ -137,7 +137,7 @@ pub enum TargetError {
         /// The sum found.
         sum: f64,
     },
-    /// Weight on a pair that the visibility hides.
+    /// Weight on a pair that the mask forbids.
     #[error(
         "target row {row}, column {column} (from 0) is {value}, which the {visibility} mask forbids; set \
          it to 0, or use the other mask"
@@ -149,7 +149,7 @@ pub enum TargetError {
         column: usize,
         /// The weight found there.
         value: f64,
-        /// The visibility asked for.
+        /// The mask.
         visibility: Visibility,
     },
     /// A file that could not be read as a matrix.
@@ -157,7 +157,7 @@ pub enum TargetError {
     File {
         /// The file.
         path: PathBuf,
-        /// What went wrong and what to do.
+        /// The problem, and what to do.
         why: String,
     },
     /// A file that holds a matrix, but not one that can be a target.
@@ -165,18 +165,18 @@ pub enum TargetError {
     InFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with its matrix.
+        /// The error in the matrix.
         problem: Box<TargetError>,
     },
-    /// A file that could not be written; nothing of it is left.
+    /// A file that could not be written; no partial file is left.
     #[error("cannot write the target {}: {why}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What went wrong and what to do.
+        /// The problem, and what to do.
         why: String,
     },
-    /// A matrix whose singular values would take too long.
+    /// A matrix that is too large for a full spectrum.
     #[error(
         "a full spectrum is limited to n = {most} (n is {n}); ask for the leading singular values"
     )]
@@ -191,7 +191,7 @@ pub enum TargetError {
         "{count} leading singular values at n = {n} need too much memory; ask for at most {most}"
     )]
     TooManySingularValues {
-        /// How many were asked for.
+        /// The requested number.
         count: usize,
         /// The target's size.
         n: usize,

@@ -9,9 +9,8 @@ use crate::system::nearest::UnknownName;
 
 /// A family of target attention matrices with its parameters.
 ///
-/// Every family but `permuted` and `file` is causal: row i has weight on columns j ≤ i alone,
-/// whatever the visibility under which it is built. Bands have fewer lags in their first rows and
-/// are normalised over those that exist.
+/// Every family except `permuted` and `file` is causal: row i has weight on columns j ≤ i only, under either mask. The first
+/// rows of a band have fewer relative distances and are normalised over those that exist.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Family {
     /// Equal weight on the last w tokens: aᵢⱼ = 1/min(w, i + 1) for i − w < j ≤ i.
@@ -23,31 +22,30 @@ pub enum Family {
     DecayBand {
         /// w ≥ 1.
         window: usize,
-        /// τ > 0, in tokens; w/4 where none is given.
+        /// τ > 0, in tokens; default w/4.
         tau: f64,
     },
-    /// Each row a draw from the symmetric Dirichlet(α) on the last w tokens: dense, local, and of
-    /// high rank.
+    /// Each row is drawn from the symmetric Dirichlet(α) on the last w tokens: dense, local and of high rank.
     DirichletBand {
         /// w ≥ 1.
         window: usize,
-        /// α from 1e-6 to 1e6; 1 where none is given.
+        /// α from 1e-6 to 1e6; default 1.
         alpha: f64,
     },
     /// aᵢⱼ ∝ e^{σ·g}, g a standard normal for each pair, on the last w tokens.
     LognormalBand {
         /// w ≥ 1.
         window: usize,
-        /// σ > 0 in nats, at most 1e6; 1 where none is given.
+        /// σ > 0 in nats, at most 1e6; default 1.
         sigma: f64,
     },
     /// All weight of row i on column max(0, i − k).
     PreviousToken {
-        /// The lag k ≥ 1.
+        /// The relative distance k ≥ 1.
         k: usize,
     },
-    /// Dirichlet(1) weights on those of m columns that the row sees. The columns are column 0 and
-    /// m − 1 others, drawn once and shared by every row: sparse, global, and of rank at most m.
+    /// Dirichlet(1) weights on those of m shared columns that the causal mask allows. The columns are column 0 and m − 1
+    /// others, drawn once for all rows: sparse, global, and of rank at most m.
     Landmark {
         /// m ≥ 1, at most n.
         m: usize,
@@ -57,16 +55,15 @@ pub enum Family {
         /// k ≥ 1.
         k: usize,
     },
-    /// Every token is in one of c clusters, drawn uniformly; aᵢⱼ is equal over the tokens j ≤ i of
-    /// i's own cluster, itself included.
+    /// Every token is in one of c clusters, drawn uniformly. Row i has equal weights on the tokens j ≤ i of its own cluster,
+    /// itself included.
     Clustered {
         /// c ≥ 1; c = 1 is `prefix`.
         c: usize,
     },
-    /// Tokens are drawn uniformly from a vocabulary. All weight of row i is on column j + 1, where
-    /// j < i is the last place that had the token of i: what followed it then, as an induction
-    /// head copies it (Olsson et al. 2022, *In-context Learning and Induction Heads*). A row whose
-    /// token is new has all its weight on itself.
+    /// Tokens are drawn uniformly from a vocabulary. All weight of row i is on column j + 1, where j < i is the last position
+    /// with the same token as i. An induction head copies the token that followed it (Olsson et al. 2022, *In-context Learning
+    /// and Induction Heads*). A row whose token is new has all its weight on itself.
     Induction {
         /// At least 1.
         vocabulary: usize,
@@ -75,20 +72,20 @@ pub enum Family {
     Prefix,
     /// λ·local + (1 − λ)·global, both built from the same seed.
     Mixture {
-        /// 0 < λ < 1; 0.5 where none is given.
+        /// 0 < λ < 1; default 0.5.
         lambda: f64,
         /// The part with weight λ.
         local: Box<Family>,
         /// The part with weight 1 − λ.
         global: Box<Family>,
     },
-    /// P A Pᵀ with one random permutation P: rows and columns of a family shuffled alike. It keeps
-    /// the spectrum and loses the order, so it is always bidirectional.
+    /// P A Pᵀ with one random permutation P of rows and columns. It keeps the spectrum but not the order of tokens, so it is
+    /// always bidirectional.
     Permuted {
         /// The family of A.
         family: Box<Family>,
     },
-    /// The matrix of a file.
+    /// A matrix read from a file.
     File {
         /// A .npy, .csv, .parquet or .safetensors file.
         path: PathBuf,
@@ -116,8 +113,8 @@ impl Family {
     /// The family called `name` with `parameters`, defaults filled in.
     ///
     /// # Errors
-    /// `UnknownName` with the nearest name; `Parameter` where a parameter is missing, is not one
-    /// that the family takes, or has a value that it cannot have.
+    /// `UnknownName` with the nearest name; `Parameter` if a parameter is missing, does not belong to the family, or has an
+    /// invalid value.
     pub fn from_parameters(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
         let family = Self::read(name, parameters)?;
         let taken = family.parameters().given();
@@ -138,7 +135,7 @@ impl Family {
         }
     }
 
-    /// The family's own parameters read and checked, with no eye to those that are not its own.
+    /// Reads and checks the parameters of the family; others are ignored.
     fn read(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
         let Some(&family) = Self::NAMES.iter().find(|&&valid| valid == name) else {
             return Err(UnknownName::of("family", name, &Self::NAMES).into());
@@ -185,7 +182,7 @@ impl Family {
         })
     }
 
-    /// The family's name, as on the command line.
+    /// The family's name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Self::UniformBand { .. } => "uniform-band",
@@ -204,9 +201,8 @@ impl Family {
         }
     }
 
-    /// Every parameter with its value, defaults included: `from_parameters` of the name and these
-    /// gives the same family again. Where the parts of a mixture written by hand differ in one
-    /// parameter, the local part's is given.
+    /// Every parameter with its value, defaults included: `from_parameters` with the name and these gives the same family
+    /// again. If the parts of a mixture built in code differ in one parameter, the value of the local part is returned.
     pub fn parameters(&self) -> Parameters {
         let none = Parameters::default();
         match self {

@@ -6,26 +6,26 @@ use std::str::FromStr;
 
 use super::{Patch, TargetError, Visibility};
 
-/// More heads than any model's layer has.
+/// Limit on the heads of a layout, above that of any model's layer.
 const MOST_HEADS: usize = 1 << 16;
 
-/// What one attention head may see.
+/// The pairs to which a head may attend, in addition to the mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HeadKind {
-    /// Everything that the visibility allows.
+    /// All pairs that the mask allows.
     Global,
     /// A sliding window: i − w < j ≤ i when causal, |i − j| < w when bidirectional.
     Local {
-        /// The window length w ≥ 1; a causal row sees itself and the w − 1 tokens before it.
+        /// The window length w ≥ 1; a causal row attends to itself and the w − 1 tokens before it.
         window: usize,
     },
-    /// A two-dimensional window over tokens in raster order. No layout is written with it: fits know contiguous
-    /// windows alone.
+    /// A two-dimensional window over tokens in raster order. No layout contains it, because fits support contiguous windows
+    /// only.
     Patch(Patch),
 }
 
 impl HeadKind {
-    /// The length of the shortest contiguous window that has all that a row sees; none of a global head.
+    /// Length of the shortest contiguous window with all columns of a row; `None` for a global head.
     pub fn window(self) -> Option<usize> {
         match self {
             Self::Global => None,
@@ -34,7 +34,7 @@ impl HeadKind {
         }
     }
 
-    /// The tokens at and before its own that a row sees at most; none of a global head.
+    /// The largest number of tokens, up to and including its own, to which a row may attend; `None` for a global head.
     pub fn tokens(self) -> Option<usize> {
         match self {
             Self::Global => None,
@@ -43,13 +43,13 @@ impl HeadKind {
         }
     }
 
-    /// Whether what a row sees is one range of columns.
+    /// Whether each row attends to one contiguous range of columns.
     pub fn is_contiguous(self) -> bool {
         !matches!(self, Self::Patch(_))
     }
 
-    /// The columns that row `row` of `n` sees through this head under `visibility`; of a patch, those of the
-    /// window around it, of which [`Self::segments`] tells what is seen.
+    /// The columns to which row `row` of `n` may attend through this head under the mask `visibility`. For a patch this is the
+    /// range around them; [`Self::segments`] gives the exact columns.
     pub fn columns(self, row: usize, n: usize, visibility: Visibility) -> Range<usize> {
         let all = visibility.columns(row, n);
         match self.window() {
@@ -62,7 +62,7 @@ impl HeadKind {
         }
     }
 
-    /// All that row `row` of `n` sees through this head under `visibility`, as ranges in ascending order.
+    /// The columns to which row `row` of `n` may attend under the mask `visibility`, as ranges in ascending order.
     pub fn segments(
         self,
         row: usize,
@@ -87,15 +87,15 @@ impl fmt::Display for HeadKind {
     }
 }
 
-/// The heads whose mixture P = Σₕ πₕ Pₕ stands for one attention matrix.
+/// The heads whose mixture P = Σₕ πₕ Pₕ reproduces one attention matrix.
 ///
-/// Written as heads joined by `+`, each `global` or `local:W`, with `Nx` for repeats:
+/// The text form joins heads by `+`, each `global` or `local:W`, with `Nx` for repeats:
 /// `global`, `2xglobal`, `local:24+global`, `5xlocal:50+global`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout(Vec<HeadKind>);
 
 impl Layout {
-    /// One head that sees everything.
+    /// One global head.
     pub fn global() -> Self {
         Self(vec![HeadKind::Global])
     }
@@ -135,7 +135,7 @@ impl FromStr for Layout {
         let wrong = |why: &str| TargetError::Layout { found: text.to_owned(), why: why.to_owned() };
         let mut heads = Vec::new();
         for part in text.split('+') {
-            // In `local:8x` the x is not of a count.
+            // In `local:8x` the x does not follow a count.
             let times = part.split_once('x').filter(|(count, _)| !count.contains(':'));
             let (repeats, kind) = match times {
                 Some((count, kind)) => {
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(head.columns(9, 10, Visibility::Bidirectional), 7..10);
     }
 
-    /// Row by row and column by column, against the two distances of every pair.
+    /// Compares with the two distances of every pair.
     #[test]
     fn a_patch_sees_what_is_near_in_rows_and_columns() {
         for (columns, rows, reach) in [

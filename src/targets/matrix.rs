@@ -1,4 +1,4 @@
-//! The target attention matrix: row-stochastic, sparse, checked once.
+//! The target attention matrix: row-stochastic, sparse, checked when it is built.
 
 use std::ops::Range;
 
@@ -6,26 +6,26 @@ use ndarray::Array2;
 
 use super::{HeadKind, TargetError, Visibility};
 
-/// How far from 1 a row of a file may sum (float32 softmax rows are off by about 1e-6).
+/// Largest deviation of a row sum from 1 that is accepted (float32 softmax rows are off by about 1e-6).
 pub(super) const ROW_SUM_TOLERANCE: f64 = 1e-5;
 
-/// A row-stochastic n × n attention matrix A on a visible set, stored sparse, row by row.
+/// A row-stochastic n × n attention matrix A under a mask, stored sparse, row by row.
 ///
-/// It may be several sequences of equal length one after another, of which none sees the others, and it may hold
-/// some of the rows alone ([`Target::from_some_rows`]).
+/// It may hold several sequences of equal length one after another, which do not attend to each other. It may also hold only
+/// some of the rows ([`Target::from_some_rows`]).
 ///
-/// A `Target` in hand holds: every stored entry is a finite probability above 0, every row sums to
-/// 1 to float64 rounding, columns ascend within a row, and no entry lies outside the visibility.
+/// Invariants: every stored entry is a finite probability above 0, every row sums to 1 up to float64 rounding, columns ascend
+/// within a row, and the mask allows every entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     visibility: Visibility,
-    /// Columns, all sequences together.
+    /// Number of columns, over all sequences.
     n: usize,
-    /// Columns of one sequence.
+    /// Number of columns of one sequence.
     sequence: usize,
-    /// Where the rows stand among all, where not all are held.
+    /// Position of each stored row in the full matrix; `None` if all rows are stored.
     positions: Option<Vec<u32>>,
-    /// Where each row starts in `columns` and `probabilities`; n + 1 offsets.
+    /// Start of each row in `columns` and `probabilities`; one offset more than there are rows.
     offsets: Vec<usize>,
     columns: Vec<u32>,
     probabilities: Vec<f64>,
@@ -34,8 +34,8 @@ pub struct Target {
 impl Target {
     /// Builds a target from sparse rows of (column, probability), in any column order.
     ///
-    /// Entries that are exactly zero are dropped. A row whose sum is within 1e-5 of 1 is divided by
-    /// its sum, so that what is stored sums to 1 to rounding.
+    /// Entries that are exactly zero are dropped. A row whose sum is within 1e-5 of 1 is divided by its sum, so that the stored
+    /// row sums to 1 up to rounding.
     ///
     /// ```
     /// use rank_study::targets::{Target, TargetError, Visibility};
@@ -59,14 +59,15 @@ impl Target {
         Self::build(n, None, rows, visibility)
     }
 
-    /// Some of the rows of an n × n matrix, by their positions, which ascend, each against all the columns that it
-    /// sees. The logits that they need are no more than those that all rows do.
+    /// Builds a target from some of the rows of an n × n matrix. Each row comes with its position, and positions ascend. A row
+    /// may have entries in every column that the mask allows. The max |logit| that these rows need is no larger than that of
+    /// all rows.
     ///
     /// # Errors
     /// As [`Target::from_rows`].
     ///
     /// # Panics
-    /// Where the positions do not ascend, or one is n or more.
+    /// If the positions do not ascend or one is n or more.
     pub fn from_some_rows(
         n: usize,
         rows: Vec<(usize, Vec<(usize, f64)>)>,
@@ -118,11 +119,11 @@ impl Target {
         Ok(target)
     }
 
-    /// Sequences one after another, the rows and columns of each after those of the one before: what is fitted
-    /// to them is fitted to all, at one error (the mean over all rows) and one bound on the logits.
+    /// Packs sequences one after another: their rows and columns follow those of the sequences before. A fit then has one
+    /// error, the mean over all rows, and one logit bound for all sequences.
     ///
     /// # Errors
-    /// `Empty` where there is none, `Unlike` where they differ in length or visibility.
+    /// `Empty` without sequences, `Unlike` if they differ in length or mask.
     pub fn packed(parts: &[Self]) -> Result<Self, TargetError> {
         let Some(first) = parts.first() else { return Err(TargetError::Empty) };
         let sampled = parts.iter().any(|part| part.positions.is_some());
@@ -151,22 +152,22 @@ impl Target {
         Ok(all)
     }
 
-    /// Where row number `row` of those held stands among all.
+    /// Position in the full matrix of stored row `row`.
     pub fn position(&self, row: usize) -> usize {
         self.positions.as_ref().map_or(row, |positions| positions[row] as usize)
     }
 
-    /// The number of rows held: that of the columns, unless some were sampled.
+    /// The number of stored rows. It equals the number of columns unless rows were sampled.
     pub fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// The columns of one sequence.
+    /// The number of columns of one sequence.
     pub fn sequence(&self) -> usize {
         self.sequence
     }
 
-    /// The columns that `row` sees through a head of this kind.
+    /// The columns to which stored row `row` may attend through a head of this kind.
     pub fn seen(&self, kind: HeadKind, row: usize) -> Range<usize> {
         let at = self.position(row);
         let first = at / self.sequence * self.sequence;
@@ -174,17 +175,17 @@ impl Target {
         first + seen.start..first + seen.end
     }
 
-    /// The number of columns, and of rows where none is left out.
+    /// The number of columns, and of rows if none is left out.
     pub fn n(&self) -> usize {
         self.n
     }
 
-    /// The pairs that the rows may put weight on.
+    /// The mask under which the target was checked.
     pub fn visibility(&self) -> Visibility {
         self.visibility
     }
 
-    /// Row `row` as its columns, ascending, and their probabilities, all above 0.
+    /// Columns of row `row`, ascending, and their probabilities, all above 0.
     pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
         let stored = self.offsets[row]..self.offsets[row + 1];
         (&self.columns[stored.clone()], &self.probabilities[stored])
@@ -195,7 +196,7 @@ impl Target {
         self.columns.len()
     }
 
-    /// The matrix in full, n × n, zeros included: for files and spectra, never for a solver.
+    /// The full n × n matrix including zeros. It is for files and spectra; solvers use the sparse rows.
     pub fn dense(&self) -> Array2<f64> {
         let mut dense = Array2::zeros((self.n(), self.n()));
         for row in 0..self.rows() {
@@ -207,7 +208,7 @@ impl Target {
         dense
     }
 
-    /// Σ over rows of Σⱼ aᵢⱼ log aᵢⱼ, divided by their number: minus the mean row entropy, in nats.
+    /// The sum of Σⱼ aᵢⱼ log aᵢⱼ over rows divided by the number of rows: minus the mean row entropy, in nats.
     pub fn mean_log_likelihood_of_itself(&self) -> f64 {
         self.probabilities.iter().map(|p| p * p.ln()).sum::<f64>() / self.rows() as f64
     }

@@ -1,8 +1,8 @@
 //! Target attention matrices, their masks, and layouts of heads.
 //!
-//! A [`Target`] comes of a [`Family`] at a size and a seed ([`Family::build`]), of a file ([`Target::read`]) or of rows
-//! in memory ([`Target::from_rows`]). [`Statistics`] and [`Spectrum`] say what it is like; a [`Layout`] says which
-//! heads are to make it together.
+//! A [`Target`] comes from a [`Family`] at a size and a seed ([`Family::build`]), from a file ([`Target::read`]) or from rows
+//! in memory ([`Target::from_rows`]). [`Statistics`] and [`Spectrum`] describe it. A [`Layout`] names the heads that reproduce
+//! it together.
 
 mod band;
 mod build;

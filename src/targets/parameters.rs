@@ -1,4 +1,4 @@
-//! The options that describe a family, under one set of names everywhere.
+//! The parameters that describe a family, under the same names everywhere.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// The parameters of a target family, each under its one name: the command line's flags, the keys
 /// of a definition and the columns of the rows.
 ///
-/// Which of them a family takes is the family's to say ([`Family::from_parameters`]); a part of a
-/// `mixture` or of a `permuted` takes its parameters from the same set.
+/// [`Family::from_parameters`] decides which of them a family takes. A part of a `mixture` or of a `permuted` takes its
+/// parameters from the same set.
 ///
 /// [`Family::from_parameters`]: super::Family::from_parameters
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl Parameters {
         .collect()
     }
 
-    /// These parameters, with what is missing taken from `other`.
+    /// Returns these parameters, with missing values taken from `other`.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             window: self.window.or(other.window),

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Visibility;
 
-/// A window over an image whose tokens come row after row, `columns` to a row: token i is in row ⌊i / columns⌋ and
-/// column i mod columns. A token sees those at most `rows` rows and at most `reach` columns away that the
-/// visibility allows: behind a causal mask 2·reach + 1 of each row above, and of its own the `reach` before it and itself.
-/// The windows end at the sides of the image.
+/// A window over an image whose tokens come in raster order, `columns` per image row. Token i is in image row ⌊i / columns⌋ and
+/// column i mod columns. A token attends to tokens at most `rows` rows and at most `reach` columns away that the mask allows.
+/// With a causal mask these are 2·reach + 1 tokens in each row above, and itself with the `reach` tokens before it. The window
+/// is clipped at the sides of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "lm", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -24,18 +24,17 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// The tokens at and before its own that a token sees at most: rows · (2·reach + 1) + reach + 1.
+    /// The largest number of tokens, up to and including its own, that a token attends to: rows · (2·reach + 1) + reach + 1.
     pub fn tokens(self) -> usize {
         self.rows * (2 * self.reach + 1) + self.reach + 1
     }
 
-    /// The shortest window, in tokens of the sequence, that has all of the patch: rows · columns + reach + 1.
+    /// Length of the shortest one-dimensional window, in tokens, that contains the patch: rows · columns + reach + 1.
     pub fn span(self) -> usize {
         self.rows * self.columns + self.reach + 1
     }
 
-    /// The columns of the attention matrix that row `row` of `n` sees, as ranges in ascending order: one for each row of the
-    /// image.
+    /// The columns to which row `row` of `n` may attend, as ranges in ascending order, one per image row.
     pub(super) fn segments(
         self,
         row: usize,

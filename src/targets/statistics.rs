@@ -4,18 +4,18 @@ use serde::Serialize;
 
 use super::Target;
 
-/// What the entries of a target A say, each in one number.
+/// Summary statistics of the entries of a target A.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
-    /// The number of rows, and of columns.
+    /// The number of rows; it equals the number of columns.
     pub n: usize,
-    /// Entries above 0.
+    /// Number of entries above 0.
     pub nonzeros: usize,
-    /// Entries above 0, as a share of the visible pairs.
+    /// Number of entries above 0, as a share of the allowed pairs.
     pub density: f64,
     /// (1/n) Σᵢ H(Aᵢ), H(a) = −Σⱼ aⱼ log aⱼ, in nats.
     pub mean_row_entropy_nats: f64,
-    /// (1/n) Σᵢⱼ aᵢⱼ |i − j|, in tokens: how far the weight reaches.
+    /// (1/n) Σᵢⱼ aᵢⱼ |i − j|, in tokens: the mean relative distance.
     pub mean_lag: f64,
     /// The largest |i − j| with aᵢⱼ > 0: the bandwidth of A.
     pub largest_lag: usize,
@@ -28,7 +28,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The statistics of `target`, in one pass over its entries.
+    /// Computes the statistics of `target` in one pass over its entries.
     pub fn of(target: &Target) -> Self {
         let n = target.n();
         let (mut lags, mut trace, mut energy, mut largest_lag) = (0.0, 0.0, 0.0, 0);
@@ -48,7 +48,7 @@ impl Statistics {
             n,
             nonzeros: target.nonzeros(),
             density: target.nonzeros() as f64 / target.visibility().pairs(n) as f64,
-            // Not a bare minus: the entropy of certain rows is 0, never -0.
+            // Subtracted from 0.0, not negated: a target of one-hot rows then has entropy 0, not −0.
             mean_row_entropy_nats: 0.0 - target.mean_log_likelihood_of_itself(),
             mean_lag: lags / n as f64,
             largest_lag,

@@ -1,10 +1,10 @@
-//! Rows that follow from which tokens are alike.
+//! Rows that depend on which tokens are equal.
 
 use std::collections::HashMap;
 
 use super::entries::Row;
 
-/// Row i even over the places j ≤ i of i's own cluster, where `clusters` has each place's.
+/// Row i has equal weight on the positions j ≤ i in the cluster of i. `clusters` holds the cluster of each position.
 pub(super) fn clustered(clusters: &[usize]) -> Vec<Row> {
     let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
     let row = |(row, &cluster)| {
@@ -16,8 +16,7 @@ pub(super) fn clustered(clusters: &[usize]) -> Vec<Row> {
     clusters.iter().enumerate().map(row).collect()
 }
 
-/// All weight of row i on the place after the last that had i's token before, and on itself where
-/// the token is new.
+/// Row i has all its weight on the position after the last earlier occurrence of token i, and on itself if the token is new.
 pub(super) fn induction(tokens: &[usize]) -> Vec<Row> {
     let mut last: HashMap<usize, usize> = HashMap::new();
     let row = |(row, &token)| {

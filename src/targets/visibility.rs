@@ -10,8 +10,7 @@ use crate::system::nearest::UnknownName;
 
 /// The set of columns j that row i of an n × n attention matrix may attend to.
 ///
-/// Every visible set is one contiguous range of columns, which is what lets a tile over visible
-/// pairs be a plain block of a matrix product.
+/// Every row may attend to one contiguous range of columns, so a tile of allowed pairs is a plain block of a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "lm", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -23,7 +22,7 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// The columns that row `row` of `n` sees.
+    /// The columns to which row `row` of `n` may attend.
     pub fn columns(self, row: usize, n: usize) -> Range<usize> {
         match self {
             Self::Causal => 0..row + 1,
@@ -31,7 +30,7 @@ impl Visibility {
         }
     }
 
-    /// How many pairs are visible in an n × n matrix.
+    /// The number of allowed pairs in an n × n matrix.
     pub fn pairs(self, n: usize) -> usize {
         match self {
             Self::Causal => n * (n + 1) / 2,

@@ -50,13 +50,13 @@ pub(super) struct AttentionBench {
     json: JsonFlag,
 }
 
-/// Evaluations before the clock starts.
+/// Repetitions before timing starts.
 const WARM_UP: usize = 2;
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A layout or sizes that are wrong.
+/// The layout or a size is invalid.
 pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     for (flag, found) in [
         ("--repeats", args.repeats),
@@ -97,7 +97,7 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// The medians of forward and backward, in seconds.
+/// Returns the median times of forward and backward, in seconds.
 fn time(evaluator: &AttentionEvaluator, repeats: usize) -> Result<(f64, f64)> {
     let (mut forward, mut backward) = (Vec::new(), Vec::new());
     for repeat in 0..WARM_UP + repeats {

@@ -1,4 +1,4 @@
-//! `rank-study bench decode`: prefill, and one token more.
+//! `rank-study bench decode`: times the prefill and the decoding of one token.
 
 use anyhow::Result;
 use clap::Args;
@@ -33,7 +33,7 @@ pub(super) struct DecodeBench {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Sizes or names that are wrong.
+/// A size or a name is invalid.
 pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
     at_least_one("--cache", args.cache)?;
     at_least_one("--repeats", args.repeats)?;

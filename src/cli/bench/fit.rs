@@ -1,4 +1,4 @@
-//! `rank-study bench fit`: one evaluation of the fit's objective and gradient.
+//! `rank-study bench fit`: times one evaluation of the fit's objective and gradient.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::cli::flags::{JsonFlag, ThreadsFlag};
 use crate::cli::streams::{say, tell};
 use crate::cli::usage_error::{FlagContext as _, UsageError};
 
-/// The cap of the logits in nats, and the slope of its penalty.
+/// Logit bound, and weight of the penalty on logits beyond it.
 const PENALTY: (f64, f64) = (4.0, 0.1);
 
 /// Time one evaluation of the fit's objective and gradient
@@ -58,7 +58,7 @@ pub(super) struct FitBench {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Sizes, a layout, a dtype or files that are wrong.
+/// A size, layout, dtype or file is invalid.
 pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
     let precision: Precision = args.dtype.parse().flag("--dtype")?;
     at_least_one("--repeats", args.repeats)?;
@@ -114,7 +114,7 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// The median of the repeats in seconds, the value and the gradient.
+/// Returns the median time in seconds, the objective and its gradient.
 fn time(
     problem: &Problem,
     precision: Precision,

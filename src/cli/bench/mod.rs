@@ -1,4 +1,4 @@
-//! `rank-study bench`: how long one evaluation, training step, attention or decoded token takes.
+//! `rank-study bench`: times one evaluation, training step, attention operation or decoded token.
 
 mod attention;
 mod decode;
@@ -36,7 +36,7 @@ enum What {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Sizes or names that are wrong, as each kind of work says.
+/// A size or a name is invalid.
 pub fn run(args: &BenchArgs) -> Result<()> {
     match &args.what {
         What::Fit(what) => fit::run(what, args.quiet),

@@ -10,7 +10,7 @@ use rank_study::system::peak_rss_bytes;
 use crate::cli::train::set_keys;
 use crate::cli::usage_error::{FlagContext as _, UsageError};
 
-/// The language model that is timed.
+/// Flags of the language model that is timed.
 #[derive(Args, Debug)]
 pub(super) struct ModelArgs {
     /// Attention variant, such as mhsa, ls, local-only or qk-norm
@@ -36,11 +36,11 @@ pub(super) struct ModelArgs {
     sets: Vec<String>,
 }
 
-/// Symbols that the random text needs beside its keys and values, and those two at the least.
+/// Smallest vocabulary of the synthetic text: four symbols, one key and one value.
 const LEAST_VOCABULARY: usize = 6;
 
 impl ModelArgs {
-    /// The definition of a model with `context` positions, on random tokens.
+    /// Returns the definition of a model with `context` positions, trained on random tokens.
     pub fn definition(&self, context: usize) -> Result<TrainDefinition> {
         for (flag, found) in
             [("--layers", self.layers), ("--d-model", self.d_model), ("--heads", self.heads)]
@@ -53,7 +53,7 @@ impl ModelArgs {
                 self.vocab
             )));
         }
-        // A corpus of nothing but look-ups has uniform tokens and no table to draw.
+        // A corpus of look-ups only has uniform tokens, and needs no table of token probabilities.
         let keys = (self.vocab - 4) / 2;
         let corpus = SyntheticCorpus {
             tokens: context.saturating_add(1).saturating_mul(20),
@@ -78,7 +78,7 @@ impl ModelArgs {
     }
 }
 
-/// Refuses a flag's 0.
+/// Refuses 0 as the value of a flag.
 pub(super) fn at_least_one(flag: &str, found: usize) -> Result<()> {
     if found == 0 {
         bail!(UsageError(format!("{flag} must be at least 1")));
@@ -86,7 +86,7 @@ pub(super) fn at_least_one(flag: &str, found: usize) -> Result<()> {
     Ok(())
 }
 
-/// The median of the seconds that each of `repeats` runs of `work` takes.
+/// Runs `work` `repeats` times and returns the median time in seconds.
 pub(super) fn median_seconds(repeats: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let time = |_| {
         let started = Instant::now();
@@ -101,7 +101,7 @@ pub(super) fn median(mut times: Vec<f64>) -> f64 {
     0.5 * (times[(times.len() - 1) / 2] + times[times.len() / 2])
 }
 
-/// The most memory that the process has held, for the end of a line.
+/// Formats the peak memory of the process, as the end of a line.
 pub(super) fn held() -> String {
     peak_rss_bytes().map_or_else(String::new, |bytes| {
         format!(", peak memory {:.0} MiB", bytes as f64 / f64::from(1 << 20))

@@ -1,4 +1,4 @@
-//! `rank-study bench step`: one training step.
+//! `rank-study bench step`: times one training step.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -40,13 +40,13 @@ pub(super) struct StepBench {
     json: JsonFlag,
 }
 
-/// Steps before the clock starts: allocation, page faults, the thread pool.
+/// Steps before timing starts, for allocation, page faults and the thread pool.
 const WARM_UP: usize = 2;
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Sizes or names that are wrong, or a device that this build cannot run on.
+/// A size or name is invalid, or this build does not support the device.
 pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
     let definition = definition(args)?;
     let corpus = Corpus::synthetic(&definition)?;

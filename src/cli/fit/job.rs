@@ -1,5 +1,4 @@
-//! One search, watched: its progress is shown, what it finds is saved as it finds it, and where it is
-//! ended it can go on.
+//! Runs one search with progress, saves its results as it finds them, and continues a search that was stopped.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,31 +23,31 @@ use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
 use crate::cli::usage_error::FlagContext as _;
 
-/// How often a fit that is under way is kept, at least.
+/// Maximum time between two checkpoints of a running fit.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
-/// A fit that took less is not kept: to do it again is as quick.
+/// Fits that took less time are not saved, because repeating them is as quick.
 const WORTH_KEEPING: Duration = Duration::from_secs(1);
-/// The largest n of which the target is kept beside its fit: 32 MiB.
+/// Largest n for which the target is stored beside its fit: 32 MiB.
 const LARGEST_KEPT: usize = 2048;
-/// How often what is shown changes, in milliseconds.
+/// Minimum time between two updates of the display, in milliseconds.
 const SHOW_EVERY_MS: u64 = 200;
 
-/// What a search is for.
+/// Goal of a search.
 pub enum Goal {
-    /// The least kl_nats within each cap.
+    /// Smallest error (`kl_nats`) within each logit bound.
     Caps(Vec<f64>),
-    /// The least max_abs_logit that reaches a kl_nats.
+    /// Smallest max |logit| (`max_abs_logit`) that reaches this error (`kl_nats`).
     Tolerance(f64),
 }
 
-/// Where a search's files go, and what they call its target.
+/// Output folder of a search, and the name of its target in the rows.
 pub struct Place<'a> {
     pub out: &'a Path,
     pub target: String,
     pub quiet: bool,
 }
 
-/// Searches, or goes on with the search that the folder holds, to the end; returns its rows.
+/// Runs a search, or continues the one stored in the output folder, and returns its rows.
 pub fn run(
     problem: &Problem,
     goal: &Goal,
@@ -65,7 +64,7 @@ pub fn run(
     let had_ended = || out.join("frontier.csv").exists() && !CheckpointStore::is_begun(&unfinished);
     let refuse_another = || match had_ended() {
         true => {
-            // A process that was killed as it took this folder away left it empty.
+            // A process that was killed while it removed this folder may have left it empty.
             let _ = rank_study::system::disk::remove_folder(&unfinished);
             bail!("--out {} already has a frontier.csv; name another folder", out.display())
         }
@@ -76,7 +75,7 @@ pub fn run(
         format!("--out {} cannot be written; name another folder", out.display())
     })?;
     let _lock = rank_study::system::lock(out).context("--out")?;
-    // Whoever held the folder until now may have ended it.
+    // The process that held the folder until now may have finished the search.
     refuse_another()?;
     let ledger =
         CheckpointStore::open(&unfinished, &search_settings(problem, caps, tolerance, &options))
@@ -156,31 +155,31 @@ struct Job<'a> {
     progress: &'a Progress,
     stop: &'a AtomicBool,
     started: Instant,
-    /// Seconds that the search had taken before it was gone on with.
+    /// Seconds that the search took in earlier processes.
     earlier_s: f64,
-    /// When the progress was last shown, in milliseconds after the start.
+    /// Time of the last display update, in milliseconds after the start.
     shown_ms: AtomicU64,
     underway: Mutex<HashMap<FitName, Underway>>,
     saved: Mutex<Saved<'a>>,
-    /// The first error that a save met.
+    /// The first error of a save.
     failed: Mutex<Option<StudyError>>,
 }
 
-/// One fit at work.
+/// One running fit.
 struct Underway {
     began: Instant,
     kept: Instant,
-    /// Its iterations at most.
+    /// Maximum number of iterations.
     limit: usize,
-    /// Its iterations that the progress counts.
+    /// Iterations already counted by the progress.
     counted: usize,
 }
 
-/// What was computed for the rows and written beside them.
+/// Lower bounds computed for the rows, and the factors already written.
 #[derive(Default)]
 struct Saved<'a> {
     bounds: Option<LowerBounds<'a>>,
-    /// By place: the cap and kl_nats whose factors are on the disk.
+    /// Logit bound and kl_nats of the factors on the disk, by place in the frontier.
     factors: Vec<Option<(f64, f64)>>,
 }
 
@@ -270,7 +269,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Writes the rows of a frontier, and the factors that are new; returns the rows.
+    /// Writes the rows of a frontier and its new factors; returns the rows.
     fn save(&self, points: &[FrontierPoint]) -> Result<Vec<FrontierRow>, StudyError> {
         let wall_time_s = self.wall_time_s() / points.len() as f64;
         let Saved { bounds, factors } = &mut *lock(&self.saved);
@@ -324,12 +323,12 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The cap and the best kl_nats of a point that has one.
+/// Logit bound and kl_nats of the best solution at a point, if there is one.
 fn reached(point: &FrontierPoint) -> Option<(f64, f64)> {
     point.best.as_ref().map(|best| (point.cap, best.solution.kl_nats))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What a panicking thread left is whole between two statements.
+    // The data stays valid when a thread panics, because each statement leaves it so.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -68,7 +68,7 @@ pub struct FitArgs {
     json: JsonFlag,
     #[command(flatten)]
     quiet: QuietFlag,
-    // Last, because its help heading holds for all that follows.
+    // Last, because its help heading applies to all flags after it.
     #[command(flatten)]
     family: FamilyFlags,
 }
@@ -76,8 +76,8 @@ pub struct FitArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// A target, rank, cap or layout that is wrong; a folder that cannot be written; a signal that stops
-/// it, after all that was found is saved.
+/// An invalid target, rank, logit bound or layout; a folder that cannot be written; a signal that stops the fit, after
+/// everything found is saved.
 pub fn run(args: &FitArgs) -> Result<()> {
     args.threads.pool()?.install(|| fit(args))
 }
@@ -137,7 +137,7 @@ fn fit(args: &FitArgs) -> Result<()> {
     Ok(())
 }
 
-/// The rows on standard output, as a table of the columns that one reads first or as JSON.
+/// Prints the rows: the most important columns as a table, or all as JSON.
 fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
     let columns = columns_of::<FrontierRow>();
     let lines = rows.iter().map(Line::from);
@@ -172,8 +172,7 @@ fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
     Ok(())
 }
 
-/// The sentences at the end of a fit: what the rank costs, what stopped the search before it was done, and where the files are. `most` is
-/// the limit on a fit's iterations.
+/// Sentences at the end of a fit: the rank penalty, searches that reached the iteration limit `most`, and the files.
 fn conclusion(rows: &[FrontierRow], most: usize, out: &Path) -> Vec<String> {
     let mut told = fit_conclusion(rows);
     let cut: Vec<String> = rows

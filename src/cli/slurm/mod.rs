@@ -1,4 +1,4 @@
-//! `rank-study slurm`: the batch script that measures studies in parts on a cluster.
+//! `rank-study slurm`: writes the batch script that measures studies in shards on a cluster.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -64,22 +64,23 @@ pub struct SlurmArgs {
     quiet: QuietFlag,
 }
 
-/// What a task has by default, in seconds of one core.
+/// Default work per task, in seconds of one core.
 const WORK_OF_A_TASK_S: f64 = 3600.0;
-/// What sites ask a task to have at least.
+/// Minimum duration of a task that many sites ask for, in seconds.
 const SHORT_S: f64 = 1800.0;
-/// An array has a thousand tasks where a site did not set another limit (`MaxArraySize`, which counts 0 too).
+/// Maximum number of tasks in an array, unless a site changes Slurm's default `MaxArraySize` (1001, which counts index
+/// 0).
 const LONGEST_ARRAY: usize = 1000;
-/// How long before its end a task is signalled, in seconds, and how much of that the program may take.
+/// Seconds between the signal and the end of a task, and how many of them the program may use.
 const LEAD_S: u64 = 120;
 const GRACE_S: u64 = 90;
-/// Where tasks write what they print.
+/// Folder for the output of tasks.
 const LOGS: &str = "slurm-logs";
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Studies that cannot be planned, a script that cannot be written, a Slurm that is not there or does not take it.
+/// Studies that cannot be planned, a script that cannot be written, or Slurm is missing or refuses the script.
 pub fn run(args: &SlurmArgs) -> Result<()> {
     if args.cpus == 0 || args.tasks == Some(0) || args.at_a_time == Some(0) {
         bail!(UsageError("--cpus, --tasks and --at-a-time must be at least 1".to_owned()));
@@ -110,7 +111,7 @@ pub fn run(args: &SlurmArgs) -> Result<()> {
     fail_if_missing(&missing)
 }
 
-/// As many as have an hour of work each in the stage with the most.
+/// Number of tasks with an hour of work each in the longest stage.
 fn tasks_of(stages: &Stages) -> usize {
     let of_stage = |at| {
         let costs = stages.stage(at, 1).costs;
@@ -120,10 +121,10 @@ fn tasks_of(stages: &Stages) -> usize {
     (0..stages.count()).map(of_stage).max().unwrap_or(1).clamp(1, LONGEST_ARRAY)
 }
 
-/// What the longest part of any stage takes on the processors of a task, as estimated, and what the shortest does.
+/// Estimated times of the shortest and the longest shard of any stage, in seconds on `cpus` processors.
 fn spread(dealt: &[Stage], tasks: usize, cpus: usize) -> [f64; 2] {
     let times = |stage: &Stage| -> Vec<f64> {
-        // A cell is not divided.
+        // A cell runs on one processor.
         let dearest = |part| {
             let own = stage.costs.iter().zip(&stage.parts).filter(move |(_, p)| **p == part);
             own.map(|(cost, _)| *cost).fold(0.0, f64::max)
@@ -217,7 +218,8 @@ fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
     Ok(words.iter().fold(include_str!("job.sh").to_owned(), filled))
 }
 
-/// The lines that hand the stages to Slurm, each after the one before has ended, however it did, and what joins the rows.
+/// Script lines that submit one array per stage, each after the one before has ended with any result, and then the
+/// merge.
 fn submits(args: &SlurmArgs, dealt: &[Stage]) -> Result<String> {
     let mut lines = String::new();
     let mut after = "";
@@ -240,7 +242,7 @@ fn submits(args: &SlurmArgs, dealt: &[Stage]) -> Result<String> {
     Ok(lines)
 }
 
-/// Numbers as Slurm has them: `1-4,7`.
+/// Formats numbers for Slurm: `1-4,7`.
 fn ranges(numbers: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
@@ -256,7 +258,7 @@ fn ranges(numbers: &[usize]) -> String {
     ranges.iter().map(written).collect::<Vec<_>>().join(",")
 }
 
-/// Three times so many seconds in whole hours, as Slurm has them.
+/// Formats three times `seconds`, rounded up to whole hours, for Slurm.
 fn limit(seconds: f64) -> String {
     let hours = (3.0 * seconds / 3600.0).ceil().max(1.0) as u64;
     match hours {
@@ -265,7 +267,7 @@ fn limit(seconds: f64) -> String {
     }
 }
 
-/// A path as a word of the shell.
+/// Quotes a path for the shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }

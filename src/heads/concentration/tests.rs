@@ -11,7 +11,7 @@ fn near(one: f64, other: f64) -> bool {
 fn a_uniform_head_is_spread_over_all_that_it_sees() {
     let (n, window) = (64, 8);
     let found = ConcentrationMeasurement::of_uniform(n, window).unwrap();
-    // Rows 32 to 63 see 33 to 64 columns, of which 24 to 55 are far.
+    // Rows 32 to 63 may attend to 33 to 64 columns, of which 24 to 55 are far.
     assert_eq!((found.columns, found.far_columns), (48.5, 39.5));
     assert!(near(found.effective_tokens, 48.5));
     let mean = |value: &dyn Fn(f64) -> f64| (33..=64).map(|m| value(m as f64)).sum::<f64>() / 32.0;
@@ -27,12 +27,12 @@ fn a_uniform_head_is_spread_over_all_that_it_sees() {
     // Shuffling equal entries changes nothing.
     let shuffled = [far.shuffled_rank_90, far.shuffled_rank_99, far.shuffled_stable_rank];
     assert_eq!(shuffled, [far.far_rank_90, far.far_rank_99, far.far_stable_rank]);
-    // Of prefixes of a to 1, the mean one lacks (1 − a)/6 of (1 + a)/2: 0.13 at a = 24/55.
+    // The mean of prefixes of a to 1 leaves (1 − a)/6 of (1 + a)/2: 0.13 at a = 24/55.
     assert_eq!(far.far_rank_90, 2.0);
     assert!(far.far_rank_99 > 2.0 && far.far_rank_99 < 12.0, "{far:?}");
 }
 
-/// A head without logits, and one that has them in the mean of two passages.
+/// A head with logits of 0 equals uniform attention; measurements of two passages are the mean of both.
 #[test]
 fn a_head_is_measured_as_its_attention_is() {
     let n = 40;
@@ -61,7 +61,7 @@ fn a_head_is_measured_as_its_attention_is() {
     ] {
         assert!(near(value(&both), mean(value)));
     }
-    // The far part by hand, from the whole matrix.
+    // The far part computed independently from the whole matrix.
     let (p, far) = (probes[0].attention(), |row: usize| 1..row - 4);
     let far_mass = (20..n).map(|row| p.slice(s![row, far(row)]).sum()).sum::<f64>() / 20.0;
     assert!(near(each[0].far_mass, far_mass));
@@ -79,7 +79,8 @@ fn a_head_is_measured_as_its_attention_is() {
     assert!(near(far.far_stable_rank, energy / (sigma[0] * sigma[0])));
 }
 
-/// One token a row: the same for all rows is rank one, one of its own for each full rank. Neither says the other.
+/// One token per row: if all rows share it the rank is one, if each row has its own the rank is full. So sparsity and rank are
+/// independent.
 #[test]
 fn one_hot_rows_are_sparse_whatever_their_rank() {
     let (n, window) = (32, 4);
@@ -98,12 +99,12 @@ fn one_hot_rows_are_sparse_whatever_their_rank() {
     }
     let [shared, own] = [shared, own].map(|found| found.far.unwrap());
     assert_eq!(shared.far_rank_99, 1.0);
-    // 16 rows on 12 columns: four of them twice.
+    // 16 rows on 12 columns: four columns occur twice.
     assert_eq!(own.far_rank_99, 12.0);
     assert!(near(own.far_stable_rank, 8.0), "{own:?}");
-    // Of σ² = 2 four times and 1 eight times, 1.6 may be left.
+    // With σ² = 2 four times and 1 eight times, the remainder may be 1.6.
     assert_eq!(own.far_rank_90, 11.0);
-    // Out of order rank one is gone.
+    // A random order of the entries destroys rank one.
     assert!(shared.shuffled_rank_90 > 5.0, "{shared:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Heads of every type that was exported, as problems of the fit.
+//! Tests that heads of every exported type become problems for the fit.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use super::TrainedHead;
 use crate::lm::{ExportedHeads, HeadProbe, Probed as _};
 use crate::solver::Measured;
 
-/// What one W_q and W_k make of the layer's inputs, normalised and turned as the file says, are the head's own queries
-/// and keys.
+/// Applies one W_q and W_k to the layer's inputs, normalised and rotated as the file says; the result equals the head's own
+/// queries and keys.
 #[test]
 fn an_exported_head_s_own_weights_are_a_point_of_what_its_inputs_make() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/exported");
@@ -26,7 +26,7 @@ fn an_exported_head_s_own_weights_are_a_point_of_what_its_inputs_make() {
             let own = Measured::of(&trained.problem, &trained.own).unwrap();
             let tied = Measured::of(&trained.problem, &trained.tied.at(&trained.point)).unwrap();
             let at = format!("{} head {head}", heads.name());
-            // Of capped attention the head's own logits are no softmax.
+            // With a softcap, the attention is not the softmax of the head's own logits.
             assert!(
                 own.kl_nats.abs() < 1e-9 || of_head[0].softcap.is_some(),
                 "{at}: {}",

@@ -27,7 +27,7 @@ fn needed(corners: &[Corner], inputs: InputSet, rank: RankLimit) -> f64 {
     corner.found.max_abs_logit.unwrap_or(f64::INFINITY)
 }
 
-/// A head of rank d whose stream and weights are these, on one passage: what a row sees is what is before it.
+/// A causal global head of rank d with this residual stream and these weights, on one passage.
 fn head_of(stream: Array2<f64>, weights: [Array2<f64>; 2]) -> TrainedHead {
     let [queries, keys] = weights.map(|w| stream.dot(&w).mapv(|v| v as f32));
     let probe = HeadProbe {
@@ -56,13 +56,13 @@ fn wave(rows: usize, columns: usize, shift: f64) -> Array2<f64> {
     Array2::from_shape_fn((rows, columns), |(i, j)| (1.3 * (i * (j + 2)) as f64 + shift).sin())
 }
 
-/// Columns of ones and of positions, and others beside them.
+/// Columns of ones and of positions, followed by `others` other columns.
 fn with_positions(others: usize) -> Array2<f64> {
     let line = Array2::from_shape_fn((TOKENS, 2), |(i, c)| [1.0, i as f64][c]);
     concatenate(Axis(1), &[line.view(), wave(TOKENS, others, 0.4).view()]).unwrap()
 }
 
-/// The ramp z = c·j: queries are constant, keys the position, times `slope`.
+/// The ramp z = c·j: queries are constant, keys are the position times `slope`.
 fn ramp(stream: Array2<f64>, slope: f64) -> TrainedHead {
     let mut weights = [0, 1].map(|_| Array2::zeros((stream.ncols(), 2)));
     weights[0][[0, 0]] = 2f64.sqrt();
@@ -70,19 +70,19 @@ fn ramp(stream: Array2<f64>, slope: f64) -> TrainedHead {
     head_of(stream, weights)
 }
 
-/// A stream that has the line already gains nothing by it, whatever ε.
+/// A residual stream that already contains the line gains nothing from it, at any ε.
 #[test]
 fn positions_that_the_stream_has_are_worth_nothing() {
     let stream = with_positions(3);
     let weights = [0.3, 0.8].map(|shift| 2.5 * wave(stream.ncols(), 2, shift));
     let mut head_stream = stream.clone();
-    // The line in units in which logits stay moderate.
+    // The line is scaled so that logits stay moderate.
     head_stream.column_mut(1).mapv_inplace(|j| j / TOKENS as f64);
     let head = head_of(head_stream, weights);
     for epsilon in [0.05, 0.005] {
         let inputs = [InputSet::Own, InputSet::Line, InputSet::Free];
         let corners = of(&head, &[epsilon], &inputs, &[]);
-        // At any rank the problem is convex, and has one minimum.
+        // At any rank the problem is convex and has one minimum.
         let [own, line, floor] = inputs.map(|set| needed(&corners, set, RankLimit::Any));
         assert!((0.99..=1.0).contains(&(line / own)), "{line} over {own} at {epsilon}");
         let bound = corners.iter().find(|c| c.inputs == InputSet::Own && c.lower_bound.is_some());
@@ -91,8 +91,8 @@ fn positions_that_the_stream_has_are_worth_nothing() {
     }
 }
 
-/// softmax(c·j) behind a causal mask is of rank one: as ε falls, free queries and keys of rank one need the half-spread
-/// c·(n − 1)/2 of the last row, as do logits of any rank, since all of that row's probabilities differ by known ratios.
+/// softmax(c·j) behind a causal mask has rank one. As ε falls, free queries and keys of rank one need the half-range
+/// c·(n − 1)/2 of the last row. Logits of any rank need the same, because the ratios of that row's probabilities are fixed.
 #[test]
 fn a_ramp_needs_its_half_spread_at_rank_one_and_at_any() {
     let slope = 0.35;
@@ -105,12 +105,12 @@ fn a_ramp_needs_its_half_spread_at_rank_one_and_at_any() {
     let [one, any] = [RankLimit::Of(1), RankLimit::Any].map(of_rank);
     assert!((0.97..=1.001).contains(&(one / half_spread)), "{one} of {half_spread}");
     assert!(any <= one && any >= 0.97 * half_spread, "{any} of {half_spread}");
-    // Inputs that have the line make it too.
+    // Inputs that contain the line reach it as well.
     let own = needed(&corners, InputSet::Own, RankLimit::Of(1));
     assert!((0.999 * one..=1.01 * half_spread).contains(&own), "{own}");
 }
 
-/// What a line, or a column for each position, spares a stream of waves.
+/// A line, or a column for each position, lowers the needed logit of a residual stream of waves.
 #[test]
 fn a_line_for_nothing_spares_a_stream_that_has_none() {
     let stream = wave(TOKENS, 6, 0.2);
@@ -120,14 +120,14 @@ fn a_line_for_nothing_spares_a_stream_that_has_none() {
         [InputSet::Own, InputSet::Bias, InputSet::Line, InputSet::Positions, InputSet::Free];
     let corners = of(&head, &[0.02], &asked, &[1]);
     let any = |set| needed(&corners, set, RankLimit::Any);
-    // With a column for each position any logits can be made, and the floor is exact.
+    // With a column for each position any logits are possible, and the floor is exact.
     let ratio = any(InputSet::Positions) / any(InputSet::Free);
     assert!((1.0..1.02).contains(&ratio), "{ratio}");
     let chain = asked.map(any);
     assert!(chain.is_sorted_by(|a, b| a >= b) && chain[0] > 1.02 * chain[4], "{chain:?}");
 }
 
-/// Up the lattice and with ε needed falls or stays, factors are certificates, and what is proven is not undercut.
+/// needed never increases up the lattice or with ε, factors are certificates, and lower bounds hold.
 #[test]
 fn a_trained_head_s_lattice_is_monotone_and_certified() {
     for (actual, head) in

@@ -1,16 +1,16 @@
-//! Linear equations of a matrix that is known by what it does to a vector.
+//! Conjugate gradients for a matrix that is given by its products with vectors.
 
-/// What conjugate gradients ended with.
+/// The result of conjugate gradients.
 pub(super) struct Solved {
     pub x: Vec<f64>,
-    /// Whether the residual came under its tolerance.
+    /// Whether the residual reached the tolerance.
     pub converged: bool,
 }
 
-/// Solves A·x = b for a symmetric positive semi-definite A with b in its range, by conjugate gradients preconditioned by
-/// A's `diagonal` (Hestenes and Stiefel 1952; Nocedal and Wright, *Numerical Optimization*, algorithm 5.3). Directions
-/// that A does not see stay out of x. Ends where the preconditioned residual is `tolerance` of that of x = 0, or after
-/// `most` products. `product` writes A·v.
+/// Solves A·x = b for a symmetric positive semi-definite A with b in its range, by conjugate gradients preconditioned by A's
+/// `diagonal` (Hestenes and Stiefel 1952; Nocedal and Wright, *Numerical Optimization*, algorithm 5.3). x has no component in
+/// the null space of A. Ends when the preconditioned residual is `tolerance` times that of x = 0, or after `most` products.
+/// `product` writes A·v.
 pub(super) fn solve(
     mut product: impl FnMut(&[f64], &mut [f64]),
     b: &[f64],
@@ -18,7 +18,7 @@ pub(super) fn solve(
     tolerance: f64,
     most: usize,
 ) -> Solved {
-    // What nothing depends on has no equation.
+    // A variable on which nothing depends has a diagonal of 0 and no equation.
     let least = f64::EPSILON * diagonal.iter().copied().fold(0.0, f64::max);
     let inverse: Vec<f64> =
         diagonal.iter().map(|&d| if d > least { 1.0 / d } else { 0.0 }).collect();
@@ -37,7 +37,7 @@ pub(super) fn solve(
         product(&direction, &mut image);
         let curvature = dot(&direction, &image);
         if curvature <= 0.0 {
-            // Rounding is all that is left of the residual.
+            // The rest of the residual is rounding.
             return Solved { x, converged: false };
         }
         let step = along / curvature;

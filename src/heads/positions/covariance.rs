@@ -1,22 +1,22 @@
-//! The covariances of a form's parameters: the matrix of its least squares, and the Hessian of its divergence.
+//! Covariances of a form's parameters: the matrix of its normal equations and the Hessian of its divergence.
 
 use super::conjugate_gradients::{Solved, solve};
 use super::form::Form;
 use super::rows::SeenRows;
 
-/// C = Σ_i scale_i Σ_j m_ij (x_ij − x̄_i)(x_ij − x̄_i)ᵀ with x_ij = ∂ẑ_ij/∂θ, masses m that sum to one in each row, and
-/// x̄_i their mean. It is never built: a product takes as long as to look at each visible pair twice.
+/// C = Σ_i scale_i Σ_j m_ij (x_ij − x̄_i)(x_ij − x̄_i)ᵀ with x_ij = ∂ẑ_ij/∂θ, masses m that sum to one in each row, and x̄_i
+/// their mean. It is never stored: a product visits each allowed pair twice.
 pub(super) struct Covariance<'a> {
     pub rows: &'a SeenRows,
     pub form: Form,
-    /// m_ij, row after row.
+    /// m_ij, row by row.
     pub masses: &'a [f64],
     /// scale_i.
     pub scales: &'a [f64],
 }
 
 impl Covariance<'_> {
-    /// Solves C·θ = `b`: see [`solve`].
+    /// Solves C·θ = `b`; see [`solve`] for the arguments.
     pub fn solve(&self, b: &[f64], tolerance: f64, most: usize) -> Solved {
         let mut row_of = vec![0.0; self.rows.widest()];
         let product = |v: &[f64], into: &mut [f64]| self.product(v, &mut row_of, into);

@@ -7,43 +7,43 @@ use super::covariance::Covariance;
 use super::form::Form;
 use super::rows::{SeenRow, SeenRows};
 
-/// What a step of Newton's method must promise, in nats, for another to be taken: half the squared Newton decrement, about
-/// what is left to gain (Boyd and Vandenberghe, *Convex Optimization*, section 9.5).
+/// The decrease, in nats, below which Newton's method ends: half the squared Newton decrement, which estimates what is left to
+/// gain (Boyd and Vandenberghe, *Convex Optimization*, section 9.5).
 const WORTH: f64 = 1e-9;
-/// Steps of Newton's method at most.
+/// The most steps of Newton's method.
 const STEPS: usize = 100;
-/// The residual at which a step's equations are solved, and the products that it may take.
+/// The relative residual to which a step's equations are solved, and the most products for it.
 const RESIDUAL: f64 = 3e-2;
 const PRODUCTS: usize = 300;
-/// The most that a parameter moves in a step, nats: beyond, curvature says little.
+/// The most that a parameter moves in one step; further away the quadratic model is inaccurate.
 const FARTHEST: f64 = 8.0;
-/// Rounds of scaling before them.
+/// The most rounds of scaling before Newton's method.
 const ROUNDS: usize = 20;
-/// Sufficient decrease, and how often a step is halved for it.
+/// The constant of the sufficient-decrease condition, and the most halvings of a step.
 const ARMIJO: f64 = 1e-4;
 const HALVINGS: usize = 30;
 
 /// The attention of a form that is nearest to a head's.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Nearest {
-    /// Mean over rows of KL(P ‖ P̂), nats.
+    /// Mean over rows of KL(P ‖ P̂), in nats.
     pub kl_nats: f64,
     /// θ.
     pub theta: Vec<f64>,
-    /// Whether less than [`WORTH`] is left to gain by Newton's measure.
+    /// Whether Newton's method estimates that less than [`WORTH`] is left to gain.
     pub converged: bool,
 }
 
-/// P̂ at a point.
+/// P̂ at a point θ, with its divergence.
 pub(super) struct At {
     pub kl_nats: f64,
     attention: Vec<f64>,
 }
 
 impl SeenRows {
-    /// The least mean over rows of KL(P ‖ softmax ẑ(θ)) of a form, which is convex in θ, by Newton's method from `start`
-    /// with halved steps; a form of many parameters is first scaled until the mass of each is about right. Never more
-    /// than at the start.
+    /// Minimises the mean over rows of KL(P ‖ softmax ẑ(θ)) of a form, which is convex in θ, by Newton's method from `start`
+    /// with halved steps. A form of many parameters is first scaled until the mass of each is about right. The result is never
+    /// worse than the start.
     pub fn nearest(&self, form: Form, start: Vec<f64>) -> Nearest {
         let mut theta = start;
         let mut at = self.at(form, &theta);
@@ -91,7 +91,7 @@ impl SeenRows {
         Nearest { kl_nats: at.kl_nats, theta, converged: false }
     }
 
-    /// Mean over rows of KL(P ‖ uniform over what the row sees), nats.
+    /// Mean over rows of KL(P ‖ uniform over the columns of the row), in nats.
     pub fn divergence_from_uniform(&self) -> f64 {
         let of_row = |row: SeenRow<'_>| {
             let count = row.columns.len() as f64;
@@ -100,7 +100,7 @@ impl SeenRows {
         self.each().map(of_row).sum::<f64>() / self.len() as f64
     }
 
-    /// softmax ẑ(θ) of a form over what one passage's rows see, (rows, T).
+    /// softmax ẑ(θ) of a form over the allowed columns of one passage's rows, (rows, T).
     pub fn attention_of(&self, form: Form, theta: &[f64]) -> Array2<f64> {
         let At { attention, .. } = self.at(form, theta);
         let mut matrix = Array2::zeros((self.len(), self.tokens));
@@ -149,8 +149,8 @@ impl SeenRows {
         gradient
     }
 
-    /// θ with each parameter's mass over all rows made right as if rows were not normalised, which lowers KL (Deming
-    /// and Stephan's iterative proportional fitting, 1940).
+    /// θ after one step of iterative proportional fitting (Deming and Stephan 1940): each parameter's mass over all rows is
+    /// corrected as if rows were not normalised, which lowers KL.
     fn scaled(&self, form: Form, theta: &[f64], at: &At) -> Vec<f64> {
         let parameters = form.parameters(self.tokens);
         let (mut wanted, mut found) = (vec![0.0; parameters], vec![0.0; parameters]);

@@ -1,28 +1,28 @@
-//! Logits that know nothing of a pair but where its tokens stand.
+//! Families of logits that depend only on the positions of query and key.
 
 use super::rows::SeenRow;
 
-/// A family of logits behind a causal mask, linear in its parameters θ. Row shifts are free in each of them, since softmax does
-/// not see them.
+/// A family of logits behind a causal mask, linear in its parameters θ. Row shifts are free in each family, since softmax
+/// cancels them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// c·j, by its rise over the whole passage, θ = c (n − 1): the ramp, of one parameter and rank one.
+    /// c·j, the ramp, of one parameter and rank one. θ = c (n − 1) is its rise over the whole passage.
     Ramp,
     /// f(j), any function of the position: rank one.
     Position,
-    /// g(i − j), any function of the lag, of any rank.
+    /// g(i − j), any function of the relative distance, of any rank.
     Lag,
     /// f(j) + g(i − j).
     PositionAndLag,
 }
 
 impl Form {
-    /// The slope c, nats a token, of the θ of a ramp.
+    /// The slope c per token of a ramp's θ.
     pub(in super::super) fn slope(theta: &[f64], tokens: usize) -> f64 {
         theta[0] * unit(tokens)
     }
 
-    /// How many numbers θ has for passages of `tokens`.
+    /// The number of entries of θ for passages of `tokens`.
     pub(in super::super) fn parameters(self, tokens: usize) -> usize {
         match self {
             Self::Ramp => 1,
@@ -31,7 +31,7 @@ impl Form {
         }
     }
 
-    /// The logits of θ in the columns that a row sees.
+    /// Writes the logits of θ in the columns of a row to `into`.
     pub(super) fn logits(self, theta: &[f64], tokens: usize, row: &SeenRow<'_>, into: &mut [f64]) {
         let seen = row.columns.clone();
         match self {
@@ -58,7 +58,7 @@ impl Form {
         }
     }
 
-    /// The transpose: adds Σ_j weight_j ∂z_j/∂θ of a row to `into`.
+    /// The transpose of [`Self::logits`]: adds Σ_j weight_j ∂z_j/∂θ of a row to `into`.
     pub(super) fn gather(
         self,
         weights: &[f64],
@@ -82,8 +82,8 @@ impl Form {
         }
     }
 
-    /// Adds each parameter's own entry of Σ_j scale · mass_j (x_j − mean)(x_j − mean)ᵀ, x_j = ∂z_j/∂θ and mean = Σ mass_j x_j,
-    /// to `into`: a row's part of the diagonal of the form's covariances.
+    /// Adds the diagonal of Σ_j scale · mass_j (x_j − mean)(x_j − mean)ᵀ to `into`, with x_j = ∂z_j/∂θ and mean = Σ mass_j x_j.
+    /// This is a row's share of the diagonal of [`Covariance`](super::covariance::Covariance).
     pub(super) fn gather_variances(
         self,
         masses: &[f64],
@@ -99,7 +99,7 @@ impl Form {
             into[0] += scale * unit(tokens).powi(2) * variance;
             return;
         }
-        // A parameter is in one column only, with 1.
+        // Each parameter applies to one column of the row only, with coefficient 1.
         let variances: Vec<f64> = masses.iter().map(|p| scale * p * (1.0 - p)).collect();
         self.gather(&variances, tokens, row, into);
     }
@@ -111,7 +111,7 @@ fn add<'w>(into: &mut [f64], weights: impl Iterator<Item = &'w f64>) {
     }
 }
 
-/// The rise of one column where the whole passage's is 1.
+/// The rise from one column to the next if the rise over the whole passage is 1.
 fn unit(tokens: usize) -> f64 {
     1.0 / (tokens.max(2) - 1) as f64
 }

@@ -1,19 +1,19 @@
-//! A head's visible logits and attention on passages of equal length.
+//! The logits and attention of a head on the allowed pairs of passages of equal length.
 
 use std::ops::Range;
 
 use crate::lm::HeadProbe;
 
-/// The visible logits z = q·k/√d and the attention p of some rows of passages, row after row.
+/// The logits z = q·k/√d and the attention p of some rows of passages, over the allowed pairs, row by row.
 pub(in super::super) struct SeenRows {
-    /// Tokens of a passage.
+    /// Number of tokens of a passage.
     pub tokens: usize,
     rows: Vec<(usize, Range<usize>, usize)>,
     logits: Vec<f64>,
     attention: Vec<f64>,
 }
 
-/// One row: the query at `position` and the columns that it sees, which end with its own.
+/// One row: the query at `position` and the columns to which it may attend; the last is its own.
 pub(in super::super) struct SeenRow<'a> {
     pub position: usize,
     pub columns: Range<usize>,
@@ -23,19 +23,19 @@ pub(in super::super) struct SeenRow<'a> {
 }
 
 impl SeenRow<'_> {
-    /// Where its pairs stand among all visible ones.
+    /// The range of this row's pairs among all pairs.
     pub fn pairs(&self) -> Range<usize> {
         self.start..self.start + self.columns.len()
     }
 
-    /// The lags that it sees, in the opposite order of its columns.
+    /// The relative distances of its columns, in the opposite order of the columns.
     pub fn lags(&self) -> Range<usize> {
         self.position + 1 - self.columns.end..self.position + 1 - self.columns.start
     }
 }
 
 impl SeenRows {
-    /// The rows at `positions` of every passage, of which `probes` are one head's. Behind a causal mask.
+    /// The rows at `positions` of every passage of one causal head; `probes` has one probe per passage.
     pub fn of(probes: &[&HeadProbe], positions: &[usize]) -> Self {
         let tokens = probes.first().map_or(0, |probe| probe.queries.nrows());
         let mut all = Self { tokens, rows: Vec::new(), logits: Vec::new(), attention: Vec::new() };
@@ -51,22 +51,22 @@ impl SeenRows {
         all
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// How many visible pairs.
+    /// The number of allowed pairs.
     pub fn pairs(&self) -> usize {
         self.logits.len()
     }
 
-    /// The most that a row sees.
+    /// The largest number of columns of a row.
     pub fn widest(&self) -> usize {
         self.rows.iter().map(|(_, columns, _)| columns.len()).max().unwrap_or(0)
     }
 
-    /// Each row.
+    /// Iterates over the rows.
     pub fn each(&self) -> impl Iterator<Item = SeenRow<'_>> {
         self.rows.iter().map(|(position, columns, start)| {
             let pairs = *start..start + columns.len();

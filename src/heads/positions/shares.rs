@@ -4,16 +4,15 @@ use super::covariance::Covariance;
 use super::form::Form;
 use super::rows::SeenRows;
 
-/// The residual of the normal equations, against that of θ = 0, at which they are solved. What the share lacks then is of
-/// its square.
+/// The relative residual to which the normal equations are solved. The error of the share is of the order of its square.
 const RESIDUAL: f64 = 1e-9;
-/// Products with their matrix at most.
+/// The most products with their matrix.
 const PRODUCTS: usize = 5000;
 
-/// The least squares of a form.
+/// The least-squares fit of a form.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Share {
-    /// R² within rows; none where z is the same all over each row.
+    /// R² within rows; `None` if z is constant in every row.
     pub of_variance: Option<f64>,
     /// θ.
     pub theta: Vec<f64>,
@@ -22,9 +21,9 @@ pub(in super::super) struct Share {
 }
 
 impl SeenRows {
-    /// The least squares of z_ij = a_i + ẑ_ij(θ), with a_i free in each row of each passage, θ one for all, and every
-    /// visible pair of the same weight: R² = 1 − Σ(z̃ − ẑ)²/Σz̃², both less their rows' means. The normal equations are solved by
-    /// conjugate gradients from θ = 0; where they did not converge, R² is still that of the θ found, and no more than the best.
+    /// Least-squares fit of z_ij = a_i + ẑ_ij(θ), with a free a_i in each row of each passage, one θ for all, and equal weight
+    /// on every allowed pair. R² = 1 − Σ(z̃ − ẑ)²/Σz̃², both minus their row means. The normal equations are solved by
+    /// conjugate gradients from θ = 0. If they do not converge, R² is that of the final θ, a lower bound on the best.
     pub fn share_of(&self, form: Form) -> Share {
         let centred = self.centred_logits();
         let tokens = self.tokens;
@@ -87,7 +86,7 @@ impl SeenRows {
         share(all - told, all)
     }
 
-    /// z̃: the logits less the mean of what each row sees.
+    /// z̃: the logits minus the mean of their row.
     fn centred_logits(&self) -> Vec<f64> {
         let mut centred = Vec::with_capacity(self.pairs());
         for row in self.each() {

@@ -1,4 +1,4 @@
-//! Least squares against dummy variables, divergences against the conditions of their minimum.
+//! Compares least squares with dummy variables, and divergences with the conditions of their minimum.
 
 use std::sync::Arc;
 
@@ -36,14 +36,14 @@ pub(in super::super) fn head(queries: Array2<f64>, keys: Array2<f64>, kind: Head
     }
 }
 
-/// Two passages of a head whose queries and keys are random, of rank 3.
+/// Two passages of a head of rank 3 with random queries and keys.
 pub(in super::super) fn random(tokens: usize, kind: HeadKind, seed: u64) -> [HeadProbe; 2] {
     let mut draws = ChaCha8Rng::seed_from_u64(seed);
     let mut matrix = || Array2::from_shape_fn((tokens, 3), |_| draws.random_range(-2.0..2.0));
     [(); 2].map(|()| head(matrix(), matrix(), kind))
 }
 
-/// The cases that least squares and divergences are tried on: heads of both kinds, of all rows and of some.
+/// The test cases: global and local heads, with all rows and with some.
 fn cases() -> Vec<(String, SeenRows)> {
     let mut all = Vec::new();
     for kind in [HeadKind::Global, HeadKind::Local { window: 4 }] {
@@ -56,7 +56,7 @@ fn cases() -> Vec<(String, SeenRows)> {
     all
 }
 
-/// x_ij of every visible pair, a column a parameter, from the meaning of each form alone.
+/// x_ij of every allowed pair, one column per parameter, from the definition of each form.
 fn design(form: Form, seen: &SeenRows) -> DMatrix<f64> {
     let n = seen.tokens;
     let mut pairs = Vec::new();
@@ -98,7 +98,7 @@ fn a_form_gives_the_logits_of_its_formula_and_gathers_by_the_transpose() {
     }
 }
 
-/// The same least squares with a column of the design for each row's constant, by Cholesky with a hair of a ridge.
+/// The same least squares with one design column per row's constant, by Cholesky with a tiny ridge.
 #[test]
 fn shares_are_those_of_least_squares_with_a_constant_for_each_row() {
     for (case, seen) in cases() {
@@ -116,7 +116,7 @@ fn shares_are_those_of_least_squares_with_a_constant_for_each_row() {
             let width = constants.ncols();
             let mut x = constants.resize_horizontally(width + more.ncols(), 0.0);
             x.columns_mut(width, more.ncols()).copy_from(more);
-            // What the ridge adds to the least squares is of its own size.
+            // The ridge adds an error of its own size to the least squares.
             let ridge = DMatrix::identity(x.ncols(), x.ncols()) * 1e-9;
             let best =
                 (x.transpose() * &x + ridge).cholesky().unwrap().solve(&(x.transpose() * &z));
@@ -156,7 +156,7 @@ fn the_gradient_of_a_divergence_is_its_slope() {
     }
 }
 
-/// A convex function is least where its gradient vanishes: where each parameter's attention is what the head gives it.
+/// A convex function is minimal where its gradient vanishes: where each parameter has the mass of the head's attention.
 #[test]
 fn the_nearest_attention_has_the_head_s_own_mass_at_every_parameter() {
     for (case, seen) in cases() {
@@ -193,7 +193,7 @@ fn logits_that_are_of_a_form_leave_nothing() {
     let n = 40;
     let rows: Vec<usize> = (0..n).collect();
     let wave = |j: usize| (j as f64).sin() * 9.0;
-    // z/√2 = a_i + f(j), with f of a spread of 18 nats.
+    // z/√2 = a_i + f(j), where f has a range of 18.
     let scale = 2f64.sqrt();
     let queries = Array2::from_shape_fn((n, 2), |(i, k)| [1.0, i as f64][k]);
     let keys = Array2::from_shape_fn((n, 2), |(j, k)| [scale * wave(j), 0.25][k]);

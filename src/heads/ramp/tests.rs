@@ -37,7 +37,8 @@ fn a_head_that_is_a_ramp_is_told_as_one() {
         assert!((c / slope - 1.0).abs() < 1e-5, "a slope of {c}");
     }
     assert!((found.half_spread / (0.5 * 199.0 * slope) - 1.0).abs() < 1e-6);
-    // The sum of lag · e^(−c·lag) over a row, by the first rows shorter: τ of a long row, less a little.
+    // The sum of distance · e^(−c·distance) over a row. The first rows are short, so the mean is slightly below τ of a long
+    // row.
     let tau = ramp_lag(slope).unwrap();
     assert!((0.9 * tau..tau).contains(&found.mean_lag), "{} against {tau}", found.mean_lag);
     let formula = found.formula.unwrap();
@@ -59,7 +60,7 @@ fn a_window_takes_the_place_of_the_length() {
     assert!(found.mass_within_16 > 1.0 - 1e-12);
 }
 
-/// Without logits attention is uniform: row i has a mean lag of i/2 and an entropy of ln(i + 1).
+/// Without logits attention is uniform: row i has a mean relative distance of i/2 and an entropy of ln(i + 1).
 #[test]
 fn a_head_without_logits_is_uniform() {
     let n = 21;
@@ -73,7 +74,7 @@ fn a_head_without_logits_is_uniform() {
     for kl in [found.kl_uniform, found.kl_ramp, found.kl_position, found.kl_lag] {
         assert!(kl < 1e-12, "{kl}");
     }
-    // 21 rows of 1, 2, … 21 columns: the lags 0 to 4 hold half of the mass.
+    // 21 rows of 1, 2, … 21 columns: the distances 0 to 4 hold half of the mass.
     let mass = |lag: usize| (lag + 1..=n).map(|m| 1.0 / m as f64).sum::<f64>();
     let median = (0..n).find(|&l| (0..=l).map(mass).sum::<f64>() >= 0.5 * n as f64);
     assert_eq!(Some(found.median_lag), median);

@@ -1,11 +1,11 @@
-//! Attention with most of its entries taken away.
+//! Attention with most of its entries removed.
 
 use ndarray::{Array2, ArrayViewMut1};
 
 use super::truncate::truncated;
 use crate::targets::TargetError;
 
-/// The `count` largest entries of each row, divided by their sum; of equal ones, those of earlier columns.
+/// Keeps the `count` largest entries of each row, divided by their sum; ties go to earlier columns.
 pub(super) fn largest(mut attention: Array2<f64>, count: usize) -> Array2<f64> {
     for mut row in attention.rows_mut() {
         keep_largest(row.view_mut(), count);
@@ -14,15 +14,15 @@ pub(super) fn largest(mut attention: Array2<f64>, count: usize) -> Array2<f64> {
     attention
 }
 
-/// Takes all but the `count` largest entries away; of equal ones, those of earlier places stay.
+/// Sets all but the `count` largest entries to 0; ties go to earlier places.
 pub(super) fn keep_largest(mut entries: ArrayViewMut1<'_, f64>, count: usize) {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|&a, &b| entries[b].total_cmp(&entries[a]));
     order.into_iter().skip(count).for_each(|place| entries[place] = 0.0);
 }
 
-/// What the best approximation of `rank` leaves of attention, each row divided by its sum: see [`truncated`]. A row of which nothing is
-/// left stays as it was.
+/// Replaces attention by its best approximation of `rank`, each row divided by its sum: see [`truncated`]. A row whose
+/// approximation is 0 is unchanged.
 pub(super) fn of_rank(mut attention: Array2<f64>, rank: usize) -> Result<Array2<f64>, TargetError> {
     let near = truncated(attention.view(), rank)?;
     for (mut row, near) in attention.rows_mut().into_iter().zip(near.rows()) {
@@ -34,7 +34,7 @@ pub(super) fn of_rank(mut attention: Array2<f64>, rank: usize) -> Result<Array2<
     Ok(attention)
 }
 
-/// The last `window` columns of each causal row, divided by their sum.
+/// Keeps the last `window` columns of each causal row, divided by their sum.
 pub(super) fn last(mut attention: Array2<f64>, window: usize) -> Array2<f64> {
     for (at, mut row) in attention.rows_mut().into_iter().enumerate() {
         let first = (at + 1).saturating_sub(window);
@@ -44,7 +44,7 @@ pub(super) fn last(mut attention: Array2<f64>, window: usize) -> Array2<f64> {
     attention
 }
 
-/// A row whose entries have all come to nothing, as in float64 those far from a row's largest do, stays so.
+/// Divides a row by its sum. A row whose remaining entries are all 0, for example because they underflow, stays 0.
 fn divide_by_sum(mut row: ArrayViewMut1<'_, f64>) {
     let sum = row.sum();
     if sum > 0.0 {
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(of_rank(p.clone(), 3).unwrap(), p);
     }
 
-    /// Of rank one, P₁ = σ·u·vᵀ, rows that see all of v's columns are v itself.
+    /// At rank one, P₁ = σ·u·vᵀ, so rows are proportional to v on the columns that they may attend to.
     #[test]
     fn of_rank_one_rows_differ_in_what_they_see_alone() {
         let p = array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.5, 0.125, 0.375]];

@@ -1,4 +1,4 @@
-//! The directions of a layer's stream that tell where a token stands.
+//! Directions of a layer's residual stream that encode token positions.
 
 use ndarray::{Array2, ArrayView2, Axis, s};
 use ndarray_linalg::QR;
@@ -7,15 +7,15 @@ use crate::numerics::blas::on_one_thread;
 use crate::numerics::product;
 use crate::targets::TargetError;
 
-/// An orthonormal basis, (C, m), of the directions that the powers 1 to `degree` of the position move a stream along:
-/// with t the positions scaled to [−1, 1], φₖ the polynomials that are orthonormal over them (degree k, φ₀ constant) and
-/// X̄, (T, C), the mean of the passages' streams X, of βₖ = X̄ᵀ·φₖ, k ≥ 1. βₖ is the coefficient of φₖ in the least-squares
-/// regression of the stream on these polynomials; with degree 1 it is the direction of the stream's linear trend.
+/// An orthonormal basis, (C, m), of the directions βₖ = X̄ᵀ·φₖ, 1 ≤ k ≤ `degree`, in which a stream moves with the powers of
+/// the position. X̄, (T, C), is the mean of the passages' streams X. φₖ are the orthonormal polynomials of degree k over the
+/// positions scaled to [−1, 1], with φ₀ constant. βₖ is the coefficient of φₖ in the least-squares regression of the stream on
+/// these polynomials. With degree 1 it is the direction of the stream's linear trend.
 ///
-/// X·(I − U·Uᵀ) has no such trend left: its own βₖ are 0.
+/// X·(I − U·Uᵀ) has no such trend: its own βₖ are 0.
 ///
 /// # Errors
-/// `Decomposition` where LAPACK fails.
+/// `Decomposition` if LAPACK fails.
 pub(super) fn telling_positions(
     streams: &[&Array2<f32>],
     degree: usize,
@@ -24,16 +24,16 @@ pub(super) fn telling_positions(
     basis(coefficients.t())
 }
 
-/// What the powers 1 to `degree` of the position explain of the mean of some streams, (T, C): Σₖ φₖ·βₖᵀ.
+/// The regression of the mean of some streams, (T, C), on the powers 1 to `degree` of the position: Σₖ φₖ·βₖᵀ.
 ///
 /// # Errors
-/// `Decomposition` where LAPACK fails.
+/// `Decomposition` if LAPACK fails.
 pub(super) fn trend(streams: &[&Array2<f32>], degree: usize) -> Result<Array2<f64>, TargetError> {
     let (polynomials, coefficients) = regression(streams, degree)?;
     Ok(product(polynomials.view(), coefficients.view()))
 }
 
-/// The polynomials φ₁ to φₘ, (T, m), and the coefficients on them of the mean of some streams, (m, C).
+/// The polynomials φ₁ to φₘ, (T, m), and their coefficients in the mean of some streams, (m, C).
 fn regression(
     streams: &[&Array2<f32>],
     degree: usize,
@@ -57,7 +57,7 @@ fn powers(count: usize, degree: usize) -> Array2<f64> {
     })
 }
 
-/// Orthonormal columns that span those of `columns`, one after another.
+/// Orthonormal columns with the same span as `columns`, in the same order.
 fn basis(columns: ArrayView2<'_, f64>) -> Result<Array2<f64>, TargetError> {
     let lengths =
         columns.map_axis(Axis(0), |column| column.dot(&column).sqrt().max(f64::MIN_POSITIVE));
@@ -70,12 +70,12 @@ fn basis(columns: ArrayView2<'_, f64>) -> Result<Array2<f64>, TargetError> {
 mod tests {
     use super::*;
 
-    /// A stream of lines, a parabola, a sign that alternates and a constant.
+    /// A stream of two lines, a parabola, an alternating sign and a constant.
     #[test]
     fn the_directions_of_trends_are_found_and_taken_out() {
         let (t, c) = (41, 5);
         let position = |at: usize| at as f32 / 20.0 - 1.0;
-        // Mirrored about the middle, so that it has no linear trend.
+        // Symmetric about the middle, so it has no linear trend.
         let other = |at: usize| if at.is_multiple_of(2) { 1.0f32 } else { -1.0 };
         let stream = Array2::from_shape_fn((t, c), |(at, channel)| {
             let x = position(at);

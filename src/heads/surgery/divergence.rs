@@ -2,10 +2,10 @@
 
 use ndarray::Array2;
 
-/// Two distances of attention P̃ from P, (T, T) each, mean over rows.
+/// Two distances of attention P̃ from P, (T, T) each, as means over rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Divergence {
-    /// KL(Pᵢ ‖ P̃ᵢ), in nats. An entry of P̃ that float64 cannot hold is taken for the least number that it can.
+    /// KL(Pᵢ ‖ P̃ᵢ), in nats. Entries of P̃ below the smallest positive normal float64 count as that number.
     pub kl_nats: f64,
     /// Total variation, ½ Σ|Pᵢⱼ − P̃ᵢⱼ|.
     pub total_variation: f64,

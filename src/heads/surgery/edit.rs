@@ -2,15 +2,15 @@
 
 use crate::targets::HeadKind;
 
-/// Which heads of a model attend otherwise.
+/// The heads of a model that an edit applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EditedHeads {
-    /// All.
+    /// All heads.
     #[default]
     All,
-    /// Those that see everything.
+    /// Global heads.
     Global,
-    /// Those with a window.
+    /// Heads with a window.
     Local,
 }
 
@@ -27,7 +27,7 @@ impl EditedHeads {
         }
     }
 
-    /// Whether heads of this kind are among them.
+    /// Whether the selection contains heads of this kind.
     pub fn hold(self, kind: HeadKind) -> bool {
         match self {
             Self::All => true,
@@ -37,99 +37,99 @@ impl EditedHeads {
     }
 }
 
-/// What is put in the place of heads' attention, or done to it. P is the unaltered model's attention; what is
-/// learned of it is learned on passages other than those that the loss is of, but for fits.
+/// A replacement or change of heads' attention. P is the unaltered model's attention. Edits estimate their parameters from P on
+/// other passages than those of the loss; only fits use the same passages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edit {
-    /// Nothing: the model as it is.
+    /// No change: the model itself.
     Own,
-    /// The free fit of P on the very passages, at error ε and rank r: the queries and keys of least max abs logit found
-    /// with kl_nats ≤ ε, or, where none were, of the least kl_nats found.
+    /// The free fit of P on the passages of the loss, at error ε and rank r: the queries and keys of smallest max |logit| with
+    /// kl_nats ≤ ε. If there are none, those of smallest kl_nats.
     Fit {
         /// ε, in nats.
         epsilon: f64,
         /// r, at most the head dimension.
         rank: usize,
     },
-    /// The same weight on all that a row sees.
+    /// Equal weight on all columns to which a row may attend.
     Uniform,
-    /// softmax(c·j), with the c of least KL to P, one a head.
+    /// softmax(c·j), with the c of least KL to P, one per head.
     Ramp,
-    /// softmax(h(j)), with the function h of the column of least KL to P, one a head.
+    /// softmax(h(j)), with the function h of the column of least KL to P, one per head.
     Position,
-    /// softmax(g(i − j)), with the function g of the lag of least KL to P, one a head.
+    /// softmax(g(i − j)), with the function g of the relative distance of least KL to P, one per head.
     Lag,
-    /// softmax(h(j) + g(i − j)), with the functions of least KL to P, one pair a head.
+    /// softmax(h(j) + g(i − j)), with the functions of least KL to P, one pair per head.
     PositionAndLag,
-    /// The k largest entries of a row of the attention as it has become, divided by their sum.
+    /// The k largest entries of each row of the head's attention in the edited model, divided by their sum.
     Largest {
         /// k.
         count: usize,
     },
-    /// The last W columns of it, divided by their sum.
+    /// The last W columns of each row of the head's attention in the edited model, divided by their sum.
     Last {
         /// W.
         window: usize,
     },
-    /// The best approximation of a head's attention as it has become of rank r, (T, T), by its singular values: entries under 0,
-    /// and those where the attention has none, taken for 0, and rows divided by their sum.
+    /// The best approximation of rank r, from the singular values, of the head's attention (T, T) in the edited model. Negative
+    /// entries and entries where the attention is 0 are set to 0, and rows are divided by their sum.
     Truncated {
         /// r.
         rank: usize,
     },
-    /// The far mass of each row, what it has at so large a lag or a larger one but for the first column, spread evenly over those
-    /// columns. All else of the row stays, here and in what follows.
+    /// The far mass of each row is spread evenly over its far columns: those at this relative distance or more, except the
+    /// first. The rest of the row is unchanged. The same holds for the far edits below.
     FarUniform {
-        /// The least lag that is far.
+        /// The smallest relative distance that is far.
         from: usize,
     },
-    /// The far mass of each row as the head's mean attention on other passages has it there.
+    /// The far mass of each row is distributed like the head's mean attention on other passages.
     FarMean {
-        /// The least lag that is far.
+        /// The smallest relative distance that is far.
         from: usize,
     },
-    /// The far mass of each row on its k largest far entries, in their proportions.
+    /// The far mass of each row is distributed over its k largest far entries, in their proportions.
     FarLargest {
         /// k.
         count: usize,
-        /// The least lag that is far.
+        /// The smallest relative distance that is far.
         from: usize,
     },
-    /// The far mass of each row as the far parts of all rows together have it in their best approximation of rank r, entries
-    /// under 0 taken for 0.
+    /// The far mass of each row is distributed like the best approximation of rank r of the far parts of all rows together,
+    /// with negative entries set to 0.
     FarTruncated {
         /// r.
         rank: usize,
-        /// The least lag that is far.
+        /// The smallest relative distance that is far.
         from: usize,
     },
-    /// Keys less their own trend over positions: what the first powers of the position explain of each head's keys, in
-    /// the mean of passages, is taken from them.
+    /// Keys minus their own trend over positions. The trend is the regression of each head's keys, averaged over passages, on
+    /// the first powers of the position.
     Detrended {
-        /// How many powers.
+        /// The number of powers.
         degree: usize,
     },
-    /// The same, and a slope as with [`Edit::FlatSlope`].
+    /// As [`Edit::Detrended`], with a position bias as in [`Edit::FlatSlope`].
     DetrendedSlope {
-        /// How many powers.
+        /// The number of powers.
         degree: usize,
     },
-    /// Keys that do not read where their token stands: W_k becomes (I − U·Uᵀ)·W_k, U the directions of the layer's
-    /// normalised stream that the first powers of the position move it along.
+    /// Keys that cannot read a token's position: W_k becomes (I − U·Uᵀ)·W_k. U spans the directions in which the layer's
+    /// normalised residual stream moves with the first powers of the position.
     Flat {
-        /// How many powers.
+        /// The number of powers.
         degree: usize,
     },
-    /// The same, and a slope c·(j − i) added to the logits, with the c of least KL to P, one a head, given the
-    /// logits that are left. It costs no logit of QKᵀ.
+    /// As [`Edit::Flat`], with a position bias c·(j − i) added to the logits, one c per head. It is the c of least KL to P,
+    /// given the remaining logits. The bias is not part of max |logit| of QKᵀ.
     FlatSlope {
-        /// How many powers.
+        /// The number of powers.
         degree: usize,
     },
 }
 
 impl Edit {
-    /// The name in rows.
+    /// The name in table rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Own => "own",
@@ -153,7 +153,7 @@ impl Edit {
         }
     }
 
-    /// ε and r, of a fit.
+    /// ε and r of a fit; `None` for other edits.
     pub fn fit(self) -> Option<(f64, usize)> {
         match self {
             Self::Fit { epsilon, rank } => Some((epsilon, rank)),
@@ -161,7 +161,7 @@ impl Edit {
         }
     }
 
-    /// k, W, r of a truncation, or the number of powers.
+    /// k, W, r of a truncation, or the number of powers; `None` for edits without one.
     pub fn size(self) -> Option<usize> {
         match self {
             Self::Largest { count: size }
@@ -177,18 +177,18 @@ impl Edit {
         }
     }
 
-    /// Whether what takes the place of the attention is made of queries and keys.
+    /// Whether the replacement is computed from queries and keys.
     pub fn has_logits(self) -> bool {
         use Edit::{Lag, Position, PositionAndLag, Ramp, Uniform};
         !matches!(self, Uniform | Ramp | Position | Lag | PositionAndLag)
     }
 
-    /// Whether what it does is done to the model's weights: see [`Edit::edited`].
+    /// Whether it changes the model's weights: see [`Edit::edited`].
     pub fn is_of_weights(self) -> bool {
         matches!(self, Self::Flat { .. } | Self::FlatSlope { .. })
     }
 
-    /// Whether it is done to each head's attention by itself, so that it can be done to some heads alone.
+    /// Whether it changes each head's attention on its own, so that it can apply to some heads only.
     pub fn is_of_attention(self) -> bool {
         !matches!(
             self,
@@ -200,7 +200,7 @@ impl Edit {
         )
     }
 
-    /// The least lag that is far, where it leaves all but the far part as it is.
+    /// The smallest relative distance that is far, for edits of the far part only.
     pub fn far_from(self) -> Option<usize> {
         match self {
             Self::FarUniform { from }
@@ -211,12 +211,12 @@ impl Edit {
         }
     }
 
-    /// Whether it adds a slope over the lag to the logits of every head.
+    /// Whether it adds a linear position bias to the logits of every head.
     pub fn adds_slopes(self) -> bool {
         matches!(self, Self::DetrendedSlope { .. } | Self::FlatSlope { .. })
     }
 
-    /// Whether it takes columns away that P has, so that KL(P ‖ P̃) is infinite.
+    /// Whether it removes columns where P is positive, so that KL(P ‖ P̃) is infinite.
     pub fn cuts(self) -> bool {
         use Edit::{FarLargest, FarTruncated, Largest, Last, Truncated};
         matches!(
@@ -229,7 +229,7 @@ impl Edit {
         )
     }
 
-    /// The edit of this name and these numbers, which are there where it has them and only there.
+    /// The edit with this name and these numbers. Returns `None` unless exactly the numbers of that edit are given.
     pub fn from_parts(
         name: &str,
         fit: Option<(f64, usize)>,

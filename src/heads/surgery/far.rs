@@ -1,4 +1,4 @@
-//! Attention whose far part is another, of the same mass in each row.
+//! Replaces the far part of attention, keeping its mass in each row.
 
 use ndarray::{Array2, ArrayView1, ArrayViewMut1, s};
 
@@ -7,7 +7,7 @@ use super::truncate::truncated;
 use crate::heads::far::far_columns;
 use crate::targets::TargetError;
 
-/// Each row's far mass spread evenly over its far columns.
+/// Spreads each row's far mass evenly over its far columns.
 pub(super) fn even(mut attention: Array2<f64>, window: usize) -> Array2<f64> {
     for (row, mut p) in attention.rows_mut().into_iter().enumerate() {
         let mut far = p.slice_mut(s![far_columns(row, window)]);
@@ -19,11 +19,11 @@ pub(super) fn even(mut attention: Array2<f64>, window: usize) -> Array2<f64> {
     attention
 }
 
-/// Each row's far mass on its `count` largest far entries, in their proportions; of equal ones, on those of earlier columns.
+/// Puts each row's far mass on its `count` largest far entries, in their proportions; ties go to earlier columns.
 pub(super) fn largest(mut attention: Array2<f64>, count: usize, window: usize) -> Array2<f64> {
     for (row, mut p) in attention.rows_mut().into_iter().enumerate() {
         let mut far = p.slice_mut(s![far_columns(row, window)]);
-        // What is as it was stays so to the last digit.
+        // Rows that need no change stay bit-identical.
         if count < far.len() {
             let mass = far.sum();
             cut::keep_largest(far.view_mut(), count);
@@ -33,7 +33,7 @@ pub(super) fn largest(mut attention: Array2<f64>, count: usize, window: usize) -
     attention
 }
 
-/// Each row's far mass as the far parts of all rows together have it in their best approximation of `rank`.
+/// Distributes each row's far mass like the best approximation of `rank` of the far parts of all rows together.
 pub(super) fn of_rank(
     mut attention: Array2<f64>,
     rank: usize,
@@ -49,14 +49,14 @@ pub(super) fn of_rank(
     Ok(attention)
 }
 
-/// Each row's far mass as `other` has it there.
+/// Distributes each row's far mass like that of `other`.
 pub(super) fn like(mut attention: Array2<f64>, other: &Array2<f64>, window: usize) -> Array2<f64> {
     put(&mut attention, other, window);
     attention
 }
 
-/// Puts the far entries of `other` in the place of those of `attention`, scaled to the far mass of each row. A row where
-/// `other` has nothing far keeps its own.
+/// Replaces the far entries of `attention` by those of `other`, scaled to the far mass of each row. A row where `other` has no
+/// far mass is unchanged.
 fn put(attention: &mut Array2<f64>, other: &Array2<f64>, window: usize) {
     for (row, mut p) in attention.rows_mut().into_iter().enumerate() {
         let columns = s![far_columns(row, window)];
@@ -70,7 +70,7 @@ fn put(attention: &mut Array2<f64>, other: &Array2<f64>, window: usize) {
     }
 }
 
-/// Scales entries to a sum, unless all of them are 0.
+/// Scales entries to the sum `mass`, unless all of them are 0.
 fn give(mut entries: ArrayViewMut1<'_, f64>, mass: f64) {
     let sum = entries.sum();
     if sum > 0.0 {
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// Row 4 has columns 1 to 3 far of a window of 1, row 2 column 1.
+    /// With a window of 1, the far columns are 1 to 3 in row 4 and column 1 in row 2.
     fn attention() -> Array2<f64> {
         array![
             [1.0, 0.0, 0.0, 0.0, 0.0],
@@ -122,7 +122,7 @@ mod tests {
         }
         assert_eq!(edits[0].row(4).to_vec(), [0.25, 1.0 / 6.0, 1.0 / 6.0, 1.0 / 6.0, 0.25]);
         assert_eq!(edits[1].row(4).to_vec(), [0.25, 0.5, 0.0, 0.0, 0.25]);
-        // 6 : 8 : 10 of one half.
+        // 6 : 8 : 10 of a far mass of one half.
         let expected = [0.25, 0.125, 0.5 / 3.0, 0.5 * 10.0 / 24.0, 0.25];
         for (entry, expected) in edits[3].row(4).iter().zip(expected) {
             assert!((entry - expected).abs() < 1e-15, "{}", edits[3].row(4));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_far_part_of_one_dimension_is_its_own_best_approximation() {
-        // Every row's far part in proportion to that of the last.
+        // First a matrix without far mass, then one with all far mass in one column, which has rank one.
         let own = array![
             [1.0, 0.0, 0.0, 0.0],
             [0.5, 0.5, 0.0, 0.0],

@@ -7,23 +7,23 @@ use crate::numerics::{product, softmax};
 use crate::solver::{Factors, FitError, Floor, Outcome, Problem, SearchOptions, needed_logit_from};
 use crate::targets::Visibility;
 
-/// A head's attention as a fit gives it.
+/// The result of a fit as attention.
 pub(super) struct FreeFit {
-    /// P̃, (T, T), by passage.
+    /// P̃, (T, T), one per passage.
     pub attention: Vec<Array2<f64>>,
-    /// Of the fitted queries and keys, over all passages.
+    /// Max |logit| of the fitted queries and keys over all passages.
     pub max_abs_logit: f64,
-    /// How the fit ended; `Infeasible` where ε was not reached.
+    /// The outcome of the fit; `Infeasible` if ε was not reached.
     pub outcome: Outcome,
 }
 
 impl TrainedHead {
-    /// The fit of rank r = `rank` with free queries and keys, of least max abs logit found with kl_nats ≤ ε, or, where none
-    /// was, of the least kl_nats found. It begins at the head's own queries and keys, under its own rank at those nearest
-    /// to them. Where uniform attention is within ε, that is it.
+    /// Fits free queries and keys of rank r = `rank`. Returns the result of smallest max |logit| with kl_nats ≤ ε, or of
+    /// smallest kl_nats if none reaches ε. The fit starts at the head's own queries and keys, or at a smaller rank at those
+    /// nearest to them. If uniform attention is within ε, the result is uniform attention.
     ///
     /// # Errors
-    /// An ε that is not above 0.
+    /// `epsilon` is not above 0.
     pub(super) fn free_fit(
         &self,
         epsilon: f64,
@@ -58,7 +58,7 @@ impl TrainedHead {
         })
     }
 
-    /// Its own queries and keys, of these less their mean over each passage, which softmax does not see.
+    /// The head's own queries and keys, with the mean of the keys over each passage subtracted; softmax cancels this shift.
     fn centred(&self) -> Result<Factors, PredictError> {
         let mut keys = self.own.keys().clone();
         for at in 0..self.attention.len() {
@@ -70,7 +70,7 @@ impl TrainedHead {
         Ok(centred.map_err(FitError::from)?)
     }
 
-    /// softmax(QKᵀ/√r) over what the head sees of one passage, (T, T).
+    /// softmax(QKᵀ/√r) over the columns to which the head may attend in one passage, (T, T).
     fn attention_by(&self, queries: &Array2<f64>, keys: &Array2<f64>) -> Array2<f64> {
         let mut p = product(queries.view(), keys.t()) / (queries.ncols() as f64).sqrt();
         for (row, p) in p.rows_mut().into_iter().enumerate() {

@@ -1,9 +1,10 @@
 //! Attention replacement: the loss of a trained model after the attention of its heads is replaced.
 //!
-//! Every head's attention P, or that of the heads of one kind, is replaced by some P̃, in all layers at once: a head's output is P̃·V with the values that the
-//! residual stream as it has become gives. What that costs, in nats per token of held-out passages, says which of P the model
-//! uses: fits of P at error ε say how small an error is harmless, and what is made of positions alone says what of P
-//! is not about them. What is replaced, and where each P̃ is from, stands with [`Edit`].
+//! The attention P of every head, or of the heads of one kind, is replaced by some P̃ in all layers at once. A head's output is
+//! then P̃·V, with the values V of the edited model's residual stream. The increase of the loss, in nats per token of held-out
+//! passages, shows which properties of P the model uses. Fits of P at error ε show how small an error is harmless. Attention
+//! that depends on positions only shows how much of P is about positions. [`Edit`] lists the replacements and the source of
+//! each P̃.
 
 mod cut;
 mod directions;

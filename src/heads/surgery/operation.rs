@@ -1,4 +1,4 @@
-//! A model's loss with other attention in the place of its heads' own.
+//! Runs edits and measures the model's loss with the heads' attention replaced.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -12,54 +12,54 @@ use crate::heads::{PredictError, TrainedHead};
 use crate::lm::{HeadProbe, Model};
 use crate::solver::{Outcome, SearchOptions};
 
-/// What is done to a model.
+/// The edits of a model and how to run them.
 pub struct Surgery<'a> {
     /// The model.
     pub model: &'a Model,
-    /// What is done to which heads, in this order; [`Edit::Own`] comes before them in any case.
+    /// The edits and the heads to which they apply, in this order; [`Edit::Own`] always runs first.
     pub edits: &'a [(Edit, EditedHeads)],
-    /// Groups of passages that fits are made on: the first so many.
+    /// The number of groups of passages, from the first, on which fits are made.
     pub fit_groups: usize,
-    /// How fits search.
+    /// The search options of the fits.
     pub search: SearchOptions,
 }
 
-/// A model after an edit, on a group of passages.
+/// The result of an edit of a model on a group of passages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operated {
     /// The edit.
     pub edit: Edit,
-    /// The heads that it was done to.
+    /// The heads to which it was applied.
     pub edited_heads: EditedHeads,
-    /// The group's place.
+    /// The index of the group.
     pub group: usize,
-    /// The mean cross-entropy of the passages' tokens after their first, in nats.
+    /// The mean cross-entropy of all tokens of the passages except the first, in nats.
     pub loss_nats: f64,
-    /// The same of the model as it is.
+    /// The loss of the unaltered model, in nats.
     pub own_loss_nats: f64,
-    /// The largest |z| of QKᵀ/√d over every head and visible pair, in the model as it is.
+    /// The largest |z| of QKᵀ/√d over every head and allowed pair in the unaltered model.
     pub max_abs_logit_before: f64,
-    /// After the edit: of the queries and keys that the stream as it has become gives, or those of the fits; none
-    /// where nothing is made of queries and keys.
+    /// The largest |z| after the edit, from the queries and keys of the edited model or of the fits. `None` if the attention is
+    /// not computed from queries and keys.
     pub max_abs_logit_after: Option<f64>,
-    /// The same of the head that was the largest before.
+    /// The same for the head that had the largest logit before.
     pub max_abs_logit_of_largest: Option<f64>,
-    /// KL(P ‖ P̃) of what stood in the place of P, mean over rows and heads; none where P̃ lacks columns that P has.
+    /// KL(P ‖ P̃) of the replacement P̃, mean over rows and heads; `None` if the edit removes columns.
     pub kl_nats: Option<f64>,
     /// ½ Σ|P − P̃|, mean over rows and heads.
     pub total_variation: f64,
-    /// Of fits: the heads whose ε was reached, and how the worst ended.
+    /// For fits: the number of heads that reached ε, and the worst outcome.
     pub fitted: Option<(usize, Outcome)>,
-    /// Seconds that it took.
+    /// Wall time in seconds.
     pub wall_time_s: f64,
 }
 
 impl Surgery<'_> {
-    /// Learns what edits need on the passages `learned_on`, and tells `found` of each edit on each group. Returns whether it
-    /// came to the end, rather than being stopped between two edits.
+    /// Estimates the edits' parameters on the passages `learned_on` and passes the result of each edit on each group to
+    /// `found`. Returns `false` if `stop` was set before the end.
     ///
     /// # Errors
-    /// A passage that the model cannot read, a model or heads that an edit is not defined for, and those of `found`.
+    /// The model cannot read a passage, an edit is not defined for the model or its heads, or `found` returns an error.
     pub fn run(
         &self,
         learned_on: &[Vec<u32>],
@@ -116,7 +116,7 @@ impl Surgery<'_> {
         Ok(true)
     }
 
-    /// The passages of a group under a treatment of some heads.
+    /// Runs the passages of a group with a treatment of some heads.
     fn on(
         &self,
         passages: &[Vec<u32>],
@@ -151,22 +151,22 @@ impl Surgery<'_> {
     }
 }
 
-/// What a treated model showed on a group of passages.
+/// Measurements of a treated model on a group of passages.
 #[derive(Default)]
 struct Seen {
     loss_nats: f64,
-    /// Of QKᵀ/√d, by head.
+    /// Max |z| of QKᵀ/√d, one per head.
     max_abs_logits: Vec<f64>,
     divergence: Divergence,
 }
 
 /// The unaltered model on a group of passages. Heads are numbered through all layers.
 struct Before {
-    /// By passage and head.
+    /// One list per passage, with one probe per head.
     probes: Vec<Vec<HeadProbe>>,
-    /// P, by passage and head.
+    /// P, per passage and head.
     attention: Vec<Vec<Array2<f64>>>,
-    /// By head.
+    /// Max |z| of each head.
     max_abs_logits: Vec<f64>,
 }
 
@@ -183,13 +183,13 @@ impl Before {
         Ok(Self { probes, attention, max_abs_logits })
     }
 
-    /// The head of the largest logit.
+    /// The head with the largest logit.
     fn largest(&self) -> usize {
         let logits = &self.max_abs_logits;
         (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap_or(0)
     }
 
-    /// Every head's free fit to all of the passages at once.
+    /// Fits every head to all passages together.
     fn fitted(
         &self,
         epsilon: f64,
@@ -214,17 +214,17 @@ impl Before {
     }
 }
 
-/// Every head's fit.
+/// The fits of all heads.
 struct Fits {
-    /// By head and passage.
+    /// P̃, per head and passage.
     attention: Vec<Vec<Array2<f64>>>,
-    /// By head.
+    /// Max |logit| of each head.
     max_abs_logits: Vec<f64>,
     reached: usize,
     outcome: Outcome,
 }
 
-/// The outcome of the two that says less for the fit.
+/// The worse of two outcomes.
 fn worse(one: Outcome, other: Outcome) -> Outcome {
     let order = |outcome: Outcome| match outcome {
         Outcome::Converged => 0,

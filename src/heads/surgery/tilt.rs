@@ -1,24 +1,24 @@
-//! The slope that brings some attention nearest to another.
+//! The linear position bias that brings one attention nearest to another.
 
 use ndarray::Array2;
 
-/// Newton steps at most; from 0 some ten are needed.
+/// The most Newton steps; from 0 about ten are needed.
 const STEPS: usize = 100;
-/// A step after which the slope times the passage's length is known to this many nats.
+/// Tolerance of the slope times the passage's length.
 const NATS: f64 = 1e-9;
-/// Sums that differ by so small a share are the same.
+/// Sums that differ by less than this share count as equal.
 const ROUNDING: f64 = 1e-14;
 
-/// The c of least Σᵢ KL(Pᵢ ‖ P̃ᵢ) over all rows of all passages, P̃ᵢⱼ ∝ Bᵢⱼ·e^(c·j), for attention P and B, (T, T) each,
-/// passage by passage: the convex problem whose optimum has Σᵢ E_P̃ᵢ[j] = Σᵢ E_Pᵢ[j]. As a slope over the lag, c·(j − i),
-/// it gives the same P̃, row shifts being nothing to softmax. 0 where every row has all its weight on one column.
+/// The c of least Σᵢ KL(Pᵢ ‖ P̃ᵢ) over all rows of all passages, with P̃ᵢⱼ ∝ Bᵢⱼ·e^(c·j) for attention P and B, (T, T) each,
+/// passage by passage. The problem is convex, and its optimum has Σᵢ E_P̃ᵢ[j] = Σᵢ E_Pᵢ[j]. A linear position bias c·(j − i)
+/// gives the same P̃, because softmax cancels row shifts. Returns 0 if every row has all its weight on one column.
 pub(super) fn nearest_slope(attention: &[Array2<f64>], base: &[Array2<f64>]) -> f64 {
     let mean = |p: &Array2<f64>| -> f64 {
         p.indexed_iter().map(|((_, column), p)| p * column as f64).sum()
     };
     let wanted: f64 = attention.iter().map(mean).sum();
     let longest = base.iter().map(Array2::ncols).max().unwrap_or(0).max(1) as f64;
-    // A slope at which every column has e^37 times the weight of the one before it is as good as none larger.
+    // At this slope every column has e^37 times the weight of the one before; a larger slope changes nothing in float64.
     let most = 37.0;
     let (mut least, mut greatest, mut slope) = (-most, most, 0.0f64);
     for _ in 0..STEPS {
@@ -32,7 +32,7 @@ pub(super) fn nearest_slope(attention: &[Array2<f64>], base: &[Array2<f64>]) -> 
             greatest = slope;
         }
         let newton = slope + (wanted - found) / variance;
-        // What leaves the bracket, as where there is no variance, is halved into it.
+        // A step that leaves the bracket, for example because the variance is 0, is replaced by bisection.
         let inside = newton > least && newton < greatest;
         let next = if inside { newton } else { 0.5 * (least + greatest) };
         let step = (next - slope).abs();
@@ -44,11 +44,11 @@ pub(super) fn nearest_slope(attention: &[Array2<f64>], base: &[Array2<f64>]) -> 
     slope
 }
 
-/// Sums over rows of the mean and variance of the column under P̃.
+/// Sums over rows of the mean and the variance of the column index under P̃.
 fn moments(base: &[Array2<f64>], slope: f64) -> (f64, f64) {
     let (mut means, mut variances) = (0.0, 0.0);
     for row in base.iter().flat_map(|base| base.rows()) {
-        // The largest exponent is that of the last or the first column that has weight.
+        // The largest exponent is at the last or the first column with weight.
         let there = || row.iter().enumerate().filter(|(_, b)| **b > 0.0);
         let first = there().next().map_or(0, |(column, _)| column);
         let last = there().next_back().map_or(0, |(column, _)| column);
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// Where the last column has everything, no slope is large enough; the search ends all the same.
+    /// If the last column has all the weight, no slope is large enough, but the search ends.
     #[test]
     fn attention_that_no_slope_reaches_ends_the_search() {
         let base = noisy(10, 1);

@@ -1,4 +1,4 @@
-//! Edits as they are done to one model: with what they learned of it.
+//! Treatments: edits with the parameters that they estimated from one model.
 
 use ndarray::{Array2, s};
 
@@ -13,10 +13,10 @@ use crate::heads::positions::{Form, SeenRows};
 use crate::lm::{HeadProbe, Model};
 use crate::targets::TargetError;
 
-/// The unaltered model on the passages that edits learn on. Heads are numbered through all layers.
+/// The unaltered model on the passages from which edits estimate their parameters. Heads are numbered through all layers.
 pub(super) struct Learned {
     passages: Vec<Vec<u32>>,
-    /// By head and passage.
+    /// One list per head, with one probe per passage.
     probes: Vec<Vec<HeadProbe>>,
 }
 
@@ -35,7 +35,7 @@ impl Learned {
         }
     }
 
-    /// The attention of a form that is nearest to each head's.
+    /// Replaces each head's attention by the nearest attention of a form.
     fn nearest(&self, form: Form) -> Treatment {
         let nearest = |of_head: &Vec<HeadProbe>| {
             let probes: Vec<&HeadProbe> = of_head.iter().collect();
@@ -48,7 +48,7 @@ impl Learned {
         Treatment::Fixed(self.probes.iter().map(nearest).collect())
     }
 
-    /// Each head's attention, mean over passages.
+    /// Each head's attention, as a mean over passages.
     fn mean(&self) -> Vec<Array2<f64>> {
         let mean = |of_head: &Vec<HeadProbe>| {
             let sum: Option<Array2<f64>> =
@@ -58,7 +58,7 @@ impl Learned {
         self.probes.iter().map(mean).collect()
     }
 
-    /// The model whose keys do not read where tokens stand.
+    /// The model whose keys cannot read token positions.
     fn flat(&self, model: &Model, degree: usize) -> Result<Model, PredictError> {
         let directions = |layer: usize| {
             let of_layer = self.probes.iter().find(|of_head| of_head[0].layer == layer);
@@ -70,8 +70,8 @@ impl Learned {
         Ok(model.with_keys_without(&directions)?)
     }
 
-    /// A flat model with the slope of each head that brings its attention nearest to the unaltered model's: layer by
-    /// layer, each given the stream that the slopes before it leave.
+    /// Adds to a flat model the position bias of each head that brings its attention nearest to the unaltered model's. Layers
+    /// are processed in order, each with the residual stream that the biases of earlier layers give.
     fn with_slopes(&self, flat: &Model) -> Result<Model, PredictError> {
         let heads = &flat.shape().heads;
         let mut added: Vec<Vec<f32>> =
@@ -96,8 +96,8 @@ impl Learned {
         Ok(model)
     }
 
-    /// The trend of each head's keys, and the slopes that bring attention without it nearest to the unaltered model's, if
-    /// they are to be there: layer by layer, as with a flat model.
+    /// The trend of each head's keys. If `sloped`, also the position biases that bring the attention without it nearest to the
+    /// unaltered model's, layer by layer as for a flat model.
     fn detrended(
         &self,
         model: &Model,
@@ -135,16 +135,16 @@ impl Learned {
     }
 }
 
-/// Heads whose keys lose a trend, and may get a slope.
+/// Heads whose keys lose a trend and may get a position bias.
 pub(super) struct Less {
-    /// (T, D), by head.
+    /// Trends of the keys, (T, D), one per head.
     trends: Vec<Array2<f32>>,
-    /// What is added to the slope of each, if one is.
+    /// The slope added to the position bias of each head, if any.
     slopes: Vec<Option<f32>>,
 }
 
 impl Less {
-    /// A head as it is then.
+    /// The head `probe` with its trend removed and its position bias added.
     fn of(&self, head: usize, probe: &HeadProbe) -> HeadProbe {
         let slope = match self.slopes[head] {
             Some(added) => Some(probe.slope.unwrap_or(0.0) + added),
@@ -154,29 +154,30 @@ impl Less {
     }
 }
 
-/// What is made of the attention of a head, which is told by its number.
+/// A change of the attention of a head, given the head's number.
 type Change = Box<dyn Fn(usize, Array2<f64>) -> Result<Array2<f64>, TargetError>>;
 
-/// An edit with what it learned of a model.
+/// An edit with the parameters that it estimated from a model.
 pub(super) enum Treatment {
-    /// Nothing is done; or it is made for each group anew.
+    /// No change, or a fit that is made for each group separately.
     None,
-    /// What each head attends to whatever it reads, (T, T).
+    /// A fixed attention per head, (T, T), independent of the passage.
     Fixed(Vec<Array2<f64>>),
-    /// The attention as it has become, changed by head.
+    /// A change of the head's attention in the edited model.
     Changed(Change),
-    /// Keys of another kind.
+    /// Keys without their trend.
     Detrended(Less),
-    /// Another model.
+    /// A model with edited weights.
     Edited(Box<Model>),
 }
 
 impl Edit {
-    /// The model with the edit done to its weights, learned on `passages` as [`Surgery`](crate::heads::Surgery) learns it.
+    /// Applies the edit to the model's weights, with parameters from `passages` as [`Surgery`](crate::heads::Surgery) estimates
+    /// them.
     ///
     /// # Errors
-    /// `NotOfWeights` for another edit than [`Edit::Flat`] and [`Edit::FlatSlope`]; no passage, or one that the model
-    /// cannot read; a model whose matrices are divided by their spectral norm.
+    /// `NotOfWeights` for edits other than [`Edit::Flat`] and [`Edit::FlatSlope`]; no passage, or one that the model cannot
+    /// read; a model whose matrices are divided by their spectral norm.
     pub fn edited(self, model: &Model, passages: &[Vec<u32>]) -> Result<Model, PredictError> {
         match Treatment::of(self, model, &Learned::of(model, passages)?)? {
             Treatment::Edited(model) => Ok(*model),
@@ -185,11 +186,11 @@ impl Edit {
     }
 }
 
-/// What stands in the place of a head's attention.
+/// The replacement of a head's attention.
 pub(super) struct Replaced {
-    /// P̃, (T, T); none where it is the head's own.
+    /// P̃, (T, T); `None` for the head's own attention.
     pub attention: Option<Array2<f64>>,
-    /// The head whose queries and keys it is made of, where that is another.
+    /// The head with other queries and keys from which P̃ is computed, if any.
     pub probe: Option<HeadProbe>,
 }
 
@@ -234,7 +235,7 @@ impl Treatment {
         })
     }
 
-    /// The model that runs, for one that is treated.
+    /// The model to run: the edited model, or `own` if the weights are unchanged.
     pub fn model_of<'m>(&'m self, own: &'m Model) -> &'m Model {
         match self {
             Self::Edited(model) => model,
@@ -242,10 +243,10 @@ impl Treatment {
         }
     }
 
-    /// What takes the place of the attention of head `head`, where that is among `heads`.
+    /// The replacement of the attention of head `head`; no replacement if `heads` does not contain it.
     ///
     /// # Errors
-    /// `Decomposition` where LAPACK fails.
+    /// `Decomposition` if LAPACK fails.
     pub fn of_head(
         &self,
         head: usize,
@@ -268,7 +269,7 @@ impl Treatment {
     }
 }
 
-/// The same weight on all that a head sees.
+/// Equal weight on all columns to which a row may attend.
 fn uniform(probe: &HeadProbe) -> Array2<f64> {
     let tokens = probe.queries.nrows();
     let mut attention = Array2::zeros((tokens, tokens));
@@ -358,8 +359,8 @@ mod tests {
         }
     }
 
-    /// In the first layer, which reads what it has always read, the attention of heads that are not edited is the same to
-    /// the last digit; and no head's is touched where none of its kind is there.
+    /// In the first layer, whose inputs are unchanged, heads that are not edited keep their attention bit for bit. Only heads
+    /// of the selected kind are replaced.
     #[test]
     fn heads_that_are_not_edited_keep_their_attention() {
         let (model, learned_on) = (model(Slopes::None), [passage(0)]);

@@ -1,4 +1,4 @@
-//! Attention of lower rank.
+//! Low-rank approximation of attention.
 
 use ndarray::{Array2, ArrayView2, Axis, s};
 use ndarray_linalg::{JobSvd, SVDDC};
@@ -7,8 +7,8 @@ use crate::numerics::blas::on_one_thread;
 use crate::numerics::product;
 use crate::targets::TargetError;
 
-/// What the best approximation of `rank` (Eckart and Young 1936) has where `attention` has something, entries under 0
-/// taken for 0. It is of that rank no longer: no truncation of an attention matrix is one itself.
+/// The best approximation of `rank` (Eckart and Young 1936), with negative entries and entries where `attention` is 0 set to 0.
+/// The result need not have this rank, because the truncation of an attention matrix is not an attention matrix.
 pub(super) fn truncated(
     attention: ArrayView2<'_, f64>,
     rank: usize,
@@ -46,7 +46,7 @@ mod tests {
         let two = truncated(p.view(), 2).unwrap();
         assert!((&two - &p).iter().all(|off| off.abs() < 1e-12), "{two}");
         assert_eq!(truncated(p.view(), 4).unwrap(), p);
-        // σ of the larger block is √(3/2), that of the smaller 1.
+        // σ of the larger block is √(3/2), of the smaller 1.
         let one = truncated(p.view(), 1).unwrap();
         assert!(one.row(0).sum().abs() < 1e-12 && (one.row(2).sum() - 1.0).abs() < 1e-12, "{one}");
     }

@@ -12,7 +12,7 @@ use crate::numerics::Pool;
 use crate::numerics::products::{panel_width, row_group};
 use crate::numerics::{Buffer, ColumnSums, Kernel, Real as _, Simd, Stripe, panels_of};
 
-/// The elements of every tensor that the gradients depend on, each of shape (B, T, H, D), and the slopes.
+/// Inputs of the backward pass: tensors of shape (B, T, H, D) and the optional linear position bias.
 pub(super) struct Arguments<'a> {
     pub(super) q: &'a [f32],
     pub(super) k: &'a [f32],
@@ -22,14 +22,16 @@ pub(super) struct Arguments<'a> {
     pub(super) gradient: &'a [f32],
 }
 
-/// The gradients of q, k, v and, where there are some, of the slopes, given each row's log Σ e^z in the order (batch, head, time).
+/// Gradients of q, k and v, and of the slopes of the position bias if there are any. `log_sum_exp` holds log Σ e^z of each
+/// row in the order (batch, head, time).
 ///
-/// With P the probabilities and G the output's gradient: dV = PᵀG, dP = GVᵀ,
-/// dZ = P ∘ (dP − rowsum(P ∘ dP)), dQ = dZ K / √d and dK = dZᵀ Q / √d, block by block. The row sum is
-/// that of G ∘ output, so it costs T·D. With a softcap c and capped logits y, dZ also has the
-/// factor 1 − (y/c)², the slope of c tanh(z/c). A head's slope has Σ −|j − i| dY_ij, dY = P ∘ (dP − rowsum(P ∘ dP)).
+/// With P the probabilities and G the gradient of the output: dV = PᵀG, dP = GVᵀ,
+/// dZ = P ∘ (dP − rowsum(P ∘ dP)), dQ = dZ K / √d and dK = dZᵀ Q / √d, block by block. The row sum equals
+/// that of G ∘ output, so it costs T·D. With a softcap c and capped logits y, dZ is also multiplied by
+/// 1 − (y/c)², the derivative of c tanh(z/c). The gradient of a head's slope is Σ −|j − i| dY_ij,
+/// dY = P ∘ (dP − rowsum(P ∘ dP)).
 ///
-/// Each task adds up its own dK and dV, and these are added in the order of the tasks: the sums do not
+/// Each task sums its own dK and dV, and the tasks' sums are added in a fixed order. So the result does not
 /// depend on the number of threads.
 pub(super) fn backward(
     arguments: &Arguments,
@@ -86,15 +88,15 @@ pub(super) fn backward(
     ([dimensions.joined(&dq_by_head), dk, dv], slopes)
 }
 
-/// What one task adds to gradients that others add to as well.
+/// Contribution of one task to gradients that several tasks share.
 struct TaskSums {
     /// dK and dV.
     columns: [ColumnSums<f32>; 2],
-    /// The slope's; 0 where there is none.
+    /// Gradient of the slope; 0 without a position bias.
     slope: f64,
 }
 
-/// The work space of a task.
+/// Scratch memory of a task.
 #[derive(Default)]
 struct Scratch {
     queries: BlockRows,
@@ -103,7 +105,7 @@ struct Scratch {
     d_logits: Buffer<f32>,
     mixed: Buffer<f32>,
     segments: Segments,
-    /// For lags.
+    /// Buffer for relative distances.
     room: Vec<f32>,
 }
 
@@ -115,14 +117,14 @@ struct BackwardTask<'a> {
     q: HeadRows<'a>,
     output: HeadRows<'a>,
     gradient: HeadRows<'a>,
-    /// Of the rows of the task.
+    /// One value per row of the task.
     log_sum_exp: &'a [f32],
     keys: &'a Packed,
     values: &'a Packed,
     dimensions: Dimensions,
     sight: Sight,
     softcap: Option<f32>,
-    /// With the head whose slope is theirs.
+    /// With the index of the head whose slope applies.
     lags: Option<(&'a Lags, usize)>,
     /// (rows of the task, D).
     dq: &'a mut [f32],

@@ -1,4 +1,4 @@
-//! The operator by itself, on random inputs: what a benchmark times.
+//! The attention operator alone, on random inputs, for benchmarks.
 
 use candle_core::Tensor;
 use rand::SeedableRng;
@@ -12,8 +12,8 @@ use crate::lm::memory_estimate;
 use crate::lm::{Device, Dtype, LmError};
 use crate::targets::{Layout, Visibility};
 
-/// Causal attention of one layer, softmax(QKᵀ/√D) V for each head of a layout, with standard normal
-/// queries, keys, values and gradient of the output, (B, T, H, D) each.
+/// Causal attention of one layer, softmax(QKᵀ/√D) V for each head of a layout. Queries, keys, values and the gradient of
+/// the output are standard normal, each of shape (B, T, H, D).
 pub struct AttentionEvaluator {
     heads: Heads,
     q: Tensor,
@@ -22,18 +22,18 @@ pub struct AttentionEvaluator {
     gradient: Tensor,
 }
 
-/// A forward pass, and what its backward pass needs.
+/// A finished forward pass with the data that its backward pass needs.
 pub struct AttentionPass<'a> {
     gradient: &'a Tensor,
     pullback: AttentionPullback,
 }
 
 impl AttentionEvaluator {
-    /// Inputs of `batch` sequences of `time` tokens with heads of `d_head` channels, drawn from
-    /// `seed`. With a softcap c the logits are c tanh(z/c).
+    /// Draws inputs for `batch` sequences of `time` tokens with d_head = `d_head` from `seed`. With a softcap c the logits are
+    /// c tanh(z/c).
     ///
     /// # Errors
-    /// A softcap that is not above 0; inputs that the machine's memory cannot hold.
+    /// A softcap that is not above 0, or inputs that do not fit into the machine's memory.
     pub fn new(
         layout: &Layout,
         (batch, time, d_head): (usize, usize, usize),
@@ -45,7 +45,7 @@ impl AttentionEvaluator {
         }
         let shape = (batch, time, layout.heads().len(), d_head);
         let all = [batch, time, layout.heads().len(), d_head].map(|size| size as f64);
-        // Of each a gradient, too.
+        // Each tensor also has a gradient.
         let bytes = 2.0 * 4.0 * size_of::<f32>() as f64 * all.iter().product::<f64>();
         memory_estimate::check(
             "queries, keys, values and the output need",
@@ -67,7 +67,7 @@ impl AttentionEvaluator {
         })
     }
 
-    /// The same inputs on another device, rounded to a dtype.
+    /// Moves the inputs to another device and rounds them to a dtype.
     ///
     /// # Errors
     /// A device that this build or machine does not have.
@@ -83,10 +83,10 @@ impl AttentionEvaluator {
         })
     }
 
-    /// One forward pass, to its end.
+    /// Runs one forward pass and waits until it ends.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub fn forward(&self) -> Result<AttentionPass<'_>, LmError> {
         let Self { q, k, v, gradient, heads } = self;
         let Attended { output, pullback, .. } = attention(q, k, v, None, heads)?;
@@ -96,10 +96,10 @@ impl AttentionEvaluator {
 }
 
 impl AttentionPass<'_> {
-    /// The backward pass, to its end: the gradients of queries, keys and values.
+    /// Runs the backward pass, waits until it ends, and returns the gradients of queries, keys and values.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub fn backward(self) -> Result<[Tensor; 3], LmError> {
         let gradients = (self.pullback)(self.gradient)?.heads;
         gradients[0].device().synchronize()?;

@@ -1,4 +1,4 @@
-//! The forward pass: output, log-sum-exps and statistics.
+//! The forward pass of attention on the CPU: output, log-sum-exps and statistics of the logits.
 
 use rayon::prelude::*;
 
@@ -13,15 +13,15 @@ use crate::numerics::Pool;
 use crate::numerics::products::{panel_width, row_group};
 use crate::numerics::{Buffer, Kernel, Real as _, Simd, Stripe};
 
-/// What the forward pass learns beside its output.
+/// Results of the forward pass besides its output.
 pub(super) struct Found {
     /// log Σ e^z of each row, in the order (batch, head, time).
     pub(super) log_sum_exp: Vec<f32>,
-    /// One entry a head.
+    /// One entry per head.
     pub(super) statistics: Vec<HeadStatistics>,
 }
 
-/// What the rows of one task show of their head.
+/// Statistics of the logits in the rows of one task.
 struct Measured {
     max_logit: f32,
     min_logit: f32,
@@ -90,7 +90,7 @@ struct ForwardTask<'a> {
     dimensions: Dimensions,
     sight: Sight,
     softcap: Option<f32>,
-    /// With the head whose slope is theirs.
+    /// With the index of the head whose slope applies.
     lags: Option<(&'a Lags, usize)>,
     /// (rows of the task, D).
     output: &'a mut [f32],
@@ -148,16 +148,16 @@ impl Kernel<f32> for ForwardTask<'_> {
     }
 }
 
-/// The work space of a task.
+/// Scratch memory of a task.
 #[derive(Default)]
 struct Scratch {
     queries: BlockRows,
-    /// Logits, then exponentials.
+    /// First the logits, then their exponentials.
     logits: Buffer<f32>,
     mixed: Buffer<f32>,
     inverse_sums: Vec<f32>,
     segments: Segments,
-    /// For lags.
+    /// Buffer for relative distances.
     room: Vec<f32>,
 }
 

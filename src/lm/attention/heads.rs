@@ -1,4 +1,4 @@
-//! The heads of one layer, how they lie in tensors, and what attention gives of them.
+//! The heads of one layer, the layout of their tensors, and the results of attention.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::targets::{HeadKind, Visibility};
 /// The heads of one layer.
 #[derive(Clone)]
 pub(in crate::lm) struct Heads {
-    /// What each sees.
+    /// Which tokens each head attends to: all, a window, or a two-dimensional window.
     pub(in crate::lm) kinds: Arc<[HeadKind]>,
-    /// Of what the visibility allows.
+    /// Causal or bidirectional; applies to all heads.
     pub(in crate::lm) visibility: Visibility,
-    /// The bound c of logits c tanh(z/c), where they have one.
+    /// The softcap c of logits c tanh(z/c), if any.
     pub(in crate::lm) softcap: Option<f32>,
-    /// What the kernels of a device want to know of `kinds`, kept there.
+    /// Windows of the heads in the memory of a GPU, created once.
     #[cfg(feature = "cuda")]
     pub(in crate::lm) on_device: Arc<std::sync::OnceLock<Tensor>>,
 }
@@ -36,12 +36,12 @@ impl Heads {
         }
     }
 
-    /// What the rows of head `head` see of `time` tokens.
+    /// The columns that the rows of head `head` attend to in a sequence of `time` tokens.
     pub(super) fn sight(&self, head: usize, time: usize) -> Sight {
         Sight::new(self.kinds[head], self.visibility, time)
     }
 
-    /// The sizes of (B, T, H, D) queries, keys and values of these heads.
+    /// The sizes of queries, keys and values of shape (B, T, H, D) for these heads. Fails if the shapes differ or H is wrong.
     pub(in crate::lm) fn dimensions(&self, q: &Shape, k: &Shape, v: &Shape) -> Result<Dimensions> {
         let (batch, time, heads, d_head) = q.dims4()?;
         if q != k || q != v || heads != self.kinds.len() {
@@ -51,26 +51,26 @@ impl Heads {
     }
 }
 
-/// What attention gives.
+/// Results of a forward pass of attention.
 pub(in crate::lm) struct Attended {
     /// (B, T, H, D), in the dtype of the queries.
     pub(in crate::lm) output: Tensor,
-    /// Each head's statistics over the whole batch, (H, 3) of float32, for
-    /// [`HeadStatistics::of_layers`](super::HeadStatistics::of_layers): its largest and smallest logit before the softcap, since those are what
-    /// grows, and its entropy after it.
+    /// Statistics of each head over the whole batch, (H, 3) of float32; read them with
+    /// [`HeadStatistics::of_layers`](super::HeadStatistics::of_layers). The largest and the smallest logit are taken before
+    /// the softcap, because these are the ones that grow, and the entropy after it.
     pub(in crate::lm) statistics: Tensor,
-    /// The way back.
+    /// Computes the gradients of the inputs; call it once.
     pub(in crate::lm) pullback: AttentionPullback,
 }
 
-/// From the gradient of the output to what attention's arguments have.
+/// The backward pass: maps the gradient of the output to the gradients of attention's inputs.
 pub(in crate::lm) type AttentionPullback = Box<dyn FnOnce(&Tensor) -> Result<AttentionGradients>>;
 
-/// The gradients of attention's arguments.
+/// Gradients of attention's inputs.
 pub(in crate::lm) struct AttentionGradients {
-    /// Of queries, keys and values, (B, T, H, D) each.
+    /// Gradients of queries, keys and values, (B, T, H, D) each.
     pub(in crate::lm) heads: [Tensor; 3],
-    /// Of the slopes, (H), where there are some.
+    /// Gradients of the slopes of the position bias, (H), if there is one.
     pub(in crate::lm) slopes: Option<Tensor>,
 }
 
@@ -84,7 +84,7 @@ pub(in crate::lm) struct Dimensions {
 }
 
 impl Dimensions {
-    /// Elements of the tensor.
+    /// Number of elements of the tensor.
     pub(super) fn count(self) -> usize {
         self.batch * self.time * self.heads * self.d_head
     }

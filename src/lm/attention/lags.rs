@@ -3,25 +3,25 @@
 use super::mask::{Segments, Sight};
 use crate::lm::simd::Slope;
 
-/// The lags −|j − i| ≤ 0 of any row, and each head's slope over them.
+/// Negated relative distances −|j − i| ≤ 0 of any row, and the slope m of each head.
 #[derive(Clone)]
 pub(super) struct Lags {
     /// 1 − T, …, −1, 0, −1, …, 1 − T.
     lags: Vec<f32>,
-    /// m of each head.
+    /// Slope m of each head.
     slopes: Vec<f32>,
 }
 
 impl Lags {
-    /// Those of rows of at most `time` columns.
+    /// Distances for rows of at most `time` columns.
     pub(super) fn new(time: usize, slopes: Vec<f32>) -> Self {
         let before = (1..time).rev();
         let lags = before.clone().chain(0..time).map(|lag| -(lag as f32)).collect();
         Self { lags, slopes }
     }
 
-    /// What is added to the logits of the columns that a row of `head` sees; `room` is for their lags where they do not
-    /// lie side by side.
+    /// The bias for the columns that row `row` of `head` attends to. `room` is a buffer for their relative distances, used if
+    /// these columns are not contiguous.
     #[inline(always)]
     pub(super) fn of_row<'a>(
         &'a self,

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use crate::targets::{HeadKind, Visibility};
 
-/// What the rows of one head see of a sequence.
+/// The columns that each row of one head attends to in a sequence.
 #[derive(Clone, Copy)]
 pub(super) struct Sight {
     kind: HeadKind,
     visibility: Visibility,
     time: usize,
-    /// The most columns that end with a row's own, and that begin with it.
+    /// The largest number of attended columns that end, or begin, with the row's own column.
     before: usize,
     after: usize,
 }
 
 impl Sight {
-    /// Of a head of this kind, over `time` tokens.
+    /// For a head of this kind over `time` tokens.
     pub(super) fn new(kind: HeadKind, visibility: Visibility, time: usize) -> Self {
         let before = kind.window().map_or(time, |window| window.min(time));
         let after = match visibility {
@@ -26,20 +26,20 @@ impl Sight {
         Self { kind, visibility, time, before, after }
     }
 
-    /// As [`HeadKind::columns`]: all that a row is computed over.
+    /// As [`HeadKind::columns`]: the contiguous range of columns that is computed for a row.
     #[inline(always)]
     pub(super) fn columns(&self, row: usize) -> Range<usize> {
         (row + 1).saturating_sub(self.before)..self.time.min(row + self.after)
     }
 }
 
-/// Where among the columns of [`Sight::columns`] those are that a row sees, in ascending order; nothing where it sees
-/// all of them. A row's softmax runs over these alone, moved together.
+/// Ranges of attended columns within [`Sight::columns`] of a row, in ascending order; empty if the row attends to all of
+/// them. The softmax of a row runs over these columns alone, moved next to each other.
 #[derive(Default)]
 pub(super) struct Segments(Vec<Range<usize>>);
 
 impl Segments {
-    /// Those of another row.
+    /// Sets the ranges for another row.
     #[inline(always)]
     pub(super) fn look(&mut self, sight: &Sight, row: usize) {
         self.0.clear();
@@ -54,13 +54,13 @@ impl Segments {
         self.0.extend(seen.map(|segment| segment.start - first..segment.end - first));
     }
 
-    /// Whether the row sees all of the columns.
+    /// Whether the row attends to all of the columns.
     #[inline(always)]
     pub(super) fn are_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The values that are seen, moved to the front of all.
+    /// Moves the values of the attended columns to the front and returns them.
     #[inline(always)]
     pub(super) fn together<'v>(&self, values: &'v mut [f32]) -> &'v mut [f32] {
         if self.are_all() {
@@ -74,7 +74,7 @@ impl Segments {
         &mut values[..count]
     }
 
-    /// Moves them back to where they were; all others become zero.
+    /// Undoes [`Self::together`]; all other values become zero.
     #[inline(always)]
     pub(super) fn apart(&self, values: &mut [f32]) {
         if self.are_all() {

@@ -1,14 +1,13 @@
-//! Multi-head attention on the CPU as one operator, causal or bidirectional, with each head global or
-//! local and its logits measured on the way.
+//! Multi-head attention on the CPU as one operator, causal or bidirectional, with global and local heads. The forward
+//! pass also records statistics of the logits.
 //!
-//! The work goes in blocks: some rows against only the columns that they see, so a local head
-//! costs O(T·w) and a global one half of T², in time, and O(block · T) in memory: no T × T array is
-//! ever built, neither forward nor backward. The forward pass keeps one log-sum-exp a row, from which
-//! the backward pass rebuilds the probabilities (Dao et al. 2022, arXiv 2205.14135; unlike theirs, a
-//! block here spans all columns of its rows, so no running rescaling is needed). The products are
-//! those of the fit: keys and values are packed once, and probabilities are multiplied where they lie.
-//! A head whose window is two-dimensional is computed over the contiguous one around it; the softmax is over
-//! what it sees, and everything else is zero in the products after it.
+//! Work is split into blocks of rows, each computed against only the columns that its rows attend to. A local head costs
+//! O(T·w) time and a causal global head half of T²; memory is O(block · T). No T × T array is allocated in either pass.
+//! The forward pass keeps one log-sum-exp per row, from which the backward pass recomputes the probabilities (Dao et al.
+//! 2022, arXiv 2205.14135). Unlike there, a block spans all columns of its rows, so no running rescaling is needed.
+//! The matrix products are those of the solver: keys and values are packed once, and probabilities are used in place.
+//! A head with a two-dimensional window is computed over the contiguous window around it. Its softmax covers only the
+//! columns that the head attends to; all other entries are zero in the products that follow.
 
 mod backward;
 mod evaluator;

@@ -1,4 +1,4 @@
-//! Attention as one operator, on the device where the queries are.
+//! Entry point of the attention operator; dispatches on the device of the queries.
 
 use candle_core::{Result, Tensor, bail};
 
@@ -8,14 +8,14 @@ use super::statistics::HeadStatistics;
 use super::{backward, forward};
 use crate::lm::operators::{float32, like, with_elements};
 
-/// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over what it sees of the columns
-/// that the visibility allows. With slopes m, (H) of float32, the logits of head h are Z − m_h |j − i|.
+/// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over the columns that its mask allows.
+/// With slopes m, (H) of float32, the logits of head h are Z − m_h |j − i|.
 ///
-/// `q`, `k` and `v` have shape (B, T, H, D): (B·T, H·D) activations as a projection leaves them, so
-/// that heads are strided views and nothing is transposed.
+/// `q`, `k` and `v` have shape (B, T, H, D): the (B·T, H·D) activations of a projection, so
+/// heads are strided views and nothing is transposed.
 ///
 /// # Errors
-/// Shapes that differ, or a number of heads or slopes other than that of `heads`.
+/// Shapes that differ, or a number of heads or slopes that differs from that of `heads`.
 pub(in crate::lm) fn attention(
     q: &Tensor,
     k: &Tensor,

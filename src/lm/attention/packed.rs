@@ -1,4 +1,4 @@
-//! Rows of a head's matrices as the products want them.
+//! Rows of a head's matrices, packed for the matrix products.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use crate::numerics::Pool;
 use crate::numerics::products::{panel_width, row_group, transpose};
 use crate::numerics::{Buffer, Kernel, Real, Simd};
 
-/// One head's keys or values, all T of them.
+/// One head's keys or values for all T tokens.
 #[derive(Default)]
 pub(super) struct Packed {
-    /// (T in whole panels, width): for products that add them up.
+    /// (T rounded up to whole panels, width): for products that sum over rows.
     pub(super) rows: Buffer<f32>,
-    /// By panel (D, panel width): for products with them transposed.
+    /// Panels of shape (D, panel width): for products with the transpose.
     pub(super) panels: Buffer<f32>,
 }
 
-/// Between calls.
+/// Buffers kept between calls.
 pub(super) static PACKED: Pool<Packed> = Pool::new();
 
-/// The keys and values of every head of every sequence.
+/// Packs the keys and values of every head of every sequence.
 pub(super) fn packed(dimensions: Dimensions, k: &[f32], v: &[f32]) -> Vec<[Packed; 2]> {
     let pack = |data, index| {
         let mut packed = PACKED.take();
@@ -34,7 +34,7 @@ pub(super) fn packed(dimensions: Dimensions, k: &[f32], v: &[f32]) -> Vec<[Packe
 }
 
 impl Packed {
-    /// Takes all rows of a head.
+    /// Packs all rows of a head.
     pub(super) fn fill(&mut self, from: HeadRows<'_>, time: usize) {
         f32::run(Pack { packed: self, from, time });
     }
@@ -66,17 +66,17 @@ impl Kernel<f32> for Pack<'_> {
     }
 }
 
-/// One head's queries, or the gradients of its outputs, of one block of rows.
+/// One head's queries, or the gradients of its outputs, for one block of rows.
 #[derive(Default)]
 pub(super) struct BlockRows {
-    /// (rows in whole groups, width).
+    /// (rows rounded up to whole groups, width).
     pub(super) rows: Buffer<f32>,
-    /// By group (D, group).
+    /// Groups of shape (D, group).
     pub(super) groups: Buffer<f32>,
 }
 
 impl BlockRows {
-    /// Takes `scale` times the rows `here`.
+    /// Packs the rows `here`, multiplied by `scale`.
     #[inline(always)]
     pub(super) fn fill<S: Simd<f32>>(
         &mut self,

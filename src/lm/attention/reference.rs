@@ -1,5 +1,4 @@
-//! The same attention in plain differentiable tensor operations, with its T × T arrays: what the
-//! operator is tested against.
+//! Reference implementation of attention for tests: plain differentiable tensor operations on T × T arrays.
 
 use candle_core::{D, Result, Tensor};
 

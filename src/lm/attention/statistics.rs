@@ -2,8 +2,8 @@
 
 use candle_core::{Device, Result, Tensor};
 
-/// One head's logits in one forward pass, over the batch and all visible pairs; logits are taken
-/// after the 1/√d, before any softcap, and are in nats.
+/// Statistics of one head in one forward pass, over the batch and all pairs that the mask allows. Logits are taken
+/// after the factor 1/√d and before any softcap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeadStatistics {
     /// The largest logit.
@@ -15,19 +15,19 @@ pub struct HeadStatistics {
 }
 
 impl HeadStatistics {
-    /// The statistics of no pairs at all.
+    /// The statistics before any pair was seen: infinite extremes and no entropy.
     pub(in crate::lm) const EMPTY: Self =
         Self { max_logit: f32::NEG_INFINITY, min_logit: f32::INFINITY, entropy_nats: 0.0 };
 
-    /// A layer's heads, (H, 3).
+    /// The statistics of a layer's heads as a tensor, (H, 3).
     pub(in crate::lm) fn to_tensor(heads: &[Self], device: &Device) -> Result<Tensor> {
         let rows =
             heads.iter().flat_map(|head| [head.max_logit, head.min_logit, head.entropy_nats]);
         Tensor::from_iter(rows, device)?.reshape((heads.len(), 3))
     }
 
-    /// The heads of each layer, from its (H, 3). On a device of its own the numbers are waited for here,
-    /// once for all layers.
+    /// The statistics of each layer's heads from tensors of shape (H, 3). With a GPU this waits for the numbers, once for all
+    /// layers.
     pub(in crate::lm) fn of_layers(layers: &[Tensor]) -> Result<Vec<Vec<Self>>> {
         let rows = Tensor::stack(layers, 0)?.to_vec3::<f32>()?;
         let head =

@@ -1,4 +1,4 @@
-//! The rows of heads, and the tasks and blocks in which they are handled.
+//! Splits the rows of heads into tasks and blocks.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use super::heads::{Dimensions, Heads};
 use super::mask::Sight;
 use crate::numerics::equal_shares;
 
-/// Visible pairs of a task at least, where a head has as many, and tasks of a head at most.
+/// Smallest number of pairs per task, if the head has as many, and largest number of tasks per head.
 const TASK_PAIRS: usize = 1 << 19;
 const HEAD_TASKS: usize = 8;
-/// Rows of a block, at most and at least, and what its values may take of the second-level cache.
+/// Largest and smallest number of rows of a block, and the share of the second-level cache for its values.
 const BLOCK_ROWS: usize = 48;
 const LEAST_BLOCK_ROWS: usize = 24;
 const BLOCK_BYTES: usize = 1 << 20;
@@ -22,9 +22,9 @@ const CHUNK_ROWS: usize = 64;
 /// One head of one sequence in a tensor.
 #[derive(Clone, Copy)]
 pub(super) struct HeadRows<'a> {
-    /// From the head's first element on.
+    /// Starts at the head's first element.
     data: &'a [f32],
-    /// From a row to the next.
+    /// Elements from one row to the next.
     stride: usize,
     d_head: usize,
 }
@@ -47,7 +47,7 @@ pub(super) struct Task {
 }
 
 impl Dimensions {
-    /// One head, `index` being b·H + h.
+    /// One head as rows; `index` is b·H + h.
     pub(super) fn head(self, data: &[f32], index: usize) -> HeadRows<'_> {
         let (b, h) = (index / self.heads, index % self.heads);
         let stride = self.heads * self.d_head;
@@ -55,14 +55,14 @@ impl Dimensions {
         HeadRows { data, stride, d_head: self.d_head }
     }
 
-    /// The same as a matrix, (T, D).
+    /// One head as a matrix, (T, D).
     pub(in crate::lm) fn matrix(self, data: &[f32], index: usize) -> Array2<f32> {
         let head = self.head(data, index);
         Array2::from_shape_fn((self.time, self.d_head), |(row, channel)| head.row(row)[channel])
     }
 
-    /// All rows of all heads in order of b·H + h, cut into pieces of about equal work whose number
-    /// depends on the shape alone.
+    /// Splits all rows of all heads, in order of b·H + h, into tasks of about equal work. Their number depends on the shape
+    /// alone.
     pub(super) fn tasks(self, heads: &Heads) -> Vec<Task> {
         let mut tasks = Vec::new();
         for index in 0..self.batch * self.heads {
@@ -76,14 +76,14 @@ impl Dimensions {
         tasks
     }
 
-    /// The tensor of rows that lie head by head, (B, H, T, D).
+    /// Converts rows stored by head, (B, H, T, D), to a tensor of shape (B, T, H, D).
     pub(super) fn joined(self, by_head: &[f32]) -> Vec<f32> {
         self.tensor(|index, row, to| {
             to.copy_from_slice(&by_head[(index * self.time + row) * self.d_head..][..self.d_head]);
         })
     }
 
-    /// The tensor whose head `index` has `row(index, t)` as row t, which writes it.
+    /// Builds a tensor: `row(index, t, to)` writes row t of head `index` to `to`.
     pub(in crate::lm) fn tensor(self, row: impl Fn(usize, usize, &mut [f32]) + Sync) -> Vec<f32> {
         let width = self.heads * self.d_head;
         let mut data = vec![0.0; self.count()];
@@ -99,7 +99,7 @@ impl Dimensions {
     }
 }
 
-/// For each task its part of `whole`, `width` numbers a row, in their order.
+/// Splits `whole`, with `width` numbers per row, into one slice per task, in order.
 pub(super) fn parts<'a>(tasks: &[Task], width: usize, whole: &'a mut [f32]) -> Vec<&'a mut [f32]> {
     let mut left = whole;
     tasks
@@ -112,7 +112,7 @@ pub(super) fn parts<'a>(tasks: &[Task], width: usize, whole: &'a mut [f32]) -> V
         .collect()
 }
 
-/// The blocks of some rows, each with `matrices` values a pair.
+/// Splits rows into blocks for `matrices` matrices of values per block.
 pub(super) fn blocks(
     rows: &Range<usize>,
     sight: &Sight,

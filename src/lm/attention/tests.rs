@@ -1,4 +1,4 @@
-//! The operator against the reference and against finite differences.
+//! Compares the attention operator with the reference and with finite differences.
 
 use candle_core::{Device, Tensor, Var};
 use rand::{Rng, SeedableRng};
@@ -22,7 +22,7 @@ fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -
     Var::from_vec(data, shape, &Device::Cpu).unwrap()
 }
 
-/// Output, gradients and statistics of the operator and of the reference, over one shape.
+/// Compares output, gradients and statistics of the operator with the reference for one shape.
 fn compare(
     heads: &Heads,
     slopes: Option<&Var>,
@@ -30,7 +30,7 @@ fn compare(
     rng: &mut impl Rng,
 ) {
     let shape = (batch, time, heads.kinds.len(), d_head);
-    // Logits of deviation 4 at any D, so that some rows are nearly certain and others are not.
+    // Logits of standard deviation 4 at any D, so that some rows are nearly one-hot and others are not.
     let scale = 2.0 / (d_head as f32).powf(0.25) * 8f32.powf(0.25);
     let [q, k] = [normal(rng, shape, scale), normal(rng, shape, scale)];
     let [v, weights] = [normal(rng, shape, 1.0), normal(rng, shape, 1.0)];
@@ -52,7 +52,7 @@ fn compare(
         let plain = store.get(x).unwrap();
         let largest = largest_difference(plain, &plain.zeros_like().unwrap());
         let off = largest_difference(&ours, plain) / largest.max(1.0);
-        // A slope's is one sum over all pairs, which the reference adds up in float32.
+        // The gradient of a slope is one sum over all pairs, which the reference adds up in float32.
         let most = if *name == "slopes" { 2e-4 } else { 5e-5 };
         assert!(off < most, "{case}: {name} differs by {off:e}");
     }
@@ -87,7 +87,7 @@ fn output_gradients_and_statistics_match_the_reference() {
 }
 
 fn matches_the_reference(mixes: &[&[HeadKind]], visibility: Visibility) {
-    // Every time meets every D within a few of them, rather than the whole product.
+    // Combine every `time` with several D rather than with all.
     let dimensions = [16, 20, 32, 33, 64, 100, 128];
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for softcap in [None, Some(3.0)] {

@@ -1,4 +1,4 @@
-//! Byte pairs: symbols that a text's own frequencies choose.
+//! Byte-pair encoding (BPE) of texts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,18 +14,18 @@ use tokenizers::{AddedToken, Model as _, Tokenizer, Trainer as _};
 use crate::lm::LmError;
 use crate::system::caught;
 
-/// Words as GPT-2 cuts them (github.com/openai/gpt-2, src/encoder.py), which is what the
-/// `ByteLevel` pre-tokenizer of a `tokenizer.json` stands for.
+/// Splits text into words as GPT-2 does (github.com/openai/gpt-2, src/encoder.py). The
+/// `ByteLevel` pre-tokenizer of a `tokenizer.json` uses the same pattern.
 const WORDS: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-/// The end of a document in `tokenizer.json`. Text never becomes it, even where it reads like it.
+/// The end of a document in `tokenizer.json`. Text is never encoded as this token, even if it contains this string.
 const END: &str = "<|endoftext|>";
-/// The words whose tokens an encoder remembers, at most; then it starts anew.
+/// The largest number of words whose tokens an encoder caches; the cache is then cleared.
 const REMEMBERED: usize = 1 << 18;
 
-/// A byte-pair vocabulary (Sennrich, Haddow and Birch 2016, arXiv 1508.07909) over bytes, as in
-/// GPT-2: the 256 bytes are symbols, so nothing is unknown; the pair that is most frequent within
-/// words is merged into a new symbol, again and again, ties going to the symbols made first.
-/// Training counts the words of the training split alone and is deterministic.
+/// A BPE vocabulary (Sennrich, Haddow and Birch 2016, arXiv 1508.07909) over bytes, as in
+/// GPT-2: the 256 bytes are symbols, so no text is unknown. Training repeatedly merges the pair that is most frequent
+/// within words into a new symbol; ties go to the symbols created first.
+/// It counts words of the training split only and is deterministic.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Bpe(Arc<Inner>);
@@ -36,12 +36,12 @@ struct Inner {
     words: SysRegex,
     letters: [char; 256],
     has_end: bool,
-    /// How many bytes each symbol stands for.
+    /// Number of bytes of each symbol.
     bytes: Vec<u32>,
 }
 
 impl Bpe {
-    /// Trains on pieces of text, for `size` symbols in all; fewer where the text has no more pairs.
+    /// Trains a vocabulary of `size` symbols on pieces of text; fewer if no more pairs exist.
     /// With `has_end` the last symbol is the end of a document.
     pub(super) fn train(
         pieces: impl Iterator<Item = String> + Send,
@@ -64,12 +64,12 @@ impl Bpe {
         Self::new(model, has_end)
     }
 
-    /// Reads back what [`Self::json`] gave.
+    /// Reads a vocabulary that [`Self::json`] returned.
     ///
     /// # Errors
-    /// Text that is not such a `tokenizer.json`.
+    /// Text that is not a `tokenizer.json` written by this program.
     pub fn from_json(json: &str) -> Result<Self, LmError> {
-        // The library panics at some that are damaged.
+        // The library panics on some damaged files.
         caught(|| Self::heard(json)).unwrap_or_else(|why| Err(failed(why)))
     }
 
@@ -102,30 +102,29 @@ impl Bpe {
         Ok(Self(Arc::new(Inner { json, model, words, letters, has_end, bytes })))
     }
 
-    /// The vocabulary as `tokenizer.json`, which the `tokenizers` library of any language reads.
+    /// The vocabulary as `tokenizer.json`, readable by the `tokenizers` library.
     pub fn json(&self) -> &str {
         &self.0.json
     }
 
-    /// Symbols, without the end of a document.
+    /// Number of symbols, without the end of a document.
     pub(super) fn symbols(&self) -> usize {
         self.0.bytes.len() - usize::from(self.0.has_end)
     }
 
-    /// How many bytes a token stands for; none for the end of a document.
+    /// Number of bytes of a token; 0 for the end of a document.
     pub(super) fn bytes_of(&self, token: u32) -> u32 {
         self.0.bytes[token as usize]
     }
 
-    /// The bytes that a token stands for; none for the end of a document.
+    /// The bytes of a token; empty for the end of a document.
     pub(super) fn written(&self, token: u32) -> Vec<u8> {
         let Inner { model, letters, .. } = &*self.0;
         let byte = |letter| letters.iter().position(|&l| l == letter).map(|byte| byte as u8);
         model.id_to_token(token).unwrap_or_default().chars().filter_map(byte).collect()
     }
 
-    /// Adds the tokens of `text` to `tokens`. The tokens of a word are found once and remembered
-    /// in `known`.
+    /// Appends the tokens of `text` to `tokens`. `known` caches the tokens of words.
     pub(super) fn encode(
         &self,
         text: &str,
@@ -185,8 +184,7 @@ fn pattern() -> Result<SysRegex, LmError> {
     SysRegex::new(WORDS).map_err(failed)
 }
 
-/// The words of a text, which together are the text: should the pattern give up, what is left is
-/// one word.
+/// Splits a text into words, whose concatenation is the text. If the pattern fails, the rest of the text is one word.
 fn cut<'t>(words: &SysRegex, text: &'t str) -> impl Iterator<Item = &'t str> {
     let mut places = words.find_iter(text);
     let mut at = 0;
@@ -198,8 +196,8 @@ fn cut<'t>(words: &SysRegex, text: &'t str) -> impl Iterator<Item = &'t str> {
     })
 }
 
-/// The character that stands for each byte in a byte-level vocabulary, as in GPT-2's
-/// `bytes_to_unicode`: printable ones for themselves, the others for U+0100 and on, in order.
+/// The character of each byte in a byte-level vocabulary, as in GPT-2's
+/// `bytes_to_unicode`: printable bytes are themselves, the others are U+0100 and up, in order.
 fn letters() -> [char; 256] {
     let mut hidden = (0x100..).filter_map(char::from_u32);
     std::array::from_fn(|byte| match byte as u8 {

@@ -1,4 +1,4 @@
-//! Documents: where a text lies, what it holds, and how it is read without holding it.
+//! Documents: the location and hash of a text, and streaming access to its bytes.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,22 +11,22 @@ use sha2::{Digest, Sha256};
 use crate::lm::LmError;
 use crate::system::hexadecimal;
 
-/// The endings of files in a folder that are documents.
+/// File name endings of documents in a folder.
 const ENDINGS: [&str; 4] = [".txt", ".txt.zst", ".bin", ".bin.zst"];
 
-/// A packed text is let grow to so many bytes ...
+/// A compressed text may unpack to this many bytes ...
 const FREE: u64 = 1 << 26;
-/// ... and beyond to so many times its own: the best of packers makes a tenth of a text, and a file of a few kilobytes that
-/// unpacks to gigabytes is a mistake or a trap.
+/// ... or to this many times its compressed size. The best compressors shrink text to about a tenth, so a file of a few
+/// kilobytes that unpacks to gigabytes is a mistake or a decompression bomb.
 const MOST_TIMES: u64 = 100;
 
-/// One text: a file, or the part of memory that a caller gave.
+/// One text: a file, or bytes in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     place: Place,
-    /// Its bytes, unpacked.
+    /// Number of bytes, uncompressed.
     pub bytes: u64,
-    /// The SHA-256 of its bytes, unpacked.
+    /// The SHA-256 of the bytes, uncompressed.
     pub sha256: String,
 }
 
@@ -37,7 +37,7 @@ enum Place {
 }
 
 impl Document {
-    /// Text that is in memory already.
+    /// A text that is already in memory.
     pub fn in_memory(text: &[u8]) -> Self {
         Self {
             sha256: crate::system::sha256(text),
@@ -46,11 +46,11 @@ impl Document {
         }
     }
 
-    /// The text of one file, unpacked where its name ends in `.zst`; reads it once, for its hash.
+    /// The text of one file, decompressed if its name ends in `.zst`. Reads the file once to compute its hash.
     pub fn of_file(path: &Path) -> Result<Self, LmError> {
         let mut document =
             Self { place: Place::File(path.to_owned()), bytes: 0, sha256: String::new() };
-        // To open a pipe waits for who writes to it.
+        // Checked before opening, because opening a pipe blocks until another process writes to it.
         let metadata = std::fs::metadata(path).map_err(|e| document.failed(e))?;
         if !metadata.is_file() {
             let why =
@@ -85,7 +85,7 @@ impl Document {
         Ok(document)
     }
 
-    /// Its bytes, from the first.
+    /// A reader of all bytes.
     pub fn open(&self) -> Result<Box<dyn Read + Send + '_>, LmError> {
         match &self.place {
             Place::Memory(text) => Ok(Box::new(&**text)),
@@ -101,19 +101,19 @@ impl Document {
         }
     }
 
-    /// Its bytes from `start` to before `end`.
+    /// A reader of the bytes in `start..end`.
     pub fn open_range(&self, start: u64, end: u64) -> Result<Box<dyn Read + Send + '_>, LmError> {
         let mut reader = self.open()?;
         io::copy(&mut reader.by_ref().take(start), &mut io::sink()).map_err(|e| self.failed(e))?;
         Ok(Box::new(reader.take(end - start)))
     }
 
-    /// An error of the file system, with the file's name.
+    /// Converts an error of the file system to one that names the file.
     pub fn failed(&self, source: io::Error) -> LmError {
         LmError::Io { path: self.name(), source }
     }
 
-    /// The file, or what stands for one, to name it in an error.
+    /// The path of the file, or a placeholder, for error messages.
     pub fn name(&self) -> PathBuf {
         match &self.place {
             Place::Memory(_) => PathBuf::from("text in memory"),
@@ -122,8 +122,8 @@ impl Document {
     }
 }
 
-/// The texts of a folder and of the folders in it, in the order of their hashes: so the order does
-/// not depend on names, and copies of a text stand side by side. A folder that is reached again by a link is read once.
+/// The texts of a folder and its subfolders, sorted by hash. So the order does
+/// not depend on names, and copies of a text are adjacent. A folder that several links lead to is read once.
 pub(super) fn of_folder(folder: &Path) -> Result<Vec<Document>, LmError> {
     let mut found = Vec::new();
     let (mut folders, mut seen) = (vec![folder.to_owned()], HashSet::new());
@@ -152,31 +152,31 @@ pub(super) fn of_folder(folder: &Path) -> Result<Vec<Document>, LmError> {
     Ok(found)
 }
 
-/// The bytes of a piece, at most.
+/// The largest number of bytes of a piece.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// The pieces of a text, of at most a mebibyte each, so that a corpus never has to be held.
+/// The pieces of a text, of at most 1 MiB each, so that a corpus never has to be in memory as a whole.
 ///
-/// A piece ends before a white space that follows a printable ASCII character: pre-tokenisation
-/// cuts there whatever comes before and after, so the pieces' tokens are those of the whole. Only
-/// where a mebibyte has no such place does it end between two characters.
+/// A piece ends before white space that follows a printable ASCII character. Pre-tokenisation
+/// always splits there, so the tokens of the pieces are those of the whole text. If 1 MiB has no such place, the piece
+/// ends between two characters.
 pub(super) struct Pieces<'a> {
     document: &'a Document,
     reader: Box<dyn Read + Send + 'a>,
-    /// Where the next piece starts in the document.
+    /// Offset of the next piece in the document.
     start: u64,
-    /// What was read past the last cut.
+    /// Bytes that were read past the last cut.
     rest: Vec<u8>,
 }
 
-/// One piece, and where it starts in its document.
+/// One piece and its offset in the document.
 pub(super) struct Piece {
     pub start: u64,
     pub bytes: Vec<u8>,
 }
 
 impl Piece {
-    /// Counts the byte of an error from the document's start rather than from the piece's.
+    /// Converts byte offsets in errors from the start of the piece to the start of the document.
     pub fn errors(&self) -> impl Fn(LmError) -> LmError + use<> {
         let start = usize::try_from(self.start).unwrap_or(usize::MAX);
         move |error| match error {
@@ -187,7 +187,7 @@ impl Piece {
 }
 
 impl<'a> Pieces<'a> {
-    /// The pieces of what `reader` reads of a document, from byte `start` of it.
+    /// The pieces of the bytes that `reader` returns, which start at byte `start` of the document.
     pub fn new(document: &'a Document, start: u64, reader: Box<dyn Read + Send + 'a>) -> Self {
         Self { document, reader, start, rest: Vec::new() }
     }
@@ -213,7 +213,7 @@ impl Iterator for Pieces<'_> {
     }
 }
 
-/// Where a piece may end; never 0 and never more than its length.
+/// The place where a piece may end; at least 1 and at most its length.
 fn cut(piece: &[u8]) -> usize {
     let word_end = |pair: &[u8]| pair[0].is_ascii_graphic() && pair[1].is_ascii_whitespace();
     let starts_character = |&byte: &u8| byte & 0b1100_0000 != 0b1000_0000;

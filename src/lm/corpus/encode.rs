@@ -1,4 +1,4 @@
-//! Making a vocabulary and tokens out of texts.
+//! Builds a vocabulary from texts and encodes texts as tokens.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -12,11 +12,11 @@ use super::tokens::Width;
 use super::vocabulary::{Encoder, Symbols, Vocabulary, see_characters, utf8};
 use crate::lm::{LmError, TextVocabulary, TrainDefinition};
 
-/// Byte pairs are counted in so many bytes of the training split at most: of a longer one in every
-/// second piece, every third, and so on. The counts have to stay within 31 bits.
+/// The largest number of bytes of the training split in which BPE counts pairs. Of a longer split it uses every second
+/// piece, every third, and so on, because counts must stay within 31 bits.
 const COUNTED: u64 = 1 << 29;
 
-/// The vocabulary of a definition for a corpus: characters cover every split, byte pairs are trained on
+/// The vocabulary of a definition for a corpus. Characters are collected from every split, BPE is trained on
 /// the training split alone.
 pub(super) fn vocabulary(
     definition: &TrainDefinition,
@@ -56,8 +56,8 @@ pub(super) fn vocabulary(
     Ok(Vocabulary { symbols, has_end, record })
 }
 
-/// Writes the tokens of the spans, with an end after each document where the vocabulary has one.
-/// Returns how many there are.
+/// Writes the tokens of the spans, with an end-of-document token after each document if the vocabulary has one.
+/// Returns the number of tokens.
 pub(super) fn encode(
     vocabulary: &Vocabulary,
     texts: &Texts,
@@ -71,7 +71,7 @@ pub(super) fn encode(
     for span in spans {
         let mut pieces = texts.pieces(span)?;
         loop {
-            // A round of pieces, one a thread, written in their order.
+            // One piece per thread at a time, written in order.
             let round: Vec<Piece> =
                 pieces.by_ref().take(workers.len()).collect::<Result<_, _>>()?;
             workers[..round.len()].par_iter_mut().zip(&round).try_for_each(|(worker, piece)| {
@@ -97,7 +97,7 @@ pub(super) fn encode(
     Ok(count)
 }
 
-/// One thread's part of the work.
+/// State of one thread.
 #[derive(Default)]
 struct Worker {
     encoder: Encoder,

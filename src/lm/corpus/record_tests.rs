@@ -1,4 +1,4 @@
-//! Corpora of records: that nothing of them is lost, cut or read twice.
+//! Tests of corpora of records: no record is lost, cut or read twice.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,13 +18,13 @@ fn definition(records: usize) -> TrainDefinition {
     definition
 }
 
-/// Bytes of every value, and as likely any other.
+/// Uniformly random bytes.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     (0..bytes).map(|_| rng.random()).collect()
 }
 
-/// The records of a split, each of which must begin with the symbol for that and with no other of them.
+/// The records of a split. Checks that each begins with the start symbol and has no other one.
 fn records(corpus: &Corpus, split: Split, record: usize) -> Vec<Vec<u8>> {
     let tokens: Vec<u32> = corpus.split(split).iter().collect();
     assert!(tokens.len().is_multiple_of(record + 1), "{} tokens", tokens.len());
@@ -38,7 +38,7 @@ fn records(corpus: &Corpus, split: Split, record: usize) -> Vec<Vec<u8>> {
 #[test]
 fn every_byte_of_every_record_comes_back_from_plain_packed_and_kept_files() {
     let files = tempfile::tempdir().unwrap();
-    // More than a mebibyte, which records do not divide: pieces cut them in two.
+    // Longer than a piece of 1 MiB, which is not a multiple of the record: pieces cut records in two.
     let (record, bytes) = (784, noise(784 * 1700));
     fs::write(files.path().join("a.bin"), &bytes).unwrap();
     fs::write(files.path().join("b.bin.zst"), zstd::encode_all(&*bytes, 1).unwrap()).unwrap();
@@ -124,7 +124,7 @@ fn synthetic_records_have_the_entropy_of_their_source() {
     assert_eq!((corpus.vocabulary.size(), corpus.vocabulary.begin()), (4, Some(3)));
     let tokens: Vec<u32> = Split::ALL.iter().flat_map(|&s| corpus.split(s).iter()).collect();
     assert_eq!(tokens.len(), 1_000_000 / 21 * 21);
-    // The next symbol's counts given the one before and the one above, symbol 0 where a record has none.
+    // Counts of the next symbol given the previous one and the one above; symbol 0 before a record's start.
     let mut counts: HashMap<[u32; 2], [f64; 3]> = HashMap::new();
     let mut sum = 0.0;
     for record in tokens.chunks(21) {
@@ -142,7 +142,7 @@ fn synthetic_records_have_the_entropy_of_their_source() {
     let counted: f64 = counts.values().map(nats).sum();
     let told = corpus.entropy_nats.unwrap();
     assert!((counted - told).abs() < 0.002, "{counted} against {told}");
-    // Without the symbol above more is left: it tells something.
+    // Without the symbol above, the entropy is higher: that symbol carries information.
     let mut pairs: HashMap<u32, [f64; 3]> = HashMap::new();
     for ([before, _], row) in &counts {
         let pair = pairs.entry(*before).or_default();

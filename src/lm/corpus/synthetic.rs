@@ -1,4 +1,4 @@
-//! The tokens of the synthetic corpus.
+//! Generates the tokens of the synthetic corpus.
 
 use std::collections::VecDeque;
 
@@ -8,17 +8,17 @@ use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 
 use crate::lm::{LmError, SyntheticCorpus, memory_estimate};
 
-/// A key and the value that was stored with it.
+/// A key with its stored value.
 struct Held {
     key: usize,
     value: usize,
-    /// The token that its segment begins at.
+    /// The position of the first token of its segment.
     stored_at: usize,
 }
 
 impl SyntheticCorpus {
-    /// Records of `length` symbols, each after the symbol A that begins it, as many as `tokens` has room for, and the
-    /// mean conditional entropy in nats of a symbol of a record.
+    /// As many records of `length` symbols as fit into `tokens`, each preceded by the start symbol A. Also returns the
+    /// mean conditional entropy of a symbol of a record, in nats.
     pub(super) fn generate_records(&self, length: usize) -> Result<(Vec<u32>, f64), LmError> {
         self.check()?;
         self.check_room()?;
@@ -39,7 +39,7 @@ impl SyntheticCorpus {
         Ok((tokens, entropy / (records * length) as f64))
     }
 
-    /// Refuses tokens, a segment past the last of them, and votes that cannot be held.
+    /// Refuses sizes that do not fit into memory: tokens, a segment past the last of them, and votes.
     fn check_room(&self) -> Result<(), LmError> {
         let numbers = [self.tokens, self.segment, self.window].map(|size| size as f64);
         let bytes = 8.0 * numbers.iter().sum::<f64>();
@@ -50,7 +50,7 @@ impl SyntheticCorpus {
         )
     }
 
-    /// The tokens, and their mean conditional entropy in nats.
+    /// The tokens and their mean conditional entropy in nats.
     pub(super) fn generate(&self) -> Result<(Vec<u32>, f64), LmError> {
         self.check()?;
         self.check_room()?;
@@ -64,10 +64,11 @@ impl SyntheticCorpus {
         let key_token = |key: usize| query + 1 + key;
         let value_token = |value: usize| query + 1 + self.keys + value;
         while tokens.len() < self.tokens {
-            // Both values are the last of three tokens, so that they lie as far apart as their segments' beginnings.
+            // The value is the last of three tokens in both kinds of segment, so values are as far apart as their
+            // segments' starts.
             let is_far = |pair: &&Held| tokens.len() - pair.stored_at >= self.beyond;
             let far = held.iter().filter(is_far).count();
-            // The oldest come first: of those that are far enough back, the last ones may be asked for.
+            // `held` is in order of storing: queries may ask for the last `pairs` of those that are far enough back.
             held.drain(..far.saturating_sub(self.pairs));
             let asked = far.min(self.pairs);
             let query_share = if asked == 0 { 0.0 } else { 0.5 * self.recall };
@@ -102,16 +103,16 @@ impl SyntheticCorpus {
     }
 }
 
-/// The source of local symbols, with the symbols that it goes by.
+/// The source of local symbols, with the past symbols that the next one depends on.
 pub(super) struct LocalSource {
     alphabet: usize,
     /// ln R, Aᵏ rows of A.
     log_table: Vec<f64>,
-    /// `vote` · aₗ / ‖a‖ · M, one A × A matrix a lag; empty where nothing votes.
+    /// `vote` · aₗ / ‖a‖ · M, one A × A matrix per relative distance; empty without votes.
     votes: Vec<f64>,
-    /// How far back the symbol of the first of them is, less 1.
+    /// The relative distance of the first matrix, less 1.
     nearest: usize,
-    /// The last symbols, the newest first: as many as R or the vote depends on.
+    /// The last symbols, newest first: as many as R or the vote depends on.
     past: VecDeque<usize>,
     order: usize,
 }
@@ -127,8 +128,8 @@ impl LocalSource {
         let rows = a.pow(corpus.order as u32);
         let mut log_table = Vec::with_capacity(rows * a);
         for _ in 0..rows {
-            // A gamma draw of a tiny shape may underflow to 0; the offset keeps its logarithm
-            // finite and a whole row of them a distribution.
+            // A gamma draw with a tiny shape may underflow to 0. The offset keeps its logarithm
+            // finite, and a row in which all underflow is still a distribution.
             let row: Vec<f64> = (0..a).map(|_| gamma.sample(rng) + 1e-12).collect();
             let sum: f64 = row.iter().sum();
             log_table.extend(row.iter().map(|x| (x / sum).ln()));
@@ -152,12 +153,12 @@ impl LocalSource {
         Ok(Self { alphabet: a, log_table, votes, nearest, past, order: corpus.order })
     }
 
-    /// Begins a record: what came before counts as symbol 0.
+    /// Starts a record: all symbols before it count as symbol 0.
     pub(super) fn begin(&mut self) {
         self.past.iter_mut().for_each(|symbol| *symbol = 0);
     }
 
-    /// The next symbol, and the entropy in nats of the distribution that it was drawn from.
+    /// The next symbol, and the entropy in nats of the distribution from which it was drawn.
     pub(super) fn next(&mut self, rng: &mut impl Rng) -> (usize, f64) {
         let a = self.alphabet;
         let row = self.past.iter().take(self.order).fold(0, |row, symbol| row * a + symbol);
@@ -182,7 +183,7 @@ impl LocalSource {
                 break;
             }
         }
-        // With order 0 and no vote there is no past to keep.
+        // With order 0 and without votes no past is kept.
         if self.past.pop_back().is_some() {
             self.past.push_front(symbol);
         }
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_entropy_is_that_of_the_source() {
-        // Without recall at order 1, the entropy rate is Σ over pairs of −p(xy) ln p(y|x), which
+        // Without recall and with order 1, the entropy rate is Σ over pairs of −p(xy) ln p(y|x), which
         // counts of pairs estimate.
         let corpus = SyntheticCorpus { recall: 0.0, concentration: 1.0, ..small() };
         let (tokens, entropy) = corpus.generate().unwrap();
@@ -275,7 +276,7 @@ mod tests {
         let corpus = SyntheticCorpus { tokens: 300_000, recall: 1.0, pairs: 4, ..small() };
         let (tokens, entropy) = corpus.generate().unwrap();
         assert!(tokens.iter().all(|&t| t >= 6));
-        // Three tokens: which of two, then half the time a stored pair, half a queried key.
+        // Three tokens: the choice of store or query; half the time a stored pair, half the time a queried key.
         let per_segment = 2f64.ln() + 0.5 * (16f64 * 16.0).ln() + 0.5 * 4f64.ln();
         assert!((entropy - per_segment / 3.0).abs() < 0.01, "{entropy}");
     }

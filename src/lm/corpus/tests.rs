@@ -1,4 +1,4 @@
-//! Corpora: how texts are divided, encoded, kept and found again.
+//! Tests of corpora: how texts are divided, encoded, cached and read again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -127,7 +127,7 @@ fn a_packed_text_is_the_text() {
     assert_eq!(words(&plain, Split::Valid), words(&packed, Split::Valid));
 }
 
-/// A text of more than a mebibyte, and the one file of tokens in a folder.
+/// A text longer than 1 MiB, whose tokens are therefore cached, and its folder.
 fn kept_text() -> (tempfile::TempDir, Texts) {
     let files = tempfile::tempdir().unwrap();
     let text: String = (0..250_000_u64).map(|i| format!("{} ", i * i % 7919)).collect();
@@ -157,7 +157,7 @@ fn tokens_are_made_once_and_are_those_of_the_whole_text() {
     let again = Corpus::from_texts(&definition, &texts, &kept).unwrap();
     assert_eq!(fs::metadata(kept_file(&kept)).unwrap().modified().unwrap(), made);
     assert_eq!(again.vocabulary, first.vocabulary);
-    // The pieces that the text was encoded in leave no trace.
+    // Encoding in pieces gives the same tokens as encoding the whole text.
     let text = fs::read(files.path().join("long.txt")).unwrap();
     let train = &text[..(text.len() as f64 * 0.9) as usize];
     assert_eq!(words(&again, Split::Train), first.vocabulary.encode(train).unwrap());

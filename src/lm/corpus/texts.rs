@@ -1,4 +1,4 @@
-//! The texts that a corpus is made of, and their division into splits by document.
+//! The texts of a corpus and their division into splits.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::vocabulary::{Encoder, Vocabulary};
 use crate::lm::{LmError, TrainDefinition};
 use crate::system::sha256;
 
-/// The texts of a corpus: one file, or the files of a folder, and perhaps others for validation.
+/// The texts of a corpus: one file, or the files of a folder, and optional texts for validation.
 ///
-/// A file is one document, whatever is in it: `.zst` is unpacked, anything else read as it is. Of a
-/// folder and the folders in it, each file ending in `.txt` or `.bin`, or in one of them and `.zst`, is a document.
+/// Each file is one document. A `.zst` file is decompressed, anything else is read as it is. In a
+/// folder and its subfolders, the files ending in `.txt`, `.bin`, `.txt.zst` or `.bin.zst` are documents.
 #[derive(Clone, Debug)]
 pub struct Texts {
     documents: Vec<Document>,
@@ -23,11 +23,11 @@ pub struct Texts {
 /// A part of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// The document's place: those for validation come after the others.
+    /// Index of the document; validation documents follow the others.
     document: usize,
     start: u64,
     end: u64,
-    /// Whether the document ends with it.
+    /// Whether the span ends where the document ends.
     pub is_last: bool,
 }
 
@@ -41,7 +41,7 @@ impl Span {
 pub(super) type Division = [Vec<Span>; 3];
 
 impl Texts {
-    /// Finds and hashes the texts at `text`, and at `valid` where the validation split has its own.
+    /// Finds and hashes the texts at `text`, and at `valid` if the validation split has separate texts.
     ///
     /// # Errors
     /// A file or folder that cannot be read, or a folder without texts.
@@ -57,34 +57,34 @@ impl Texts {
         })
     }
 
-    /// One document that is in memory.
+    /// A single document in memory.
     pub(super) fn in_memory(text: &[u8]) -> Self {
         let documents = vec![Document::in_memory(text)];
         Self { documents, valid: Vec::new(), of_folder: false }
     }
 
-    /// SHA-256, in hexadecimal, of the one document's bytes, unpacked; of several, of the lines of
+    /// The SHA-256, in hexadecimal, of the uncompressed bytes of the only document; for several documents, of the lines of
     /// their hashes in order.
     pub fn sha256(&self) -> String {
         combined(&self.documents)
     }
 
-    /// The same of the texts for validation, where they have their own.
+    /// As [`Self::sha256`] for the validation texts; `None` if there are no separate ones.
     pub fn valid_sha256(&self) -> Option<String> {
         (!self.valid.is_empty()).then(|| combined(&self.valid))
     }
 
-    /// Whether an end-of-document token follows each document: where they come from a folder.
+    /// Whether an end-of-document token follows each document: true if they come from a folder.
     pub(super) fn has_ends(&self) -> bool {
         self.of_folder
     }
 
-    /// Bytes of all documents.
+    /// Number of bytes of all documents.
     pub(super) fn bytes(&self) -> u64 {
         self.all().map(|document| document.bytes).sum()
     }
 
-    /// Every document, whole.
+    /// Spans that cover every document.
     fn whole(&self) -> Vec<Span> {
         self.all().enumerate().map(|(at, document)| whole(at, document)).collect()
     }
@@ -95,11 +95,11 @@ impl Texts {
 
     /// Divides the documents into splits.
     ///
-    /// Of several documents, in the order of their hashes, the first ones that hold `valid_fraction`
-    /// of all bytes are for validation, the next that hold `test_fraction` for testing, the others
-    /// for training; so a document is in one split only. A single document is split by position, in
-    /// the order training, validation, test, between two characters. Texts for validation of their
-    /// own take the place of `valid_fraction`. Records are divided as a single document is, between two of them.
+    /// Several documents are taken in the order of their hashes. The first ones, which hold `valid_fraction` of all bytes,
+    /// are for validation. The next ones, with `test_fraction`, are for testing, the rest for training. So each document is
+    /// in one split only. A single document is split by position, between two characters, in the order training,
+    /// validation, test. Separate validation texts replace `valid_fraction`. A document of records is divided like a single
+    /// text, between two records.
     pub(super) fn divide(&self, definition: &TrainDefinition) -> Result<Division, LmError> {
         self.check_records(definition.records)?;
         let valid = if self.valid.is_empty() { definition.valid_fraction } else { 0.0 };
@@ -116,12 +116,12 @@ impl Texts {
         Ok([train, held, test])
     }
 
-    /// The documents as tokens of a vocabulary, one after another, and their bytes: of one split as
-    /// the definition divides texts, or of all. What a split has of a document counts as one.
+    /// The tokens of each document, one document after another, and the number of bytes: for one split as the
+    /// definition divides texts, or for all. The part of a document that lies in a split counts as one document.
     ///
     /// # Errors
-    /// Texts that cannot be divided; in the iterator, texts that cannot be read or that the
-    /// vocabulary cannot write.
+    /// Texts that cannot be divided. The iterator returns an error for texts that cannot be read or that the
+    /// vocabulary cannot encode.
     pub fn documents<'a>(
         &'a self,
         definition: &TrainDefinition,
@@ -149,7 +149,7 @@ impl Texts {
         Ok((documents, bytes))
     }
 
-    /// Holds every document to be a whole number of records of so many bytes, where there are records.
+    /// Refuses documents that are not a whole number of records of `record` bytes; 0 means no records.
     fn check_records(&self, record: usize) -> Result<(), LmError> {
         let Some(record) = Some(record as u64).filter(|&record| record > 0) else { return Ok(()) };
         let is_broken =
@@ -169,10 +169,10 @@ impl Texts {
         }
     }
 
-    /// The first bytes of the documents, about so many, as text; they follow one another.
+    /// The first bytes of the concatenated documents as text, at most `bytes` of them.
     ///
     /// # Errors
-    /// Texts that cannot be read, or are not UTF-8.
+    /// Texts that cannot be read or that are not UTF-8.
     pub fn beginning(&self, bytes: usize) -> Result<String, LmError> {
         let mut text = String::new();
         'documents: for span in self.whole() {
@@ -192,7 +192,7 @@ impl Texts {
         Ok(text)
     }
 
-    /// The text of a span in pieces.
+    /// The bytes of a span in pieces.
     pub(super) fn pieces(&self, span: &Span) -> Result<Pieces<'_>, LmError> {
         let place = span.document;
         let document = match place.checked_sub(self.documents.len()) {
@@ -217,7 +217,7 @@ fn whole(place: usize, document: &Document) -> Span {
     Span { document: place, start: 0, end: document.bytes, is_last: true }
 }
 
-/// Of a document of records, in bytes each, where they are not 0, the shares are of their number.
+/// Splits one document by position. With `record` > 0, in bytes, the shares apply to the number of records.
 fn by_position(
     document: &Document,
     valid: f64,
@@ -263,7 +263,7 @@ fn by_document(documents: &[Document], valid: f64, test: f64) -> Result<Division
     Ok([train, held, tested])
 }
 
-/// The last place at or before `place` where no UTF-8 character is cut in two.
+/// The last position at or before `place` that is not inside a UTF-8 character.
 fn between_characters(document: &Document, place: u64) -> Result<u64, LmError> {
     if place == 0 || place >= document.bytes {
         return Ok(place.min(document.bytes));
@@ -273,24 +273,24 @@ fn between_characters(document: &Document, place: u64) -> Result<u64, LmError> {
     let mut reader = document.open_range(start, place + 1)?;
     reader.read_to_end(&mut bytes).map_err(|e| document.failed(e))?;
     let continues = |byte: u8| byte & 0b1100_0000 == 0b1000_0000;
-    // In bytes that are no text, four may continue in a row: then the place is as good as any.
+    // In bytes that are not text, four continuation bytes may follow each other: then `place` itself is as good as any.
     let at = bytes.iter().rposition(|&byte| !continues(byte));
     Ok(at.map_or(place, |at| start + at as u64))
 }
 
-/// A part of the corpus.
+/// One of the three parts of a corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Split {
-    /// The part that the model learns from.
+    /// The part that the model is trained on.
     Train,
-    /// The part held out for the evaluations during training.
+    /// The part for evaluations during training.
     Valid,
-    /// The part that training never looks at.
+    /// The part that training never reads.
     Test,
 }
 
 impl Split {
-    /// Every split, in the order in which tokens are stored.
+    /// All splits, in the order in which their tokens are stored.
     pub const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
 
     /// The name that files use: `train`, `valid` or `test`.

@@ -1,4 +1,4 @@
-//! A corpus as tokens: of texts, or of the synthetic source.
+//! A corpus as tokens, from texts or from the synthetic source.
 
 use std::path::Path;
 
@@ -11,36 +11,36 @@ use crate::lm::{LmError, TrainDefinition};
 use crate::system::disk::{File, make_folders};
 use crate::system::{check_disk, has_no_locks, sha256};
 
-/// Texts of fewer bytes are encoded anew each time, which takes less than a second.
+/// Texts of fewer bytes are encoded each time, which takes less than a second; tokens of longer ones are cached.
 const KEPT_FROM: u64 = 1 << 20;
 
-/// Tokens in three splits: for training, for validation, and for a last test.
+/// Tokens in three splits: training, validation and test.
 #[derive(Clone, Debug)]
 pub struct Corpus {
-    /// The symbols that tokens stand for.
+    /// The vocabulary of the tokens.
     pub vocabulary: Vocabulary,
-    /// SHA-256, in hexadecimal, of the text as [`Texts::sha256`] has it, or of the synthetic tokens
+    /// SHA-256, in hexadecimal, of the text as [`Texts::sha256`] returns it, or of the synthetic tokens
     /// as little-endian 32-bit words.
     pub sha256: String,
-    /// The same of the texts for validation, where they are separate.
+    /// The hash of the validation texts, if they are separate.
     pub valid_sha256: Option<String>,
-    /// The generator's mean conditional entropy in nats a token, the least loss that any model
-    /// can expect; none for a text, whose entropy nobody knows.
+    /// Mean conditional entropy of the synthetic source in nats per token: the smallest loss that any model
+    /// can expect. `None` for a text, whose entropy is unknown.
     pub entropy_nats: Option<f64>,
     store: Store,
 }
 
 impl Corpus {
-    /// The tokens of texts under the definition's vocabulary, divided as its `valid_fraction` and
-    /// `test_fraction` say; of records, where it sets `records`, each after the symbol that begins it.
+    /// Encodes texts with the definition's vocabulary and divides them by its `valid_fraction` and
+    /// `test_fraction`. If it sets `records`, each record is preceded by its start symbol.
     ///
-    /// The tokens of a mebibyte of text or more are kept in a file in the folder `kept`, which is
-    /// made where it is missing, under a name that says what they are of; they are mapped from there
-    /// now and by every later run on the same texts. A file that is damaged or another's is made
-    /// anew. Making one reads the texts a mebibyte at a time.
+    /// The tokens of 1 MiB of text or more are cached in a file in the folder `kept`, which is
+    /// created if missing. The file's name is a hash of everything that the tokens depend on. This run and later runs on the
+    /// same texts map the file into memory. A file that is damaged or does not match is written again. Encoding reads
+    /// the texts in pieces of 1 MiB.
     ///
     /// # Errors
-    /// A file that cannot be read or written, a text that is not UTF-8 where the vocabulary needs
+    /// A file that cannot be read or written, a text that is not UTF-8 although the vocabulary needs
     /// characters, too few documents to divide, or a split too short for the context.
     pub fn from_texts(
         definition: &TrainDefinition,
@@ -59,7 +59,7 @@ impl Corpus {
         }
         let failed = LmError::io(kept);
         make_folders(kept).map_err(failed)?;
-        // Runs side by side on one text make its tokens once; where there are no locks each does, and the file is whole.
+        // Parallel runs on one text encode it once. Without file locks each run encodes it, and the file is still complete.
         let lock = File::create(&kept.join(".lock")).map_err(failed)?;
         lock.lock().or_else(|e| if has_no_locks(&e) { Ok(()) } else { Err(failed(e)) })?;
         let found = match tokens::read(&path, &key)? {
@@ -85,7 +85,7 @@ impl Corpus {
         Self::of_texts(definition, texts, found.1, found.0)
     }
 
-    /// The tokens of one text in memory; keeps no file.
+    /// Encodes one text in memory, without a cache file.
     ///
     /// # Errors
     /// As [`Self::from_texts`].
@@ -121,11 +121,11 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// The synthetic corpus that the definition's `corpus` table describes, divided by position, where `records` are
-    /// set between two of them.
+    /// The synthetic corpus that the definition's `corpus` table describes. It is divided by position; with `records` set,
+    /// between two records.
     ///
     /// # Errors
-    /// Records without `corpus.columns`, a corpus too short for the context, or a value that its key cannot take.
+    /// Records without `corpus.columns`, a corpus too short for the context, or a value that its key does not allow.
     pub fn synthetic(definition: &TrainDefinition) -> Result<Self, LmError> {
         definition.check()?;
         let record = (definition.records > 0).then_some(definition.records);
@@ -162,7 +162,7 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Holds the splits against the context.
+    /// Refuses splits that are shorter than one context.
     fn check(&self, definition: &TrainDefinition) -> Result<(), LmError> {
         for (split, part) in [
             (Split::Train, "the training part of the text"),
@@ -197,7 +197,7 @@ fn encode_splits(
     Ok(counts)
 }
 
-/// The fewest bytes that the tokens of texts take: were each of them the longest of the vocabulary.
+/// The smallest number of bytes that the tokens can take: as if each token were the longest of the vocabulary.
 fn least_bytes(vocabulary: &Vocabulary, division: &Division) -> f64 {
     let bytes: u64 = division.iter().flatten().map(Span::bytes).sum();
     let longest = (0..vocabulary.size()).map(|token| vocabulary.bytes_of(token as u32)).max();
@@ -205,7 +205,7 @@ fn least_bytes(vocabulary: &Vocabulary, division: &Division) -> f64 {
     tokens * Width::of(vocabulary.size()).bytes() as f64
 }
 
-/// Everything that the tokens of texts depend on, hashed.
+/// A hash of everything that the tokens of texts depend on.
 fn key(definition: &TrainDefinition, texts: &Texts) -> String {
     let TrainDefinition { vocabulary, records, valid_fraction, test_fraction, .. } = definition;
     let mut all = format!(

@@ -1,4 +1,4 @@
-//! Tokens where they lie: in memory or in a mapped file, two or four bytes each.
+//! Storage of tokens: in memory or in a memory-mapped file, two or four bytes each.
 
 use std::fmt;
 use std::fs::File;
@@ -15,7 +15,7 @@ use super::vocabulary::Vocabulary;
 use crate::lm::LmError;
 use crate::system::{hexadecimal, write_whole_with};
 
-/// How many bytes a token takes.
+/// Number of bytes per token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     Two,
@@ -23,7 +23,7 @@ pub(super) enum Width {
 }
 
 impl Width {
-    /// What tokens of a vocabulary of `size` symbols need.
+    /// The width for a vocabulary of `size` symbols.
     pub fn of(size: usize) -> Self {
         if size <= 1 << 16 { Self::Two } else { Self::Four }
     }
@@ -35,7 +35,7 @@ impl Width {
         }
     }
 
-    /// Writes tokens, the lowest byte first.
+    /// Writes tokens in little-endian order.
     pub fn write(self, tokens: &[u32], to: &mut impl Write) -> io::Result<()> {
         let bytes: Vec<u8> = match self {
             Self::Two => tokens.iter().flat_map(|&token| (token as u16).to_le_bytes()).collect(),
@@ -45,12 +45,12 @@ impl Width {
     }
 }
 
-/// All tokens of a corpus, and where each split ends.
+/// All tokens of a corpus, and the sizes of its splits.
 #[derive(Clone)]
 pub(super) struct Store {
     bytes: Bytes,
     width: Width,
-    /// Tokens of each split, in the order of [`crate::lm::Split::ALL`].
+    /// Number of tokens of each split, in the order of [`crate::lm::Split::ALL`].
     counts: [usize; 3],
 }
 
@@ -65,12 +65,12 @@ impl Store {
         Self { bytes: Bytes::Memory(Arc::new(bytes)), width, counts }
     }
 
-    /// Tokens that lie at the start of a mapped file.
+    /// Tokens at the start of a mapped file.
     pub fn mapped(file: Mmap, width: Width, counts: [usize; 3]) -> Self {
         Self { bytes: Bytes::Mapped(Arc::new(file)), width, counts }
     }
 
-    /// The tokens of the split at `place`.
+    /// The tokens of split number `place`.
     pub fn split(&self, place: usize) -> Tokens<'_> {
         let bytes: &[u8] = match &self.bytes {
             Bytes::Memory(bytes) => bytes,
@@ -91,19 +91,19 @@ impl fmt::Debug for Store {
     }
 }
 
-/// Tokens in the order of a text, stored in two or four bytes each, the lowest first.
+/// Tokens in the order of a text, stored in two or four bytes each, little-endian.
 #[derive(Clone, Copy, Debug)]
 pub enum Tokens<'a> {
-    /// Of a vocabulary of at most 65,536 symbols.
+    /// Two bytes each, for a vocabulary of at most 65,536 symbols.
     Two(&'a [[u8; 2]]),
-    /// Of a larger one.
+    /// Four bytes each, for a larger vocabulary.
     Four(&'a [[u8; 4]]),
-    /// As they come from [`crate::lm::Vocabulary::encode`].
+    /// As [`crate::lm::Vocabulary::encode`] returns them.
     Plain(&'a [u32]),
 }
 
 impl<'a> Tokens<'a> {
-    /// How many there are.
+    /// The number of tokens.
     pub fn len(self) -> usize {
         match self {
             Self::Two(tokens) => tokens.len(),
@@ -112,12 +112,12 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no tokens.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Those at the places of `range`, which must be within [`Self::len`].
+    /// The tokens at the positions `range`, which must be within [`Self::len`].
     pub fn range(self, range: Range<usize>) -> Self {
         match self {
             Self::Two(tokens) => Self::Two(&tokens[range]),
@@ -126,7 +126,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// One after another.
+    /// An iterator over the tokens.
     pub fn iter(self) -> impl Iterator<Item = u32> + 'a {
         (0..self.len()).map(move |at| match self {
             Self::Two(tokens) => u16::from_le_bytes(tokens[at]).into(),
@@ -142,17 +142,17 @@ impl<'a> From<&'a [u32]> for Tokens<'a> {
     }
 }
 
-/// What ends a file of tokens. The number goes up with every change of the layout or of what the
-/// same key gives.
+/// The last bytes of a token file. The number increases with every change of the layout or of the tokens that
+/// a key stands for.
 const MAGIC: &[u8; 16] = b"rank-study tok 1";
-/// The magic and the length of the description before it.
+/// Length of the magic and of the description's length before it.
 const TAIL: usize = MAGIC.len() + 8;
 
-/// A file of tokens: the tokens of the splits one after another, lowest byte first; a description as
-/// JSON; the description's length in 8 bytes; the magic.
+/// The description in a token file. The file has the tokens of the splits one after another, little-endian; the description
+/// as JSON; the description's length in 8 bytes; the magic.
 #[derive(Serialize, Deserialize)]
 struct Description {
-    /// What the tokens are of.
+    /// Hash of everything that the tokens depend on.
     key: String,
     /// SHA-256 of the tokens' bytes.
     sha256: String,
@@ -160,16 +160,16 @@ struct Description {
     vocabulary: Vocabulary,
 }
 
-/// The tokens and the vocabulary at `path`, where a whole file of this `key` lies there; none where
-/// there is no file, or where it is cut off, damaged, or another's.
+/// Maps the token file at `path` and returns its tokens and vocabulary. Returns `None` if the file is missing, truncated,
+/// damaged, or has another `key`.
 pub(super) fn read(path: &Path, key: &str) -> Result<Option<(Store, Vocabulary)>, LmError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(LmError::Io { path: path.to_owned(), source }),
     };
-    // SAFETY: files of tokens are written under another name and renamed, and never changed under
-    // this one; one that somebody else cuts while it is mapped would end the process.
+    // SAFETY: token files are written under another name and renamed, and never changed under
+    // this one. If another program truncates a mapped file, the process is ended.
     let map = unsafe { Mmap::map(&file) };
     let map = map.map_err(LmError::io(path))?;
     let Some((description, tokens)) = describe(&map) else { return Ok(None) };
@@ -181,7 +181,7 @@ pub(super) fn read(path: &Path, key: &str) -> Result<Option<(Store, Vocabulary)>
     Ok(whole.then(|| (Store::mapped(map, width, description.counts), description.vocabulary)))
 }
 
-/// The description at the end of a file, and where the tokens before it end.
+/// The description at the end of a file, and the offset where the tokens before it end.
 fn describe(file: &[u8]) -> Option<(Description, usize)> {
     let (rest, tail) = file.split_at_checked(file.len().checked_sub(TAIL)?)?;
     let (length, magic) = tail.split_first_chunk::<8>()?;
@@ -191,8 +191,8 @@ fn describe(file: &[u8]) -> Option<(Description, usize)> {
     (magic == MAGIC).then_some((description, tokens))
 }
 
-/// Writes a file of tokens, whole or not at all. `encode` writes the tokens' bytes and says how many
-/// tokens each split has.
+/// Writes a token file atomically. `encode` writes the tokens' bytes and returns the number of
+/// tokens of each split.
 pub(super) fn write(
     path: &Path,
     key: &str,
@@ -225,7 +225,7 @@ pub(super) fn write(
     }
 }
 
-/// Passes on what is written, and hashes it.
+/// A writer that also hashes the bytes written.
 struct Hashed<W> {
     to: W,
     hash: Sha256,

@@ -1,4 +1,4 @@
-//! Symbols: how a text becomes tokens.
+//! Vocabularies: the mapping between texts and tokens.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,41 +7,41 @@ use serde::{Deserialize, Serialize};
 use super::bpe::Bpe;
 use crate::lm::LmError;
 
-/// What tokens stand for.
+/// The symbols of a vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Symbols {
-    /// One token a byte.
+    /// One token per byte.
     Bytes,
-    /// One token a character; the token is the character's place in this list.
+    /// One token per character; the token is the character's index in this list.
     Characters(Vec<char>),
-    /// Byte pairs.
+    /// BPE.
     BytePairs(Bpe),
-    /// Symbols without a written form, as the synthetic corpus has.
+    /// Symbols without a written form, as in the synthetic corpus.
     Unwritten {
-        /// How many there are.
+        /// The number of symbols.
         size: usize,
     },
 }
 
-/// The symbols of a model, and whether the last one is the end of a document or the beginning of a record.
+/// The symbols of a model. The last one may be the end of a document or the start of a record.
 ///
-/// An end follows every document of a corpus whose documents come from a folder, so that no window
-/// crosses from one into the next unmarked. A single file has none. A corpus of records has a beginning
-/// before each and no ends. Neither stands for bytes.
+/// An end follows every document of a corpus from a folder, so that each document boundary within a context is marked.
+/// A single file has no end. In a corpus of records a start symbol precedes each record, and there are
+/// no ends. Both symbols stand for 0 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vocabulary {
-    /// What the other tokens stand for.
+    /// The symbols except the end of a document and the start of a record.
     pub symbols: Symbols,
-    /// Whether there is an end of a document.
+    /// Whether the vocabulary has an end-of-document token.
     pub has_end: bool,
-    /// Symbols of a record, its beginning not counted, where the corpus is of records of equal length.
+    /// Symbols per record, without the start symbol, if the corpus consists of records of equal length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<usize>,
 }
 
 impl Vocabulary {
-    /// How many symbols there are, the end of a document or the beginning of a record among them: V.
+    /// The number of symbols V, including the end of a document or the start of a record.
     pub fn size(&self) -> usize {
         let symbols = match &self.symbols {
             Symbols::Bytes => 256,
@@ -52,24 +52,24 @@ impl Vocabulary {
         symbols + usize::from(self.has_end) + usize::from(self.record.is_some())
     }
 
-    /// The end of a document: the last symbol.
+    /// The end-of-document token, which is the last symbol.
     pub fn end(&self) -> Option<u32> {
         self.has_end.then(|| (self.size() - 1) as u32)
     }
 
-    /// The beginning of a record: the last symbol.
+    /// The start symbol of records, which is the last symbol.
     pub fn begin(&self) -> Option<u32> {
         self.record.map(|_| (self.size() - 1) as u32)
     }
 
-    /// Tokens from where one window of a context may begin to where the next one may: one in a text, a record and its
-    /// beginning in records.
+    /// The number of tokens between the possible starts of two contexts: 1 in a text; in records, the length of a record with
+    /// its start symbol.
     pub fn stride(&self) -> usize {
         self.record.map_or(1, |record| record + 1)
     }
 
-    /// How many bytes a token stands for: none for the end of a document, the beginning of a record and symbols that
-    /// have no written form.
+    /// Number of bytes of a token: 0 for the end of a document, the start of a record, and symbols without a
+    /// written form.
     pub fn bytes_of(&self, token: u32) -> u32 {
         if self.end() == Some(token) || self.begin() == Some(token) {
             return 0;
@@ -82,11 +82,11 @@ impl Vocabulary {
         }
     }
 
-    /// A text's tokens, without an end of the document. Records begin with its first byte.
+    /// Encodes a text, without an end-of-document token. The first record starts at the first byte.
     ///
     /// # Errors
-    /// A character that the vocabulary lacks, bytes that are not UTF-8 where it needs characters, or
-    /// symbols that have no written form.
+    /// A character that the vocabulary lacks, bytes that are not UTF-8 although it needs characters, or
+    /// symbols without a written form.
     pub fn encode(&self, text: &[u8]) -> Result<Vec<u32>, LmError> {
         let mut tokens = Vec::with_capacity(text.len());
         Encoder::default().encode(self, 0, text, &mut tokens)?;
@@ -94,14 +94,14 @@ impl Vocabulary {
     }
 }
 
-/// Encodes piece after piece of a text, and remembers what words became.
+/// Encodes a text piece by piece and caches the tokens of words.
 #[derive(Default)]
 pub(super) struct Encoder {
     words: HashMap<Box<str>, Box<[u32]>>,
 }
 
 impl Encoder {
-    /// Adds the tokens of a piece to `tokens`; `start` is where it begins in its document.
+    /// Appends the tokens of a piece to `tokens`; `start` is the piece's offset in its document.
     pub fn encode(
         &mut self,
         vocabulary: &Vocabulary,
@@ -140,29 +140,29 @@ impl Encoder {
     }
 }
 
-/// Adds the characters of a piece of text to those seen.
+/// Adds the characters of a piece of text to `seen`.
 pub(super) fn see_characters(seen: &mut BTreeSet<char>, piece: &[u8]) -> Result<(), LmError> {
     seen.extend(utf8(piece)?.chars());
     Ok(())
 }
 
-/// A piece as text.
+/// A piece as text; fails if it is not UTF-8.
 pub(super) fn utf8(piece: &[u8]) -> Result<&str, LmError> {
     std::str::from_utf8(piece).map_err(|e| LmError::NotUtf8 { byte: e.valid_up_to() })
 }
 
-/// What stands for the end of a document, and for the beginning of a record.
+/// The text shown for the end of a document and for the start of a record.
 const MARKS: [&str; 2] = ["<end>", "<begin>"];
 
 impl Vocabulary {
-    /// What each of `tokens` stands for, one after another; none where symbols have no written form. A character
-    /// whose bytes are of several tokens is the last one's, and bytes that are no character stand for �.
+    /// The text of each token, in order; `None` if symbols have no written form. A character that spans several tokens is
+    /// assigned to the last of them, and invalid bytes become �.
     pub fn texts_of(&self, tokens: &[u32]) -> Option<Vec<String>> {
         let mut open = Vec::new();
         tokens.iter().map(|&token| self.text_of(token, &mut open)).collect()
     }
 
-    /// `open` are the bytes of a character that earlier tokens began.
+    /// The text of one token. `open` holds the bytes of a character that earlier tokens began.
     fn text_of(&self, token: u32, open: &mut Vec<u8>) -> Option<String> {
         let mark = [self.end(), self.begin()].iter().position(|mark| *mark == Some(token));
         if let Some(mark) = mark {
@@ -180,8 +180,8 @@ impl Vocabulary {
     }
 }
 
-/// The characters that `open` holds, and leaves there the bytes of one that may still be ended, unless this is the
-/// `end`.
+/// Takes the complete characters out of `open`. The bytes of an incomplete character stay there, unless this is the
+/// `end` of the text.
 fn whole(open: &mut Vec<u8>, end: bool) -> String {
     let mut text = String::new();
     loop {

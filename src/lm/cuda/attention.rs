@@ -1,4 +1,4 @@
-//! Attention with each head global or local, its logits measured on the way.
+//! Attention on an NVIDIA GPU, with global and local heads and statistics of the logits.
 
 use candle_core::{CudaDevice, DType, Device, Result, Tensor, bail};
 
@@ -6,16 +6,16 @@ use super::launch::{ATTENTION, Argument, Grid, device_of, launch, named, unwritt
 use crate::lm::attention::{Attended, AttentionGradients, Dimensions, Heads};
 use crate::targets::HeadKind;
 
-/// Rows of a forward block, and columns of a backward one.
+/// Rows per block in the forward pass, and columns per block in the backward pass.
 const TILE: usize = 64;
 const THREADS: u32 = 128;
-/// Head dimensions that kernels are compiled for; a smaller one is filled up with zeros.
+/// Values of d_head for which kernels are compiled; a smaller d_head is padded with zeros.
 const PADDED: [usize; 5] = [16, 32, 64, 96, 128];
 
-/// As [`crate::lm::attention::attention`].
+/// See [`crate::lm::attention::attention`].
 ///
 /// # Errors
-/// More than 128 channels a head.
+/// A d_head above 128.
 pub(in crate::lm) fn attention(
     q: &Tensor,
     k: &Tensor,
@@ -39,12 +39,12 @@ pub(in crate::lm) fn attention(
     Ok(Attended { output, statistics, pullback: Box::new(pullback) })
 }
 
-/// (H) of uint32: the columns that a row of each head sees at most. Made once.
+/// The largest number of columns that a row of each head attends to, (H) of uint32. Created once.
 fn windows(heads: &Heads, device: &Device) -> Result<Tensor> {
     if let Some(windows) = heads.on_device.get() {
         return Ok(windows.clone());
     }
-    // Kernels read them as int.
+    // The kernels read these numbers as int.
     let most = u32::MAX >> 1;
     let windows = heads.kinds.iter().map(|kind| match *kind {
         HeadKind::Global => Ok(most),
@@ -55,12 +55,12 @@ fn windows(heads: &Heads, device: &Device) -> Result<Tensor> {
     Ok(heads.on_device.get_or_init(|| windows).clone())
 }
 
-/// What all kernels of one call share.
+/// Parameters shared by all kernels of one call.
 struct Pass {
     device: CudaDevice,
     dtype: DType,
     dimensions: Dimensions,
-    /// 0 for none.
+    /// 0 means no softcap.
     softcap: f32,
     windows: Tensor,
     /// (H) of float32.
@@ -68,7 +68,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// A kernel for this dtype and heads of D channels.
+    /// The name of a kernel for this dtype and d_head.
     fn kernel(&self, name: &str) -> Result<String> {
         let d_head = self.dimensions.d_head;
         match PADDED.into_iter().find(|padded| *padded >= d_head) {
@@ -77,7 +77,7 @@ impl Pass {
         }
     }
 
-    /// The sizes, scale and softcap that end every kernel's arguments.
+    /// The sizes, scale and softcap, which are the last arguments of every kernel.
     fn sizes(&self) -> Result<[Argument; 6]> {
         let Dimensions { batch, time, heads, d_head } = self.dimensions;
         let [batch, time, heads, channels] = [batch, time, heads, d_head].map(Argument::size);
@@ -90,7 +90,7 @@ impl Pass {
         let mut arguments =
             tensors.iter().copied().map(Argument::tensor).collect::<Result<Vec<_>>>()?;
         arguments.push(Argument::tensor(&self.windows)?);
-        // Nothing is read of what stands for slopes that are not there.
+        // A placeholder for absent slopes; kernels do not read it.
         let unread = unwritten(heads, DType::F32, &self.device)?;
         arguments.push(Argument::tensor(self.slopes.as_ref().unwrap_or(&unread))?);
         arguments.push(Argument::size(usize::from(self.slopes.is_some()))?);
@@ -100,7 +100,7 @@ impl Pass {
         launch(&self.device, ATTENTION, &self.kernel(name)?, grid, &arguments)
     }
 
-    /// The output, log Σ e^z of each row, (B, H, T), and the statistics.
+    /// The output, log Σ e^z of each row with shape (B, H, T), and the statistics.
     fn forward(&self, [q, k, v]: &[Tensor; 3]) -> Result<(Tensor, Tensor, Tensor)> {
         let Dimensions { batch, time, heads, .. } = self.dimensions;
         let output = unwritten(q.shape(), self.dtype, &self.device)?;
@@ -135,12 +135,12 @@ impl Pass {
         let tensors = [output, &gradient, &delta].map(Argument::tensor);
         let mut arguments = tensors.into_iter().collect::<Result<Vec<_>>>()?;
         arguments.extend(&self.sizes()?[..4]);
-        // A warp a row, four to a block.
+        // One warp per row, four warps per block.
         let grid = Grid::of((batch * heads * time).div_ceil(4).min(4096), THREADS);
         let kernel = named("attention_delta", self.dtype)?;
         launch(&self.device, ATTENTION, &kernel, grid, &arguments)?;
 
-        // Added up by every block of columns.
+        // Every block of columns adds to it.
         let dq = Tensor::zeros(q.shape(), DType::F32, q.device())?;
         let [dk, dv] = [k, v].map(|x| unwritten(x.shape(), self.dtype, &self.device));
         let (dk, dv) = (dk?, dv?);

@@ -1,4 +1,4 @@
-//! Running a kernel on the storage of tensors.
+//! Launches kernels on the storage of tensors.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use candle_core::{CudaDevice, CudaStorage, DType, Device, Result, Shape, Storage
 
 use crate::lm::LmError;
 
-/// One file of kernels, compiled with the crate.
+/// One file of kernels, compiled into the crate.
 #[derive(Clone, Copy)]
 pub(super) struct Kernels {
     name: &'static str,
@@ -20,7 +20,7 @@ pub(super) const ATTENTION: Kernels =
 pub(super) const ROWS: Kernels =
     Kernels { name: "rows", ptx: include_str!(concat!(env!("OUT_DIR"), "/rows.ptx")) };
 
-/// What a kernel takes.
+/// An argument of a kernel.
 #[derive(Clone, Copy)]
 pub(super) enum Argument {
     /// The first element of a contiguous tensor.
@@ -31,7 +31,7 @@ pub(super) enum Argument {
 }
 
 impl Argument {
-    /// A size, which a kernel takes as a 32-bit number.
+    /// A size; kernels take it as a 32-bit integer. Fails if it is too large.
     pub(super) fn size(size: usize) -> Result<Self> {
         match i32::try_from(size) {
             Ok(size) => Ok(Self::Int(size)),
@@ -44,7 +44,7 @@ impl Argument {
         Self::Long(count as i64)
     }
 
-    /// A contiguous tensor.
+    /// A contiguous tensor on the GPU.
     pub(super) fn tensor(tensor: &Tensor) -> Result<Self> {
         fn address<T: CudaDType>(storage: &CudaStorage, start: usize) -> Result<u64> {
             let stream = storage.device.cuda_stream();
@@ -75,7 +75,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// So many blocks of so many threads.
+    /// A one-dimensional grid of `blocks` blocks with `threads` threads each.
     pub(super) fn of(blocks: usize, threads: u32) -> Self {
         Self { blocks: [blocks, 1], threads, shared_bytes: 0 }
     }
@@ -86,7 +86,7 @@ impl Grid {
     }
 }
 
-/// Queues a kernel.
+/// Queues a kernel. The call returns before the kernel has run.
 pub(super) fn launch(
     device: &CudaDevice,
     kernels: Kernels,
@@ -110,13 +110,13 @@ pub(super) fn launch(
         block_dim: (grid.threads, 1, 1),
         shared_mem_bytes: grid.shared_bytes as u32,
     };
-    // SAFETY: every caller passes what the kernel's signature asks for, with tensors of the sizes that
-    // it names; all work goes to one stream, so storage outlives what was queued on it.
+    // SAFETY: every caller passes the arguments of the kernel's signature, with tensors of the sizes that
+    // they state. All work goes to one stream, so storage outlives the kernels queued on it.
     unsafe { builder.launch(configuration) }.w()?;
     Ok(())
 }
 
-/// The device of a tensor.
+/// The GPU of a tensor; fails if it is on the CPU.
 pub(super) fn device_of(tensor: &Tensor) -> Result<&CudaDevice> {
     match tensor.device() {
         Device::Cuda(device) => Ok(device),
@@ -124,13 +124,13 @@ pub(super) fn device_of(tensor: &Tensor) -> Result<&CudaDevice> {
     }
 }
 
-/// A tensor whose every element the next kernel writes.
+/// An uninitialised tensor, every element of which the next kernel writes.
 pub(super) fn unwritten(
     shape: impl Into<Shape>,
     dtype: DType,
     device: &CudaDevice,
 ) -> Result<Tensor> {
-    // SAFETY: as said; nothing reads it before.
+    // SAFETY: every element is written before it is read.
     unsafe { Tensor::empty(shape, dtype, &Device::Cuda(device.clone())) }
 }
 
@@ -139,7 +139,7 @@ pub(super) fn named(name: &str, dtype: DType) -> Result<String> {
     Ok(format!("{name}_{}", suffix(dtype)?))
 }
 
-/// How kernels' names end.
+/// The suffix of kernel names for one dtype.
 pub(super) fn suffix(dtype: DType) -> Result<&'static str> {
     match dtype {
         DType::F32 => Ok("f32"),
@@ -148,7 +148,7 @@ pub(super) fn suffix(dtype: DType) -> Result<&'static str> {
     }
 }
 
-/// The first device, opened once: tensors of two handles would not go together.
+/// The first GPU. It is opened once, because tensors of two handles cannot be combined.
 ///
 /// # Errors
 /// A machine without a driver or a device.
@@ -157,11 +157,11 @@ pub(in crate::lm) fn device() -> std::result::Result<Device, LmError> {
     if let Some(device) = DEVICE.get() {
         return Ok(device.clone());
     }
-    // A stream of its own, not each thread's: work asked for from any thread of a pool stays in order.
+    // One stream for all threads rather than one per thread: work queued by any thread of a pool stays in order.
     let device = Device::new_cuda_with_stream(0)
         .map_err(|e| LmError::NoDevice { why: format!("no GPU found: {e}") })?;
     if let Device::Cuda(cuda) = &device {
-        // SAFETY: events order the work of several streams, and there is one only.
+        // SAFETY: events order the work of several streams, and there is only one.
         unsafe { cuda.disable_event_tracking() };
     }
     Ok(DEVICE.get_or_init(|| device).clone())

@@ -1,18 +1,18 @@
-//! The output layer and its loss.
+//! The output layer and its loss on the GPU.
 
 use candle_core::{DType, Result, Tensor};
 
 use super::launch::{Argument, Grid, ROWS, device_of, launch, named, unwritten};
 use crate::lm::operators::{OutputLoss, plus};
 
-/// What the logits of a block of rows may take.
+/// The largest size of the logits of a block of rows, in bytes.
 const BLOCK_BYTES: usize = 1 << 29;
 const THREADS: u32 = 256;
 
-/// As [`crate::lm::operators::output_loss`]; the corpus has no target above its vocabulary.
+/// See [`crate::lm::operators::output_loss`]; targets are not checked, because the corpus has none above its vocabulary.
 ///
-/// Logits are held for a block of rows at a time, in the dtype of the hidden state, and turned into
-/// gradients where they lie.
+/// Logits exist for one block of rows at a time, in the dtype of the hidden state, and are replaced
+/// by their gradients in place.
 pub(in crate::lm) fn output_loss(
     hidden: &Tensor,
     embedding: &Tensor,

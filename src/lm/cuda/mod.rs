@@ -1,7 +1,7 @@
-//! The language model's operators on an NVIDIA GPU: our own kernels where the tensor library has none
-//! or cuts gradients, its cuBLAS products for the rest.
+//! The language model's operators on an NVIDIA GPU: custom kernels where the tensor library has none
+//! or drops gradients, cuBLAS products of the tensor library otherwise.
 //!
-//! Each function does what the one of its name on the CPU does; activations may be float32 or bfloat16.
+//! Each function does the same as the CPU function of its name; activations may be float32 or bfloat16.
 
 mod attention;
 mod launch;

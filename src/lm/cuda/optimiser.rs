@@ -1,30 +1,30 @@
-//! AdamW's update and the gradient's norm.
+//! AdamW's update and the norm of the gradient on the GPU.
 
 use candle_core::{DType, Result, Tensor, Var};
 
 use super::launch::{Argument, Grid, ROWS, device_of, launch, unwritten};
 use crate::lm::training::Update;
 
-/// One weight's running moments.
+/// The first and second moment of one weight, on the GPU.
 pub(in crate::lm) struct DeviceMoments {
     first: Tensor,
     second: Tensor,
 }
 
 impl DeviceMoments {
-    /// Those that `first` and `second` hold, put beside a weight.
+    /// Copies moments from the host to the device of a weight.
     pub(in crate::lm) fn beside(weight: &Var, first: Vec<f32>, second: Vec<f32>) -> Result<Self> {
         let tensor = |data: Vec<f32>| Tensor::from_vec(data, weight.shape(), weight.device());
         Ok(Self { first: tensor(first)?, second: tensor(second)? })
     }
 
-    /// Both, back on the host.
+    /// Copies both moments to the host.
     pub(in crate::lm) fn to_host(&self) -> Result<[Vec<f32>; 2]> {
         let host = |tensor: &Tensor| tensor.flatten_all()?.to_vec1();
         Ok([host(&self.first)?, host(&self.second)?])
     }
 
-    /// Moves the weight and these, in one pass.
+    /// Updates the weight and its moments in one pass.
     pub(in crate::lm) fn update(
         &self,
         weight: &Var,
@@ -51,7 +51,7 @@ impl DeviceMoments {
     }
 }
 
-/// Blocks of a gradient's sum of squares.
+/// Number of blocks for the sum of squares of a gradient.
 const SQUARE_BLOCKS: usize = 32;
 
 /// Σ g² over all gradients.
@@ -60,7 +60,7 @@ pub(in crate::lm) fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
     let device = device_of(first)?;
     let partials = unwritten((gradients.len(), SQUARE_BLOCKS), DType::F32, device)?;
     for (at, gradient) in gradients.iter().enumerate() {
-        // Held until the kernel is queued: a copy's memory is freed in the stream's order.
+        // Must live until the kernel is queued; the memory of a copy is then freed in stream order.
         let gradient = gradient.contiguous()?;
         let arguments = [
             Argument::tensor(&gradient)?,

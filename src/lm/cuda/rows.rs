@@ -1,25 +1,25 @@
-//! Operators that go row by row or element by element, and products by cuBLAS.
+//! Row-wise and element-wise operators on the GPU, and products by cuBLAS.
 
 use candle_core::{CudaDevice, DType, Result, Tensor, Var, bail};
 
 use super::launch::{Argument, Grid, ROWS, device_of, launch, named, suffix, unwritten};
 use crate::lm::operators::{LinearPullback, NormPullback, Pullback, plus};
 
-/// Rows of a layer norm that a block handles at a time: one a warp.
+/// Rows of a layer norm per block, one per warp.
 const NORM_ROWS: usize = 4;
 const NORM_THREADS: u32 = 128;
-/// Blocks among which the gain's gradient is divided, at most.
+/// The largest number of blocks for the gradient of the gain.
 const NORM_BLOCKS: usize = 256;
-/// Threads of kernels whose blocks each take a row at a time.
+/// Threads per block of kernels in which each block handles one row at a time.
 const ROW_THREADS: u32 = 128;
 
-/// A kernel's arguments: tensors, then sizes.
+/// The arguments of a kernel: tensors, then sizes.
 fn arguments(tensors: &[&Tensor], sizes: &[usize]) -> Result<Vec<Argument>> {
     let tensors = tensors.iter().copied().map(Argument::tensor);
     tensors.chain(sizes.iter().copied().map(Argument::size)).collect()
 }
 
-/// As [`crate::lm::operators::linear`].
+/// See [`crate::lm::operators::linear`].
 pub(in crate::lm) fn linear(
     x: &Tensor,
     weights: &[&Tensor],
@@ -42,7 +42,7 @@ pub(in crate::lm) fn linear(
     Ok((products, Box::new(pullback)))
 }
 
-/// GELU(x W) U, as [`crate::lm::operators::add_mlp`] adds it.
+/// GELU(x W) U, the term that [`crate::lm::operators::add_mlp`] adds.
 pub(in crate::lm) fn mlp(
     x: &Tensor,
     input: &Tensor,
@@ -57,7 +57,7 @@ pub(in crate::lm) fn mlp(
         let gradient = gradient.contiguous()?;
         let d_output = active.t()?.matmul(&gradient)?;
         let upstream = gradient.matmul(&output.t()?)?;
-        // The activations are not needed any more: their memory takes the hidden layer's gradient.
+        // The activations are no longer needed: their memory is reused for the gradient of the hidden layer.
         gelu("gelu_backward", &[&hidden, &upstream, &active])?;
         let d_input = x.t()?.matmul(&active)?;
         Ok([active.matmul(&input.t()?)?, d_input, d_output])
@@ -65,7 +65,7 @@ pub(in crate::lm) fn mlp(
     Ok((y, Box::new(pullback)))
 }
 
-/// A kernel over the elements of tensors of one size.
+/// Launches a GELU kernel over the elements of tensors of one size.
 fn gelu(kernel: &str, tensors: &[&Tensor]) -> Result<()> {
     let (count, dtype) = (tensors[0].elem_count(), tensors[0].dtype());
     let mut arguments = arguments(tensors, &[])?;
@@ -74,7 +74,7 @@ fn gelu(kernel: &str, tensors: &[&Tensor]) -> Result<()> {
     launch(device, ROWS, &named(kernel, dtype)?, Grid::elements(count), &arguments)
 }
 
-/// As [`crate::lm::operators::layer_norm`].
+/// See [`crate::lm::operators::layer_norm`].
 pub(in crate::lm) fn layer_norm(
     x: &Tensor,
     gain: &Tensor,
@@ -120,7 +120,7 @@ fn column_sums(device: &CudaDevice, matrix: &Tensor) -> Result<Tensor> {
     Ok(sums)
 }
 
-/// As [`crate::lm::operators::embed`]; the corpus has no id above its vocabulary.
+/// See [`crate::lm::operators::embed`]; ids are not checked, because the corpus has none above its vocabulary.
 pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pullback<1>)> {
     let ids = ids.flatten_all()?.contiguous()?;
     let x = token.index_select(&ids, 0)?;
@@ -137,8 +137,8 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pull
     Ok((x, Box::new(pullback)))
 }
 
-/// (B, T, H, D) turned by the angles of `turns`, (positions, D/2, 2) of cosines and sines, from position
-/// `first` on, forwards where `sign` is 1 and back where it is −1.
+/// Rotates x, (B, T, H, D), by the angles of `turns`, (positions, D/2, 2) of cosines and sines, starting at position
+/// `first`. A `sign` of −1 rotates backwards.
 pub(in crate::lm) fn rotate(x: &Tensor, turns: &Tensor, first: usize, sign: f32) -> Result<Tensor> {
     let (batch, time, heads, d_head) = x.dims4()?;
     let x = x.contiguous()?;
@@ -151,7 +151,7 @@ pub(in crate::lm) fn rotate(x: &Tensor, turns: &Tensor, first: usize, sign: f32)
     Ok(y)
 }
 
-/// As [`crate::lm::operators::spectrally_normalised`].
+/// See [`crate::lm::operators::spectrally_normalised`].
 pub(in crate::lm) fn spectrally_normalised(
     weight: &Tensor,
     gain: &Tensor,
@@ -172,7 +172,7 @@ pub(in crate::lm) fn spectrally_normalised(
     Ok((scaled, Box::new(pullback)))
 }
 
-/// As [`crate::lm::operators::power_iteration`]; a matrix of zeros is not looked for.
+/// See [`crate::lm::operators::power_iteration`]; a matrix of zeros is not handled.
 pub(in crate::lm) fn power_iteration(weight: &Tensor, vector: &Var) -> Result<()> {
     let (weight, column) = (weight.detach(), vector.as_detached_tensor().reshape(((), 1))?);
     let next = weight.t()?.matmul(&weight.matmul(&column)?)?.flatten_all()?;

@@ -1,4 +1,4 @@
-//! The GPU against the CPU. These need a device: `cargo test --release --features cuda -- --ignored`.
+//! Compares the GPU with the CPU. Needs a GPU: `cargo test --release --features cuda -- --ignored`.
 
 use candle_core::{DType, Tensor};
 use rand::SeedableRng;
@@ -17,12 +17,12 @@ fn numbers(x: &Tensor) -> Vec<f32> {
     x.to_dtype(DType::F32).unwrap().flatten_all().unwrap().to_vec1().unwrap()
 }
 
-/// The largest difference, as a part of the largest number, or of 1 where that is smaller.
+/// The largest difference relative to the largest number, or to 1 if that is larger.
 fn difference(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
     let largest = expected.iter().fold(1.0f32, |most, x| most.max(x.abs()));
     let off = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
-    // A NaN is no difference that max would see.
+    // `f32::max` would ignore NaN; this fold keeps it.
     off.fold(0.0, |most, off| if off <= most { most } else { off }) / largest
 }
 
@@ -43,7 +43,7 @@ fn attend(
         x.to_dtype(dtype.of_tensors()).unwrap().to_device(&device).unwrap()
     });
     let Attended { output, statistics, pullback } = attention(&q, &k, &v, None, heads).unwrap();
-    // A gradient that differs from place to place: the output itself.
+    // The output serves as a gradient that differs from element to element.
     let [dq, dk, dv] = pullback(&output).unwrap().heads;
     let heads = HeadStatistics::of_layers(&[statistics]).unwrap().remove(0);
     let statistics =
@@ -112,7 +112,7 @@ fn losses_gradients_and_heads_of_every_kind_of_model_are_those_of_the_cpu() {
             assert!((loss / expected_loss - 1.0).abs() < tolerance, "{shape:?}: {loss}");
             let pairs = gradients.iter().zip(&expected);
             for (weight, (found, expected)) in model.weights().iter().zip(pairs) {
-                // What is normalised afterwards does not depend on a factor: its gradient is noise.
+                // With qk-norm, gains of the matrices of queries and keys have no effect: their gradients are noise.
                 if shape.qk_norm && weight.name.ends_with(".gain") {
                     continue;
                 }
@@ -146,7 +146,7 @@ fn a_run_follows_that_of_the_cpu_and_goes_on_on_either() {
             context: 64,
             steps: 20,
             warmup_steps: 2,
-            // Low enough to clip.
+            // Low enough for clipping to act.
             qk_clip: 0.05,
             corpus: SyntheticCorpus { tokens: 40_000, ..SyntheticCorpus::default() },
             ..TrainDefinition::default()

@@ -7,13 +7,13 @@ use crate::lm::LmError;
 use crate::lm::error::require;
 use crate::targets::{Patch, Visibility};
 
-/// What no size can be above: products of sizes are told apart from what can be had, and must not wrap before that.
+/// Upper bound for sizes. It keeps products of sizes from overflowing before they are compared with the available memory.
 const MOST: usize = 1 << 40;
-/// The most sequences of a step, or of an evaluation, which are drawn before it.
+/// The largest number of sequences per step or evaluation, all of which are drawn before it starts.
 const MOST_SEQUENCES: u128 = 1 << 32;
 
 impl TrainDefinition {
-    /// Holds every value against what its key may be.
+    /// Checks every value against the range of its key.
     pub(in crate::lm) fn check(&self) -> Result<(), LmError> {
         for (key, found) in [
             ("layers", self.layers),
@@ -68,7 +68,7 @@ impl TrainDefinition {
         self.corpus.check()
     }
 
-    /// Holds what is read, in a step, in an evaluation and in all, against what can be counted.
+    /// Checks that the tokens read per step, per evaluation and in total do not overflow.
     fn check_tokens(&self) -> Result<(), LmError> {
         let Self { batch, accumulation, eval_batches, context, steps, .. } = *self;
         let product = |sizes: [usize; 2]| sizes.into_iter().map(|size| size as u128).product();
@@ -84,7 +84,7 @@ impl TrainDefinition {
         require(all < 1 << 63, "steps", steps, "gives more than 2^63 tokens in total; lower it")
     }
 
-    /// Holds what belongs to records against their length.
+    /// Checks the keys that depend on the length of records.
     fn check_records(&self) -> Result<(), LmError> {
         let (records, columns) = (self.records, self.corpus.columns);
         let why = "needs records; set records, or leave it at 0";
@@ -105,8 +105,8 @@ impl TrainDefinition {
         require(recall == 0.0, "corpus.recall", recall, "must be 0 when corpus.columns is set")
     }
 
-    /// Holds what is predicted against what is seen of it. Masked tokens behind a causal mask are allowed: they tell what
-    /// the objective does from what the visibility does.
+    /// Checks that the mask hides the tokens that are predicted. Masked tokens behind a causal mask are allowed: they separate
+    /// the effect of the objective from that of the mask.
     fn check_objective(&self) -> Result<(), LmError> {
         let Self { visibility, objective, mask_share: share, .. } = *self;
         require(
@@ -118,7 +118,7 @@ impl TrainDefinition {
         require(share > 0.0 && share < 1.0, "mask_share", share, "must be above 0, below 1")
     }
 
-    /// Holds a two-dimensional window against the rows that it is over.
+    /// Checks a two-dimensional window against the context.
     fn check_patch(&self) -> Result<(), LmError> {
         let Some(Patch { columns, reach, .. }) = self.patch else { return Ok(()) };
         let context = self.context;
@@ -132,7 +132,7 @@ impl TrainDefinition {
         require(reach < columns, "patch.reach", reach, &why)
     }
 
-    /// Holds the arm and what belongs to it against what they may be.
+    /// Checks the variant and the keys that belong to it.
     fn check_arm(&self) -> Result<(), LmError> {
         require(
             self.arm != Arm::Ls || (1..=self.heads).contains(&self.global_heads),

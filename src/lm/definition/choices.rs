@@ -1,4 +1,4 @@
-//! The keys of a training definition whose values are names.
+//! Values of the definition's keys that are names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +7,21 @@ use candle_core::DType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which heads are global and which local, and what holds the logits down.
+/// Variant of attention: which heads are global or local, and which stabiliser acts.
 ///
-/// The arms from `qk-norm` on have every head global and name one [`Stabiliser`]; the key
-/// `stabilisers` puts any of them beside any layout of heads.
+/// The variants from `qk-norm` on have only global heads and name one [`Stabiliser`]; the key
+/// `stabilisers` combines any of them with any layout of heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arm {
-    /// Every head global: multi-head self-attention.
+    /// All heads are global: multi-head self-attention.
     Mhsa,
-    /// In each layer the first `global_heads` heads global, the rest local (Hajra 2025,
+    /// In each layer the first `global_heads` heads are global, the rest local (Hajra 2025,
     /// arXiv 2505.15548).
     Ls,
-    /// Every head local: the ablation.
+    /// All heads are local: the ablation.
     LocalOnly,
-    /// Whole layers in turn: the first local, the second global, and so on (as in Gemma 2,
+    /// Layers alternate: all heads of the first are local, of the second global, and so on (as in Gemma 2,
     /// arXiv 2408.00118).
     LayerAlternating,
     /// [`Stabiliser::QkNorm`].
@@ -37,7 +37,7 @@ pub enum Arm {
 }
 
 impl Arm {
-    /// The name in a definition and in rows.
+    /// The name in definitions and rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mhsa => "mhsa",
@@ -52,7 +52,7 @@ impl Arm {
         }
     }
 
-    /// The stabiliser that the arm stands for.
+    /// The stabiliser that the variant names; `None` if it names none.
     pub(super) fn stabiliser(self) -> Option<Stabiliser> {
         match self {
             Self::Mhsa | Self::Ls | Self::LocalOnly | Self::LayerAlternating => None,
@@ -65,8 +65,8 @@ impl Arm {
     }
 }
 
-/// What others do against growing logits. Logits are logged as QKᵀ/√D of the queries and keys that
-/// attention gets, so after `qk-norm` and before `softcap`.
+/// A published method against growing logits. Logits are logged as QKᵀ/√D of the queries and keys that
+/// attention receives: after `qk-norm` and before `softcap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stabiliser {
@@ -74,53 +74,53 @@ pub enum Stabiliser {
     /// channels, with gains that the layer's heads share (Dehghani et al. 2023, arXiv 2302.05442).
     QkNorm,
     /// Ŵ = γ/σ(W) · W with σ(W) the spectral norm and γ a learned scalar that starts at 1 (Zhai et
-    /// al. 2023, arXiv 2303.06296), for each matrix of a block; the tied embedding stays as it is.
+    /// al. 2023, arXiv 2303.06296), for each matrix of a block, but not for the tied embedding.
     /// σ(W) is ‖Wv‖, with one step of power iteration on v after each training step.
     SigmaReparam,
-    /// z ← c tanh(z/c) on the attention logits, c the key `softcap` (Gemma 2, arXiv 2408.00118).
+    /// z ← c tanh(z/c) on the attention logits, with c the key `softcap` (Gemma 2, arXiv 2408.00118).
     Softcap,
-    /// After each step, W_Q and W_K of a head whose largest logit S in that step exceeded τ, the
-    /// key `qk_clip`, are each scaled by √(τ/S) (QK-Clip: Kimi K2, arXiv 2507.20534).
+    /// After each step, W_Q and W_K of every head whose largest logit S in that step exceeded τ, the
+    /// key `qk_clip`, are scaled by √(τ/S) each (QK-Clip: Kimi K2, arXiv 2507.20534).
     QkClip,
-    /// ς · mean (log Z)² beside the cross-entropy, Z = Σ e^z over the output logits and ς the key
+    /// Adds ς · mean (log Z)² to the cross-entropy, with Z = Σ e^z over the output logits and ς the key
     /// `z_loss` (PaLM: Chowdhery et al. 2022, arXiv 2204.02311).
     ZLoss,
 }
 
-/// How the model knows where a token stands.
+/// The position encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Positions {
-    /// One learned vector for each of the `context` positions, added to the token's.
+    /// One learned vector for each of the `context` positions, added to the token's vector.
     Learned,
-    /// Rotary: channels 2i and 2i + 1 of a query or key at position t turn by the angle
-    /// t · 10000^(−2i/D), so that a logit depends on the distance alone (Su et al. 2021,
+    /// RoPE: channels 2i and 2i + 1 of a query or key at position t are rotated by the angle
+    /// t · 10000^(−2i/D), so a logit depends on the relative distance alone (Su et al. 2021,
     /// arXiv 2104.09864). D must be even.
     Rope,
-    /// One fixed vector for each position, added to the token's: channels 2i and 2i + 1 of position t are √2 σ
-    /// times the sine and cosine of t · 10000^(−2i/C), σ the key `initial_deviation`, so that they begin as long as
-    /// learned ones (Vaswani et al. 2017, arXiv 1706.03762). C must be even.
+    /// One fixed vector for each position, added to the token's vector (Vaswani et al. 2017, arXiv 1706.03762). Channels
+    /// 2i and 2i + 1 of position t are √2 σ times the sine and cosine of t · 10000^(−2i/C). σ is the key
+    /// `initial_deviation`, so that these vectors start as large as learned ones. C must be even.
     Sinusoidal,
-    /// None: the causal mask alone tells, and where there is none, the windows of local heads.
+    /// No positional encoding: order enters through the causal mask alone or, without it, through the windows of local heads.
     None,
 }
 
-/// What a head's logits have beside QKᵀ/√D: a slope over the lag, y_ij = z_ij − m |j − i|, with one m a head. It
-/// costs queries and keys nothing, and is no part of the logits that are logged. With no softcap it is added to z,
-/// with one to c tanh(z/c).
+/// A linear position bias of each head, beside QKᵀ/√D: y_ij = z_ij − m |j − i|, with one slope m per head. It
+/// does not need large queries and keys, and it is not part of the logged logits. It is added to z or, with a softcap,
+/// to c tanh(z/c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Slopes {
-    /// None.
+    /// No position bias.
     None,
     /// m = 2^(−8h/H) for head h = 1 … H of a layer, fixed (ALiBi: Press et al. 2022, arXiv 2108.12409).
     Alibi,
-    /// One trained number a head, which begins as ALiBi's.
+    /// One trained number per head, initialised as in ALiBi.
     Learned,
 }
 
 impl Slopes {
-    /// The name in a definition and in rows.
+    /// The name in definitions and rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -129,14 +129,14 @@ impl Slopes {
         }
     }
 
-    /// ALiBi's slope of each of a layer's `heads`.
+    /// The ALiBi slopes of a layer with `heads` heads.
     pub(crate) fn of_alibi(heads: usize) -> Vec<f32> {
         (1..=heads).map(|head| (-8.0 * head as f32 / heads as f32).exp2()).collect()
     }
 }
 
 impl Positions {
-    /// The name in a definition and in rows.
+    /// The name in definitions and rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Learned => "learned",
@@ -147,20 +147,20 @@ impl Positions {
     }
 }
 
-/// What a model learns to predict.
+/// The training objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// Of every token the one that comes next, behind a causal mask.
+    /// Predicts the next token at every position, behind a causal mask.
     NextToken,
-    /// Some tokens of each sequence, the share `mask_share`, which stand in it as a symbol that is added to the
-    /// vocabulary; the loss is the mean over these alone (Devlin et al. 2019, arXiv 1810.04805). They are chosen anew
-    /// for each sequence of a run, and for an evaluation the same ones every time.
+    /// Predicts the share `mask_share` of each sequence's tokens. A symbol added to the vocabulary replaces
+    /// them, and the loss is the mean over them alone (Devlin et al. 2019, arXiv 1810.04805). Every sequence of a run gets
+    /// a new choice of tokens; every evaluation uses the same one.
     Masked,
 }
 
 impl Objective {
-    /// The name in a definition.
+    /// The name in definitions.
     pub fn name(self) -> &'static str {
         match self {
             Self::NextToken => "next-token",
@@ -179,21 +179,21 @@ pub enum Schedule {
     Constant,
 }
 
-/// The arithmetic of products and attention. Weights, their gradients' sums, AdamW's moments, the
-/// residual stream, norms and the loss are float32 in any case.
+/// The precision of products and attention. Weights, summed gradients, AdamW's moments, the
+/// residual stream, norms and the loss are always float32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dtype {
     /// IEEE single precision.
     Float32,
-    /// bfloat16, which keeps 8 bits of a number: what a norm, a projection, an MLP or attention gives
-    /// is rounded to it, and so are the weights that enter a product and the gradients that leave
-    /// these. Sums inside an operator are float32. On a CPU this is as slow as float32.
+    /// bfloat16, with 8 significant bits. Rounded to it are the outputs of norms, projections, MLPs and
+    /// attention, the weights that enter a product, and the gradients that leave these operators. Sums
+    /// inside an operator are float32. On a CPU it is as slow as float32.
     Bfloat16,
 }
 
 impl Dtype {
-    /// What [`ModelShape`](crate::lm::ModelShape)'s products take and give.
+    /// The dtype of the inputs and outputs of products in a [`ModelShape`](crate::lm::ModelShape).
     pub(in crate::lm) fn of_tensors(self) -> DType {
         match self {
             Self::Float32 => DType::F32,
@@ -201,7 +201,7 @@ impl Dtype {
         }
     }
 
-    /// The name in a definition and a manifest.
+    /// The name in definitions and manifests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Float32 => "float32",
@@ -210,23 +210,23 @@ impl Dtype {
     }
 }
 
-/// The fewest symbols of a byte-pair vocabulary: the bytes and the end of a document.
+/// The smallest size of a BPE vocabulary: the 256 bytes and the end of a document.
 const LEAST_PAIRS: usize = 257;
-/// The most.
+/// The largest size of a BPE vocabulary.
 const MOST_PAIRS: usize = 1 << 20;
 
-/// How a text becomes tokens. The synthetic corpus has symbols of its own and ignores it.
+/// How a text is encoded as tokens. The synthetic corpus has its own symbols and ignores this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum TextVocabulary {
-    /// `byte`: one token a byte, 256 symbols.
+    /// `byte`: one token per byte, 256 symbols.
     Byte,
-    /// `characters`: one token a character; the distinct characters of all splits, in code point
+    /// `characters`: one token per character; the symbols are the distinct characters of all splits in code point
     /// order.
     Characters,
-    /// `bpe:SIZE`: byte pairs, merged as often as SIZE symbols allow; see [`crate::lm::Bpe`].
+    /// `bpe:SIZE`: BPE with SIZE symbols; see [`crate::lm::Bpe`].
     Bpe {
-        /// Symbols in all, the end of a document among them where there is one.
+        /// The number of symbols, including the end of a document if there is one.
         size: usize,
     },
 }

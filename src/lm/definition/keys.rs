@@ -1,4 +1,4 @@
-//! Every key of a training run, and its default.
+//! The keys of a training definition and their defaults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use super::choices::{
 use super::synthetic_corpus::SyntheticCorpus;
 use crate::targets::{HeadKind, Patch, Visibility};
 
-/// Everything that a training run depends on beside its text.
+/// All settings of a training run except its text.
 ///
-/// Written as TOML with these field names as keys; a key left out has its default. The same
-/// definition on the same corpus gives the same run, and two arms with the same `seed` start from
-/// the same weights and read the same windows of text.
+/// Written as TOML with these field names as keys; a key that is left out has its default. The same
+/// definition on the same corpus gives the same run. Two variants with the same `seed` start from
+/// the same weights and read the same parts of the text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(default)]
 pub struct TrainDefinition {
@@ -169,12 +169,12 @@ impl TrainDefinition {
 }
 
 impl TrainDefinition {
-    /// What each head sees, layer by layer.
+    /// The kind of each head, by layer.
     pub fn head_kinds(&self) -> Vec<Vec<HeadKind>> {
         (0..self.layers).map(|layer| self.layer_kinds(layer)).collect()
     }
 
-    /// The heads that see everything, in the layer that has most of them: the column `global_heads`.
+    /// The number of global heads in the layer that has most of them: the column `global_heads`.
     pub fn most_global_heads(&self) -> usize {
         let there = self.layers_by_kinds().into_iter().filter(|(layers, _)| *layers > 0);
         let global =
@@ -182,15 +182,15 @@ impl TrainDefinition {
         there.map(|(_, kinds)| global(kinds)).max().unwrap_or(0)
     }
 
-    /// What each head of a layer sees, and of how many layers: a definition may have more than there is room for, until that
-    /// is refused.
+    /// The two kinds of layers: the number of layers and the kinds of their heads. Not one entry per layer, because a
+    /// definition may name more layers than fit into memory before it is refused.
     pub(crate) fn layers_by_kinds(&self) -> [(usize, Vec<HeadKind>); 2] {
-        // They differ by turns at most.
+        // Layers differ at most between even and odd ones.
         let odd = self.layers / 2;
         [(self.layers - odd, self.layer_kinds(0)), (odd, self.layer_kinds(1))]
     }
 
-    /// What a local head sees.
+    /// The kind of a local head.
     fn local_kind(&self) -> HeadKind {
         match self.patch {
             Some(patch) => HeadKind::Patch(patch),
@@ -204,14 +204,14 @@ impl TrainDefinition {
             .then(|| self.patch.map_or(self.window, Patch::tokens))
     }
 
-    /// Whether a local head's window covers the whole context, so that it sees what a global one does.
+    /// Whether a local head's window covers the whole context, so that it is equivalent to a global head.
     pub fn has_window_of_context(&self) -> bool {
         let covers =
             |kind: &HeadKind| matches!(kind, HeadKind::Local { window } if *window >= self.context);
         self.has_head(covers)
     }
 
-    /// Whether some head is local, so that the key `window` acts.
+    /// Whether any head is local, so that the key `window` has an effect.
     pub fn has_local_heads(&self) -> bool {
         self.has_head(|kind| matches!(kind, HeadKind::Local { .. }))
     }
@@ -232,7 +232,7 @@ impl TrainDefinition {
         kinds
     }
 
-    /// Whether a stabiliser acts, by the arm's name or by the key `stabilisers`.
+    /// Whether a stabiliser acts, selected by the variant or by the key `stabilisers`.
     pub fn has(&self, stabiliser: Stabiliser) -> bool {
         self.arm.stabiliser() == Some(stabiliser) || self.stabilisers.contains(&stabiliser)
     }

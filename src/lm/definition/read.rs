@@ -1,4 +1,4 @@
-//! Definitions as TOML: text, tables, and single keys.
+//! Reading and writing of definitions as TOML: text, tables and single keys.
 
 use toml::{Table, Value};
 
@@ -29,17 +29,17 @@ impl TrainDefinition {
         Ok(definition)
     }
 
-    /// A definition that leaves no key out, those without a default among them.
+    /// A definition with every key set, including those without a default.
     fn every_key() -> Self {
         let patch = Some(Patch { columns: 1, rows: 0, reach: 0 });
         Self { d_head: Some(1), patch, ..Self::default() }
     }
 
-    /// Replaces the keys that `table` has, and checks the result. Where it sets `records` and leaves `context` or
-    /// `vocabulary` out, those become what records need.
+    /// Replaces the keys that `table` has, and checks the result. If it sets `records` and leaves out `context` or
+    /// `vocabulary`, they get the values that records need.
     ///
     /// # Errors
-    /// As [`Self::from_table`]; the definition is then unchanged.
+    /// As [`Self::from_table`]. The definition is not changed on an error.
     pub fn merge(&mut self, table: &Table) -> Result<(), LmError> {
         check_keys(&Self::every_key().to_table()?, table, "")?;
         let mut all = self.to_table()?;
@@ -86,13 +86,13 @@ impl TrainDefinition {
     /// The whole definition as a TOML table, for a manifest.
     ///
     /// # Errors
-    /// A whole number beyond TOML's 64-bit signed range.
+    /// An integer outside TOML's 64-bit signed range.
     pub fn to_table(&self) -> Result<Table, LmError> {
         Table::try_from(self).map_err(|e| LmError::Refused(e.to_string()))
     }
 }
 
-/// Refuses a key that `valid` does not have, at any depth.
+/// Refuses a key that `valid` lacks, at any depth.
 fn check_keys(valid: &Table, found: &Table, prefix: &str) -> Result<(), LmError> {
     for (key, value) in found {
         match (valid.get(key), value) {
@@ -113,7 +113,7 @@ fn check_keys(valid: &Table, found: &Table, prefix: &str) -> Result<(), LmError>
     Ok(())
 }
 
-/// Puts the values of `from` over those of `onto`.
+/// Replaces the values of `onto` by those of `from`, table by table.
 fn overlay(onto: &mut Table, from: &Table) {
     for (key, value) in from {
         match (onto.get_mut(key), value) {
@@ -125,7 +125,7 @@ fn overlay(onto: &mut Table, from: &Table) {
     }
 }
 
-/// A value that its key cannot take.
+/// The message for a value that its key does not allow.
 fn wrong_value(error: &toml::de::Error) -> String {
     let text = error.to_string();
     let key = text.trim_end().rsplit_once("in `").map_or("", |(_, key)| key.trim_end_matches('`'));

@@ -1,5 +1,5 @@
-//! A seeded corpus with the two things that attention is for: dense local structure and sparse
-//! long-range recall, with one dial between them.
+//! The definition of the synthetic corpus. It mixes dense local structure with sparse
+//! long-range recall in a given share.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,43 +7,43 @@ use serde::{Deserialize, Serialize};
 use crate::lm::LmError;
 use crate::lm::error::require;
 
-/// The largest table of the local source, in numbers.
+/// The largest size of the table R, in numbers.
 const MAX_TABLE: usize = 1 << 24;
-/// The largest number of anything: symbols are held in 32 bits.
+/// The largest allowed value of a size; symbols are stored in 32 bits.
 const MOST: usize = 1 << 30;
 
 /// The synthetic corpus: a stream of segments, each local or recall.
 ///
-/// **Symbols.** A local symbols, one `store` and one `query` mark, K keys and V values, numbered
-/// in that order: A + 2 + K + V in all.
+/// **Symbols.** A local symbols, one `store` mark, one `query` mark, K keys and V values, numbered
+/// in that order: A + 2 + K + V symbols.
 ///
-/// **Local segment** (probability 1 − `recall`): `segment` local symbols in a row. Given the local
-/// symbols x₋₁, x₋₂, … before it, skipping anything else, the next is s with probability
+/// **Local segment** (probability 1 − `recall`): `segment` local symbols in a row. Given the previous local
+/// symbols x₋₁, x₋₂, …, without other symbols, the next one is s with probability
 ///
 /// p(s) ∝ R\[x₋₁ … x₋ₖ\]\[s\] · exp(`vote` · Σₗ aₗ M\[x₋ₗ\]\[s\] / ‖a‖), l = 1 … `window`
 ///
-/// with k = `order`. Each of the Aᵏ rows of R is drawn from a symmetric Dirichlet of parameter
-/// `concentration`, M has standard normal entries, and a is uniform on the simplex. So R asks for
-/// exactly the last k symbols, and the vote, of standard deviation `vote` in nats, for all of the
-/// last `window` ones: dense local attention.
+/// with k = `order`. Each of the Aᵏ rows of R is drawn from a symmetric Dirichlet distribution of parameter
+/// `concentration`, M has standard normal entries, and a is uniform on the simplex. So R depends on
+/// exactly the last k symbols. The vote has a standard deviation of `vote` nats and depends on all of the
+/// last `window` symbols, which needs dense local attention.
 ///
-/// **Recall segment** (probability `recall`): with equal chance `store key value`, key and value
-/// uniform, or `query key value` with a key drawn uniformly from the `pairs` keys stored last, of those whose
-/// values stand `beyond` tokens or more before where theirs is asked for, and the value that was stored with it:
-/// one sparse look-up, far back. While there is none to ask for, every recall segment is a store.
+/// **Recall segment** (probability `recall`): with equal chance `store key value`, with a uniform key and value,
+/// or `query key value`, where the value is the one stored with the key. The key is uniform among the last `pairs` stored keys
+/// whose values are at least `beyond` tokens before the queried value. This needs one sparse, distant look-up. As long as
+/// there is no such key, every recall segment is a `store`.
 ///
 /// **Entropy.** Every conditional distribution is known, so the corpus reports the mean entropy
-/// of the next token given all before it: local symbols that of p, a segment's first token also
-/// that of the choice of segment, a stored key ln K, a stored value ln V, a queried key
-/// ln(keys that may be asked for), a queried value 0.
+/// of the next token given all previous ones: that of p for a local symbol; in addition that of the choice of
+/// segment for a segment's first token; ln K for a stored key; ln V for a stored value;
+/// ln(number of keys that may be queried) for a queried key; 0 for a queried value.
 ///
-/// **Records.** With the definition's key `records` there are no segments: every record is one symbol that begins it and
-/// local symbols, in rows of `columns`, and the vote is that of the symbol above alone, `columns` symbols before:
+/// **Records.** With the definition's key `records` there are no segments. Every record is a start symbol followed by
+/// local symbols in rows of `columns`. Only the symbol above, `columns` symbols earlier, votes:
 ///
 /// p(s) ∝ R\[x₋₁ … x₋ₖ\]\[s\] · exp(`vote` · M\[x₋c\]\[s\]), c = `columns`
 ///
-/// Symbols before a record's first count as symbol 0, so the entropy is exact, without the beginnings, which have none.
-/// There are A + 1 symbols, the last the beginning.
+/// Symbols before the first of a record count as symbol 0, so the entropy is exact; start symbols are not counted.
+/// There are A + 1 symbols, the last of which is the start symbol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(default)]
 pub struct SyntheticCorpus {
@@ -99,7 +99,7 @@ impl Default for SyntheticCorpus {
 }
 
 impl SyntheticCorpus {
-    /// Symbols in all: A + 2 + K + V, or, of records, A beside the one that begins them.
+    /// The number of symbols: A + 2 + K + V or, for records, A without the start symbol.
     pub fn vocabulary_size(&self) -> usize {
         match self.columns {
             0 => self.alphabet + 2 + self.keys + self.values,
@@ -107,7 +107,7 @@ impl SyntheticCorpus {
         }
     }
 
-    /// Holds every value against what its key may be.
+    /// Checks every value against the range of its key.
     pub(in crate::lm) fn check(&self) -> Result<(), LmError> {
         for (key, found) in [
             ("corpus.tokens", self.tokens),

@@ -1,4 +1,4 @@
-//! A definition: what it reads, what it refuses, and in which words.
+//! Tests of training definitions: reading, refused values and messages.
 
 use toml::Table;
 

@@ -6,44 +6,44 @@ use serde_json::Value;
 use crate::lm::LmError;
 use crate::lm::pretrained::{Pairs, SafetensorsFile, TensorSource as _};
 
-/// The note of a file's header that says what is in it.
+/// The key of the metadata in the file's header.
 const NOTE: &str = "rank-study-heads";
 const VERSION: u64 = 1;
 
-/// Whose heads a file holds, on which passages.
+/// The metadata of the whole file: model, passages and layers.
 #[derive(Deserialize)]
 pub(super) struct About {
     pub(super) model: String,
     #[serde(rename = "type")]
     pub(super) model_type: String,
     pub(super) step: Option<usize>,
-    /// Blocks of the model, of which the file holds some.
+    /// Number of blocks of the model; the file holds some of them.
     pub(super) layers: usize,
-    /// The most tokens that the model reads, where it says so.
+    /// The longest context of the model, if known.
     pub(super) context: Option<usize>,
     /// The tokens of each passage.
     pub(super) tokens: Vec<Vec<u32>>,
     pub(super) heads: Vec<AboutLayer>,
 }
 
-/// How the heads of one layer make their logits.
+/// How the heads of one layer compute their logits.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AboutLayer {
     pub(super) layer: usize,
-    /// s of the logits s·QKᵀ.
+    /// The scale s of the logits s·QKᵀ.
     pub(super) scale: f64,
     pub(super) causal: bool,
     pub(super) window: Option<usize>,
     pub(super) softcap: Option<f32>,
-    /// Whether the projections to queries and keys have biases.
+    /// Whether the projections of queries and keys have biases.
     pub(super) bias: bool,
-    /// Which channels positions turn together, where they turn any.
+    /// Which channels form pairs for rotary positions, if the layer has them.
     pub(super) pairs: Option<Pairs>,
     pub(super) norm: Option<AboutNorm>,
 }
 
-/// How queries and keys are normalised.
+/// The normalisation of queries and keys.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AboutNorm {
@@ -52,18 +52,18 @@ pub(super) struct AboutNorm {
     pub(super) epsilon: f32,
 }
 
-/// What is normalised together.
+/// The channels that are normalised together.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Over {
     /// The channels of a head.
     Head,
-    /// Those of all heads of the layer.
+    /// The channels of all heads of the layer.
     Layer,
 }
 
 impl About {
-    /// Reads it, and holds what it says to itself.
+    /// Reads the metadata and checks its consistency.
     pub(super) fn read(file: &SafetensorsFile) -> Result<Self, LmError> {
         let wrong = |why: String| file.wrong(why);
         let Some(text) = file.note(NOTE) else {

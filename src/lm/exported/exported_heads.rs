@@ -1,4 +1,4 @@
-//! A file of exported heads as a model whose heads can be looked at.
+//! A file of exported heads as a model that can be probed.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::lm::{HeadProbe, HeadsOfLayer, LmError, Probed, Split, Texts};
 use crate::system::sha256_of_file;
 use crate::targets::HeadKind;
 
-/// Heads of a model that another program ran, as `python/rank_study_export.py` writes them: of some layers, on passages
-/// of its own. The format is that of `python/FORMAT.md`. Tensors are read when a layer's heads are asked for.
+/// Heads of some layers of a model on fixed passages, as `python/rank_study_export.py` writes them after it ran the
+/// model. `python/FORMAT.md` specifies the format. Tensors are read when the heads of a layer are requested.
 ///
-/// Channels that positions turn together are neighbours in queries and keys, whatever their order in the file, and
-/// those that they do not turn come last. Where cosines and sines are longer than 1, as with YaRN, their length is in
-/// the heads' scale.
+/// Channels that are rotated together are adjacent in queries and keys, in any order of the file, and
+/// channels that are not rotated come last. If cosines and sines have a length above 1, as with YaRN, this length is
+/// part of the heads' scale.
 pub struct ExportedHeads {
     file: SafetensorsFile,
     about: About,
@@ -25,11 +25,11 @@ pub struct ExportedHeads {
 }
 
 impl ExportedHeads {
-    /// Reads what a file holds, and holds the shapes of its tensors to one another.
+    /// Reads the metadata of a file and checks the shapes of its tensors.
     ///
     /// # Errors
-    /// A file that cannot be read or is none of exported heads, of another version, cut short, or whose tensors are
-    /// missing or do not fit together.
+    /// A file that cannot be read, is not a file of exported heads, has another version, is truncated, or whose tensors are
+    /// missing or inconsistent.
     pub fn read(path: &Path) -> Result<Self, LmError> {
         let file = SafetensorsFile::open(path)?;
         let mut about = About::read(&file)?;
@@ -52,37 +52,37 @@ impl ExportedHeads {
         Ok(Self { file, about, name, layers, identity })
     }
 
-    /// Whether a path is a file that may hold exported heads.
+    /// Whether a path is a file that may contain exported heads.
     pub fn is_in(path: &Path) -> bool {
         path.is_file() && path.extension().is_some_and(|end| end == "safetensors")
     }
 
-    /// The model's name: the last part of it where it is a path, without what would not do in one.
+    /// The model's name; of a path, the last part. Characters except letters, digits, `.`, `_` and `-` become `-`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The model's type, as `llama`.
+    /// The model's type, such as `llama`.
     pub fn model_type(&self) -> &str {
         &self.about.model_type
     }
 
-    /// The step of the training that the heads are of, where they are of one.
+    /// The training step of the exported weights, if known.
     pub fn step(&self) -> Option<usize> {
         self.about.step
     }
 
-    /// What tells the file from others: what it hashes to.
+    /// A hash of the file, which identifies it.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// The most tokens that the model reads: those of a passage where it does not say.
+    /// The longest context of the model; the length of a passage if it is unknown.
     pub fn model_context(&self) -> usize {
         self.about.context.unwrap_or(0).max(self.context())
     }
 
-    /// How many passages it has.
+    /// The number of passages.
     pub fn passages(&self) -> usize {
         self.about.tokens.len()
     }
@@ -92,17 +92,17 @@ impl ExportedHeads {
         self.layers.iter().map(ExportedLayer::number).collect()
     }
 
-    /// Channels of a head.
+    /// d_head.
     pub fn head_dimension(&self) -> usize {
         self.layers[0].head_dimension()
     }
 
-    /// Channels of what queries and keys are made of.
+    /// The number of channels of the layer input that queries and keys are projected from.
     pub fn channels(&self) -> usize {
         self.layers[0].width()
     }
 
-    /// What the heads of a layer see; none of a layer that is not in the file.
+    /// The kinds of a layer's heads; empty if the layer is not in the file.
     pub fn head_kinds(&self, layer: usize) -> Vec<HeadKind> {
         self.layer(layer).map_or_else(Vec::new, |layer| vec![layer.kind(); layer.heads()])
     }
@@ -111,7 +111,7 @@ impl ExportedHeads {
         self.layers.iter().find(|layer| layer.number() == number)
     }
 
-    /// The place of the passage that begins as this one.
+    /// The index of the passage that begins with this one.
     fn place(&self, passage: &[u32]) -> Result<usize, LmError> {
         let found = self.about.tokens.iter().position(|own| own.starts_with(passage));
         found.filter(|_| !passage.is_empty()).ok_or_else(|| {
@@ -121,8 +121,8 @@ impl ExportedHeads {
     }
 }
 
-/// The heads on the beginning of a passage are those on all of it where nothing sees what comes after it; others have
-/// whole passages alone.
+/// For causal heads a prefix of a passage is allowed, because its heads are the same as within the whole passage. For
+/// other heads only whole passages are.
 impl Probed for ExportedHeads {
     fn context(&self) -> usize {
         self.about.tokens[0].len()
@@ -140,7 +140,7 @@ impl Probed for ExportedHeads {
         self.layers[0].heads()
     }
 
-    /// Those of its passages, one after another: it reads no texts.
+    /// The tokens of the file's passages, concatenated; texts are ignored.
     fn tokens(
         &self,
         _texts: Option<&Texts>,
@@ -173,7 +173,7 @@ impl Probed for ExportedHeads {
     }
 }
 
-/// A name that is part of the path of a cell.
+/// A model name that can be used in paths.
 fn name_in_paths(name: &str) -> String {
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let kept = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' };

@@ -1,4 +1,4 @@
-//! One layer of a file of exported heads: where its tensors lie, and what they are as heads.
+//! One layer of a file of exported heads: reads its tensors and converts them to heads.
 
 use std::sync::Arc;
 
@@ -11,38 +11,37 @@ use crate::lm::pretrained::SafetensorsFile;
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::targets::{HeadKind, Visibility};
 
-/// A layer whose tensors are all there, of shapes that fit together.
+/// A layer whose tensors are complete and have consistent shapes.
 pub(super) struct ExportedLayer {
     about: AboutLayer,
     heads: usize,
     key_heads: usize,
-    /// Tokens of a passage.
+    /// Tokens per passage.
     tokens: usize,
-    /// Channels of a head.
+    /// d_head.
     d: usize,
-    /// Channels of the stream.
+    /// Channels of the layer input.
     width: usize,
     rotation: Option<Rotation>,
-    /// Of queries, by head, and of keys, where they are normalised.
+    /// Gains of queries and of keys by head, if they are normalised.
     gains: Option<[Array2<f32>; 2]>,
     sinks: Option<Vec<f32>>,
 }
 
-/// Queries or keys of one head: as they are projected, and as attention gets them.
+/// Queries or keys of one head: after the projection, and as attention receives them.
 struct Side {
     projected: Array2<f32>,
     made: Array2<f32>,
 }
 
-/// The heads of queries or of keys on a passage, and what their rows are multiplied by where all are normalised
-/// together.
+/// Queries or keys of all heads on a passage, and the factor of each row if all heads are normalised together.
 struct Sides {
     by_head: Vec<Side>,
     scales: Option<Arc<Vec<f32>>>,
 }
 
 impl ExportedLayer {
-    /// Finds the tensors of a layer on so many passages of so many tokens.
+    /// Finds the tensors of a layer for a number of passages and of tokens per passage.
     pub(super) fn find(
         file: &SafetensorsFile,
         about: AboutLayer,
@@ -105,7 +104,7 @@ impl ExportedLayer {
         }
     }
 
-    /// The heads on the first `tokens` of the passage at `place`.
+    /// The heads on the first `tokens` tokens of passage number `place`.
     pub(super) fn heads_on(
         &self,
         file: &SafetensorsFile,
@@ -160,7 +159,7 @@ impl ExportedLayer {
         Ok(queries.by_head.into_iter().enumerate().map(probe).collect())
     }
 
-    /// X, with a column of ones where the projections have biases.
+    /// The layer input X, with a column of ones if the projections have biases.
     fn stream(
         &self,
         tensors: &Tensors<'_>,
@@ -174,7 +173,7 @@ impl ExportedLayer {
         Ok(stream)
     }
 
-    /// Queries (0) or keys (1) of every head.
+    /// Queries (side 0) or keys (side 1) of all heads.
     fn sides(
         &self,
         tensors: &Tensors<'_>,
@@ -222,7 +221,7 @@ impl ExportedLayer {
         self.rotation.as_ref().map_or_else(|| (0..self.d).collect(), |r| r.order.clone())
     }
 
-    /// The gain of one head's queries (0) or keys (1), where there is one.
+    /// The gain of one head's queries (side 0) or keys (side 1); ones if there is none.
     fn gain(&self, side: usize, head: usize) -> Array1<f32> {
         match &self.gains {
             Some(gains) => gains[side].row(head).select(Axis(0), &self.order()),
@@ -230,7 +229,7 @@ impl ExportedLayer {
         }
     }
 
-    /// How a head is normalised by itself, where it is.
+    /// The normalisation of a head by itself; `None` if there is none.
     fn each(&self, head: usize, key_head: usize) -> Option<NormalisedInputs> {
         let AboutNorm { centred, epsilon, .. } = self.about.norm?;
         let gains = [self.gain(0, head).to_vec(), self.gain(1, key_head).to_vec()];
@@ -238,7 +237,7 @@ impl ExportedLayer {
     }
 }
 
-/// 1/√(mean square + ε) of each row of all heads together.
+/// 1/√(mean square + ε) of each row over all heads.
 fn scales_together(heads: &[Array2<f32>], epsilon: f32) -> Vec<f32> {
     let width: usize = heads.iter().map(Array2::ncols).sum();
     let mut squares = Array1::<f64>::zeros(heads[0].nrows());

@@ -1,4 +1,4 @@
-//! Heads that another program computed, read from a file: their queries and keys on passages of that program's choice.
+//! Heads exported by another program: queries and keys on passages that the program chose, read from a file.
 
 mod about;
 mod exported_heads;

@@ -6,16 +6,16 @@ use super::tensors::Tensors;
 use crate::lm::LmError;
 use crate::lm::pretrained::Pairs;
 
-/// How far the length of cosines and sines may be from 1, or from their mean, for rounding.
+/// Tolerance of the length of cosines and sines, relative to 1 or to their mean, for rounding.
 const ROUNDING: f64 = 0.01;
 
-/// How positions turn pairs of neighbours.
+/// The rotation of adjacent pairs of channels by position.
 pub(super) struct Rotation {
-    /// The order of channels in which pairs are neighbours.
+    /// The order of channels in which the channels of a pair are adjacent.
     pub(super) order: Vec<usize>,
     /// (cos θ, sin θ) by position and pair, (T, d/2).
     pub(super) turns: Array2<[f32; 2]>,
-    /// What the turned channels are multiplied by beside.
+    /// An additional factor of the rotated channels.
     pub(super) factor: f64,
 }
 
@@ -51,7 +51,7 @@ impl Rotation {
         Ok(Self { order: pairs.order(count, d), turns, factor })
     }
 
-    /// Rows before they were turned.
+    /// Undoes the rotation of rows.
     pub(super) fn undone(&self, rows: &Array2<f32>) -> Array2<f32> {
         let mut back = rows.clone();
         for (mut row, turns) in back.rows_mut().into_iter().zip(self.turns.rows()) {

@@ -1,4 +1,4 @@
-//! The tensors of one layer of a file of exported heads, whose shapes are held to what they must be.
+//! The tensors of one layer of a file of exported heads, with checks of their shapes.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use ndarray::Array2;
 use crate::lm::LmError;
 use crate::lm::pretrained::{SafetensorsFile, TensorSource as _};
 
-/// The tensors of a layer.
+/// Access to the tensors of one layer.
 pub(super) struct Tensors<'f> {
     file: &'f SafetensorsFile,
     layer: usize,
@@ -30,7 +30,7 @@ impl<'f> Tensors<'f> {
         self.file.dimensions(&self.name(of)).is_some()
     }
 
-    /// The dimensions of a tensor that must be there, each of those that are `known`.
+    /// The dimensions of a tensor. Fails if it is missing or differs from a dimension that is `known`.
     pub(super) fn shape<const N: usize>(
         &self,
         of: &str,
@@ -54,7 +54,7 @@ impl<'f> Tensors<'f> {
         })
     }
 
-    /// The elements of some places along a tensor's first axis.
+    /// The elements at `places` along a tensor's first axis. Fails if one is not finite.
     pub(super) fn numbers(&self, of: &str, places: Range<usize>) -> Result<Vec<f32>, LmError> {
         let numbers = self.file.read(&self.name(of), places)?;
         match numbers.iter().all(|v| v.is_finite()) {

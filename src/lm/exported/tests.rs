@@ -1,5 +1,5 @@
-//! Exported heads against what `transformers` says of the same models and against the same heads read natively:
-//! tests/reference/exported. And files that are wrong.
+//! Compares exported heads with the results of `transformers` and with the same models read natively
+//! (tests/reference/exported), and tests that invalid files are refused.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::lm::{HeadProbe, LmError, NormalisedInputs, PretrainedModel, Probed as
 
 const MODELS: [&str; 8] =
     ["bert", "gemma2", "gpt2", "gpt_neox", "gpt_oss", "llama-yarn", "olmo2", "qwen3"];
-/// Tokens of the passage that transformers was asked about; others of a file are longer.
+/// Number of tokens of the passage with results of transformers; other passages of a file are longer.
 const TOKENS: usize = 24;
 
 fn reference(path: &str) -> PathBuf {
@@ -36,7 +36,7 @@ fn farthest<'a>(
     pairs.fold(0.0, |most, (a, b)| most.max((a - b).abs()))
 }
 
-/// Logits and attention of transformers' eager attention, in float32, on the passage that it was asked about.
+/// Compares with the logits and attention of transformers' eager attention in float32.
 #[test]
 fn logits_and_attention_are_those_of_transformers() {
     for name in MODELS {
@@ -71,7 +71,7 @@ fn logits_and_attention_are_those_of_transformers() {
     }
 }
 
-/// What is told of a head beside its logits is what the model's own files say.
+/// All other properties of the heads agree with those read from the model's own files.
 #[test]
 fn heads_are_those_of_the_model_read_natively() {
     for name in MODELS {
@@ -164,7 +164,7 @@ fn the_beginning_of_a_causal_passage_has_the_same_heads_and_of_others_there_is_n
     assert!(cut.contains("layer 1 has heads that are not causal"), "{cut}");
 }
 
-/// A file's note and tensors, to be altered and written again.
+/// The metadata and tensors of a file, to be modified and written again.
 struct Altered {
     note: Value,
     tensors: HashMap<String, (Dtype, Vec<usize>, Vec<u8>)>,
@@ -206,7 +206,7 @@ fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// What is said of a file, after its path: of reading it, or of its heads.
+/// The error message, without the path, of reading a file or its heads.
 fn said(bytes: &[u8]) -> String {
     let (_folder, path) = written(bytes);
     let error: LmError = match ExportedHeads::read(&path) {

@@ -1,4 +1,4 @@
-//! The forward pass head by head, with other attention in the place of a head's own.
+//! The forward pass head by head, in which a caller may replace the attention of any head.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::lm::operators::{EPSILON, output_loss};
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::numerics::product;
 
-/// What is told each head as a pass comes to it, and says what attention P̃, (T, T), stands in the place of the
-/// head's own, if another does.
+/// Called for each head during a forward pass. It returns the attention P̃, (T, T), that replaces the
+/// head's own, or `None` to keep that.
 pub type Attend<'a> = dyn FnMut(&HeadProbe) -> Result<Option<Array2<f64>>, LmError> + 'a;
 
 impl Model {
-    /// The queries and keys of every head, by layer and head, on one sequence of at most a context.
+    /// Queries and keys of every head, by layer and head, on one sequence of at most one context.
     ///
     /// # Errors
     /// More tokens than the context, or one that the vocabulary lacks.
@@ -29,10 +29,10 @@ impl Model {
         Ok(probes)
     }
 
-    /// The mean cross-entropy of a passage's tokens after the first, in nats, where heads attend as `attend` says:
-    /// layer by layer and head by head it is given the queries and keys that the model makes of its residual stream as
-    /// it has become, and a head's output is P̃·V with the values of that stream. An entry of P̃ that its head does not
-    /// see is passed over; a row's entries are taken as they are, and need not sum to one.
+    /// Mean cross-entropy in nats of a passage's tokens after the first, with the attention that `attend` returns.
+    /// It is called layer by layer and head by head with the queries and keys computed from the residual stream
+    /// that earlier replacements have changed. The output of a replaced head is P̃·V with the values of that stream. Entries
+    /// of P̃ outside the head's mask are ignored; rows are used as they are and need not sum to one.
     ///
     /// ```
     /// use rank_study::lm::{Model, ModelShape, TrainDefinition};
@@ -48,8 +48,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// `NotNextToken` of a model of masked tokens, `NoNextToken` of a passage of under two tokens, more tokens than the context, one that the vocabulary lacks, a
-    /// P̃ of another shape, and those of `attend`.
+    /// `NotNextToken` for a model of masked tokens, `NoNextToken` for a passage of fewer than two tokens, more tokens than the
+    /// context, a token that the vocabulary lacks, a P̃ of another shape, and the errors of `attend`.
     pub fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {
         self.shape.check_next_token()?;
         let Some(next @ [_, ..]) = passage.get(1..) else { return Err(LmError::NoNextToken) };
@@ -83,7 +83,7 @@ impl Model {
             });
             let turns = turns.transpose()?.map(Arc::new);
             let slopes = block.slopes().map(Tensor::to_vec1::<f32>).transpose()?;
-            // (T, H·D): the heads' own outputs, and what takes their place.
+            // (T, H·D): the heads' own outputs, and the outputs with replaced heads.
             let own = attention(&q, &k, &v, block.slopes(), &block.heads)?;
             let mut outputs = own.output.reshape((t, ()))?;
             let mut replaced = None;
@@ -128,7 +128,7 @@ impl Model {
     }
 }
 
-/// P̃·V over what the head sees, (T, D).
+/// P̃·V over the pairs that the head's mask allows, (T, D).
 fn attended(
     attention: Array2<f64>,
     values: &Array2<f64>,
@@ -149,7 +149,7 @@ fn attended(
     Ok(product(seen.view(), values.view()).mapv(|v| v as f32))
 }
 
-/// Head `head` of a (1, T, H, D) tensor.
+/// Head `head` of a (1, T, H, D) tensor as a matrix, (T, D).
 fn one_head(x: &Tensor, head: usize) -> Result<Array2<f32>, LmError> {
     let (_, t, _, d) = x.dims4()?;
     elements(&x.narrow(2, head, 1)?, (t, d))
@@ -169,7 +169,7 @@ mod tests {
     const PASSAGE: [u32; 23] =
         [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6];
 
-    /// Models whose weights are large enough for attention that is far from uniform.
+    /// Models with weights so large that attention is far from uniform.
     fn far_from_uniform() -> Vec<Model> {
         let models: Vec<_> =
             every_kind().into_iter().filter(|model| model.shape.mask_share.is_none()).collect();
@@ -179,8 +179,8 @@ mod tests {
         models
     }
 
-    /// A head's own attention, put in by hand, leaves the loss that the model has in training; every passage ends in
-    /// one token of which no successor is asked.
+    /// Replacing a head's attention by the same attention leaves the loss of training unchanged. The last token of a passage
+    /// has no target.
     #[test]
     fn a_head_s_own_attention_in_its_place_changes_nothing() {
         for model in far_from_uniform() {
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// With attention of zero a token is told nothing of those before it: what later tokens cost does not hang on them.
+    /// With zero attention a token receives nothing from earlier ones, so the loss of later tokens does not depend on those.
     #[test]
     fn attention_of_zero_takes_the_heads_away() {
         let model = &far_from_uniform().remove(0);

@@ -14,43 +14,43 @@ use crate::lm::operators::{
 };
 
 pub(super) struct Block {
-    /// Of what goes into a product and comes out of it; the residual stream is float32.
+    /// Dtype of the inputs and outputs of products; the residual stream is float32.
     dtype: DType,
     attention_norm: Parameter,
     query: Projection,
     key: Projection,
     value: Projection,
     attention_output: Projection,
-    /// The gains of queries and keys, (D) each, where they are normalised.
+    /// The gains of queries and keys, (D) each, if they are normalised.
     query_key_norms: Option<[Parameter; 2]>,
     rotation: Option<Arc<Rotation>>,
     mlp_norm: Parameter,
     mlp_input: Projection,
     mlp_output: Projection,
     pub(super) heads: Heads,
-    /// Over the lag, (H).
+    /// Slopes of the linear position bias, (H), if any.
     slopes: Option<Values>,
 }
 
-/// The way back through a block: from the gradient of the residual stream after it to that before it. The
-/// weights' are added to what there is.
+/// The backward pass of a block: maps the gradient of the residual stream after it to the gradient before it. Gradients
+/// of weights are added to those passed in.
 pub(super) type BlockPullback = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<Tensor>>;
 
-/// From the gradients of queries, keys and values, and that of the residual stream after them, to that of the
-/// stream before.
+/// Maps the gradients of queries, keys and values, and that of the residual stream after the block's attention, to the
+/// gradient of the stream before the block.
 pub(super) type HeadsPullback =
     Box<dyn FnOnce([Tensor; 3], Tensor, &mut Gradients) -> Result<Tensor>>;
 
-/// From the gradient of the residual stream after a block to that before its MLP, and to that of its heads'
+/// Maps the gradient of the residual stream after a block to the gradient before its MLP and to that of its heads'
 /// outputs.
 pub(super) type OutputPullback =
     Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<(Tensor, Tensor)>>;
 
-/// A block's forward pass.
+/// The forward pass of a block.
 pub(super) struct BlockPass {
-    /// The residual stream after it.
+    /// The residual stream after the block.
     pub(super) x: Tensor,
-    /// Its heads' statistics, (H, 3).
+    /// Statistics of its heads, (H, 3).
     pub(super) statistics: Tensor,
     pub(super) pullback: BlockPullback,
 }
@@ -98,7 +98,7 @@ impl Block {
         self.forward_with(x, sizes, None)
     }
 
-    /// The forward pass of a block whose heads are to attend as a teacher's do.
+    /// The forward pass of a block, optionally with a teacher's attention as a target for its heads.
     pub(super) fn forward_with(
         &self,
         x: &Tensor,
@@ -127,8 +127,8 @@ impl Block {
         Ok(BlockPass { x, statistics, pullback: Box::new(back) })
     }
 
-    /// Queries, keys and values as attention gets them, (B, T, H, D) each, of sequences that begin at
-    /// position `first`; and the way back from their gradients to that of the residual stream.
+    /// Queries, keys and values as attention receives them, (B, T, H, D) each, for sequences that start at
+    /// position `first`; and the backward pass from their gradients to that of the residual stream.
     pub(super) fn heads_of(
         &self,
         x: &Tensor,
@@ -154,7 +154,7 @@ impl Block {
             for (factor, d_matrix) in factors.into_iter().zip(d_matrices) {
                 (factor.pullback)(d_matrix, gradients)?;
             }
-            // The stream goes around attention too.
+            // The residual stream also bypasses attention.
             let [gradient, d_gain] = to_norm(&dx, Some(&gradient))?;
             gradients.add(&gain, d_gain)?;
             Ok(gradient)
@@ -162,8 +162,8 @@ impl Block {
         Ok(([q, k, v], Box::new(back)))
     }
 
-    /// What goes into queries and keys, for a probe: the normalised stream (B·T, C), and what projections make of
-    /// it before any normalisation or turn, (B·T, C) each.
+    /// The inputs of queries and keys, for a probe: the normalised layer input, (B·T, C), and its projections
+    /// before any normalisation or rotation, (B·T, C) each.
     pub(super) fn projected(&self, x: &Tensor) -> Result<[Tensor; 3]> {
         let (x, _) = layer_norm(x, &self.attention_norm.tensor, self.dtype)?;
         let [query, key] = [&self.query, &self.key].map(|projection| projection.factor());
@@ -175,24 +175,23 @@ impl Block {
         }
     }
 
-    /// The slopes over the lag, (H), where the heads have some.
+    /// The slopes of the linear position bias, (H), if there is one.
     pub(super) fn slopes(&self) -> Option<&Tensor> {
         self.slopes.as_ref().map(Values::tensor)
     }
 
-    /// The gains of queries and keys, (D) each, where they are normalised.
+    /// The gains of queries and keys, (D) each, if they are normalised.
     pub(super) fn gains(&self) -> Result<Option<[Vec<f32>; 2]>> {
         let Some([query, key]) = &self.query_key_norms else { return Ok(None) };
         Ok(Some([query.tensor.to_vec1()?, key.tensor.to_vec1()?]))
     }
 
-    /// The angles that queries and keys are turned by, where they are.
+    /// The rotary angles of queries and keys, if the model uses RoPE.
     pub(super) fn rotation(&self) -> Option<&Rotation> {
         self.rotation.as_deref()
     }
 
-    /// Queries (`which` = 0) or keys (1) out of what was projected, (B·T, C): normalised and turned where they
-    /// are to be.
+    /// Queries (`which` = 0) or keys (1) from their projection, (B·T, C): normalised and rotated if the model does so.
     fn query_or_key(
         &self,
         x: &Tensor,
@@ -232,8 +231,8 @@ impl Block {
         Ok((x, Box::new(back)))
     }
 
-    /// The residual stream after the block: before it `x`, and of its heads the outputs, with B·T·C
-    /// elements; and the way back, to the gradients of both.
+    /// The residual stream after the block, given the stream `x` before it and the outputs of its heads, with B·T·C
+    /// elements. Also returns the backward pass to the gradients of both.
     pub(super) fn after_attention(
         &self,
         x: &Tensor,
@@ -252,7 +251,7 @@ impl Block {
             let [d_normed, d_input, d_output] = to_mlp(&gradient.to_dtype(dtype)?)?;
             (input.pullback)(d_input, gradients)?;
             (output.pullback)(d_output, gradients)?;
-            // The stream goes around the MLP too.
+            // The residual stream also bypasses the MLP.
             let [gradient, d_gain] = to_norm(&d_normed, Some(&gradient))?;
             gradients.add(&gain, d_gain)?;
             let (d_attended, d_matrices) = to_linear(&[&gradient.to_dtype(dtype)?])?;
@@ -265,18 +264,18 @@ impl Block {
     }
 }
 
-/// A matrix, inputs × outputs, that activations are multiplied by.
+/// A matrix, inputs × outputs, by which activations are multiplied.
 struct Projection {
     dtype: DType,
     weight: Parameter,
-    /// The gain γ and the singular vector, where the product is with γ/σ(W) · W.
+    /// The gain γ and the singular vector, if the matrix is γ/σ(W) · W.
     spectral: Option<(Parameter, Tensor)>,
 }
 
-/// From the gradient of a matrix to those of the weights behind it.
+/// Maps the gradient of a matrix to those of the weights from which it is computed.
 type FactorPullback = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<()>>;
 
-/// What activations are multiplied by, and the way back to the weights behind it.
+/// A matrix by which activations are multiplied, and the backward pass to its weights.
 struct Factor {
     matrix: Tensor,
     pullback: FactorPullback,

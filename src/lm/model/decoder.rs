@@ -1,4 +1,4 @@
-//! The computation of a whole model.
+//! The decoder: embeddings, blocks and the last norm.
 
 use candle_core::{DType, Result, Tensor, bail};
 
@@ -12,18 +12,18 @@ use crate::lm::operators::{
     NormPullback, Rotation, add_positions, embed, layer_norm, output_loss, tied_logits,
 };
 
-/// Token and position, the blocks, the last norm.
+/// Token and position embeddings, the blocks, and the last norm.
 pub(super) struct Decoder {
     context: usize,
     pub(super) token_embedding: Parameter,
-    /// What is added to the tokens' vectors, (context, C).
+    /// Position vectors that are added to the token vectors, (context, C), if any.
     positions: Option<Values>,
     pub(super) blocks: Vec<Block>,
     pub(super) norm: Parameter,
     dtype: DType,
 }
 
-/// From the gradient of the first residual stream to those of the embeddings.
+/// Maps the gradient of the first residual stream to those of the embeddings.
 pub(super) type EmbeddingPullback = Box<dyn FnOnce(&Tensor, &mut Gradients) -> Result<()>>;
 
 impl Decoder {
@@ -48,8 +48,8 @@ impl Decoder {
         })
     }
 
-    /// The residual stream before the first block, (B·T, C), for ids (B, T) of sequences that begin
-    /// at position `first`; the way back is for those that begin at 0.
+    /// The residual stream before the first block, (B·T, C), for ids (B, T) of sequences that start
+    /// at position `first`. The backward pass is valid for `first` = 0 only.
     pub(super) fn embed(&self, ids: &Tensor, first: usize) -> Result<(Tensor, EmbeddingPullback)> {
         let (_, time) = ids.dims2()?;
         if first + time > self.context {
@@ -89,8 +89,8 @@ impl Decoder {
         Ok(Forward { hidden, embedding: self.output_embedding()?, statistics })
     }
 
-    /// The hidden state that the residual stream after the last block gives, (B·T, C), and the way back, to the
-    /// gradients of the stream and of the norm's gain.
+    /// The hidden state, (B·T, C), that the last norm computes from the residual stream after the last block. Also returns
+    /// the backward pass to the gradients of the stream and of the norm's gain.
     pub(super) fn after_blocks(&self, x: &Tensor) -> Result<(Tensor, NormPullback)> {
         layer_norm(x, &self.norm.tensor, self.dtype)
     }
@@ -101,36 +101,36 @@ impl Decoder {
     }
 }
 
-/// What a forward pass gives.
+/// Output of a forward pass: the hidden state, from which logits follow, and statistics of the heads.
 pub struct Forward {
     /// The residual stream after the last norm, (B·T, C), in the model's dtype.
     pub(super) hidden: Tensor,
-    /// The token embedding E, (V, C), which is also the output's, in that dtype.
+    /// The token embedding E, (V, C), in that dtype; it is also the output embedding.
     pub(super) embedding: Tensor,
-    /// Each layer's heads, (H, 3).
+    /// Statistics of each layer's heads, (H, 3).
     pub(super) statistics: Vec<Tensor>,
 }
 
 impl Forward {
-    /// Each layer's heads.
+    /// Statistics of each layer's heads.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub fn heads(&self) -> Result<Vec<Vec<HeadStatistics>>> {
         HeadStatistics::of_layers(&self.statistics)
     }
 
-    /// The mean cross-entropy of what is predicted of the batch that was read, in nats.
+    /// The mean cross-entropy, in nats, of the targets of the batch that was read.
     pub(in crate::lm) fn loss_of(&self, batch: &Batch) -> Result<f64> {
         let asked = batch.of_rows(&self.hidden)?;
         let found = output_loss(&asked, &self.embedding, &batch.targets, 0.0, false)?;
         found.cross_entropy.to_dtype(DType::F64)?.to_scalar()
     }
 
-    /// Logits of the next token, or of a masked one in its place, (B·T, V), float32.
+    /// Logits of the next token, or of the masked token at its own position, (B·T, V), float32.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub fn logits(&self) -> Result<Tensor> {
         tied_logits(&self.hidden, &self.embedding)?.to_dtype(DType::F32)
     }

@@ -1,4 +1,4 @@
-//! A teacher's attention on a batch, and the gradients of the divergence from it.
+//! Attention distillation: the divergence from a teacher's attention and its gradients.
 
 use std::sync::Arc;
 
@@ -24,16 +24,16 @@ pub(super) struct LayerTarget {
     pub(super) weight: f64,
 }
 
-/// What one head of one sequence learns.
+/// Divergence and gradients of one head of one sequence.
 struct HeadGradients {
     kl_nats: f64,
-    /// Of queries and keys.
+    /// Gradients of queries and keys.
     gradients: [Array2<f32>; 2],
 }
 
 impl LayerTarget {
-    /// The gradients of weight · Σ over heads of the mean over rows of KL(teacher ‖ student) with respect to the
-    /// student's queries and keys, (B, T, H, D) each, and that mean's sum over heads, in nats, without the
+    /// Gradients of weight · Σ over heads of the mean over rows of KL(teacher ‖ student) with respect to the
+    /// student's queries and keys, (B, T, H, D) each. Also returns the sum over heads of that mean, in nats, without the
     /// weight.
     ///
     /// With Pₜ and Pₛ the attention of teacher and student: dZ = weight (Pₛ − Pₜ)/(B·T), dQ = dZ K/√D,
@@ -84,7 +84,7 @@ impl LayerTarget {
     }
 }
 
-/// softmax(QKᵀ/√D) over what each row sees, (T, T), 0 elsewhere.
+/// softmax(QKᵀ/√D) over the columns that each row attends to, (T, T); 0 elsewhere.
 fn attention(q: ArrayView2<'_, f32>, k: ArrayView2<'_, f32>, kind: HeadKind) -> Array2<f32> {
     let (t, d) = q.dim();
     let mut p = Array2::zeros((t, t));

@@ -1,4 +1,4 @@
-//! A model with some of its weights altered.
+//! Copies of a model with modified weights.
 
 use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Tensor, Var, bail};
 use ndarray::{Array2, ArrayView2};
@@ -11,12 +11,12 @@ use crate::lm::{LmError, Slopes};
 use crate::numerics::product;
 
 impl Model {
-    /// A copy whose keys do not read some directions of their input: with U, (C, m) of orthonormal columns, one a
-    /// layer, W_k becomes (I − U·Uᵀ)·W_k, so that K = X·(I − U·Uᵀ)·W_k. Queries and values read all of X.
+    /// A copy whose keys ignore some directions of the layer input. Each layer has a matrix U, (C, m), with orthonormal
+    /// columns; W_k becomes (I − U·Uᵀ)·W_k, so that K = X·(I − U·Uᵀ)·W_k. Queries and values still use all of X.
     ///
     /// # Errors
-    /// `Reparametrised` where matrices are divided by their spectral norm; another number of matrices than of layers,
-    /// or of rows than of channels.
+    /// `Reparametrised` if the model uses sigma-reparam; a number of matrices other than the number of layers,
+    /// or a number of rows other than C.
     pub fn with_keys_without(&self, directions: &[Array2<f64>]) -> Result<Self, LmError> {
         if self.shape.sigma_reparam {
             return Err(LmError::Reparametrised);
@@ -35,11 +35,11 @@ impl Model {
         Ok(model)
     }
 
-    /// A copy whose heads have slopes over the lag, or other ones: by layer and head what is added to the m of logits
-    /// QKᵀ/√D + m (j − i). They are trained numbers from then on.
+    /// A copy to whose heads a linear position bias is added, also to an existing one. `added` holds, by layer and head, the
+    /// number added to the slope m of −m |j − i|. The slopes of the copy count as learned.
     ///
     /// # Errors
-    /// `Reparametrised` where matrices are divided by their spectral norm; another number of slopes than of heads.
+    /// `Reparametrised` if the model uses sigma-reparam; a number of slopes other than the number of heads.
     pub fn with_slopes_added(&self, added: &[Vec<f32>]) -> Result<Self, LmError> {
         if self.shape.sigma_reparam {
             return Err(LmError::Reparametrised);
@@ -89,12 +89,12 @@ fn without(w: &Tensor, u: ArrayView2<'_, f64>) -> Result<Tensor, LmError> {
 
 impl Model {
     /// For each head whose largest logit S in `statistics` (by layer and head) exceeds `threshold`
-    /// τ, scales its columns of W_Q and of W_K by √(τ/S), so that the same input would give it τ.
+    /// τ, scales its columns of W_Q and W_K by √(τ/S), so that the same input has a largest logit of τ.
     ///
-    /// Kimi K2 (arXiv 2507.20534), the case without shared rotary keys.
+    /// QK-Clip of Kimi K2 (arXiv 2507.20534), for heads without shared rotary keys.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub(in crate::lm) fn clip_queries_and_keys(
         &self,
         statistics: &[Vec<HeadStatistics>],
@@ -123,7 +123,7 @@ impl Model {
     }
 }
 
-/// Multiplies the columns of each head by that head's factor.
+/// Multiplies the columns of each head by the factor of that head.
 pub(super) struct ScaleHeads<'a>(pub(super) &'a [f32]);
 
 impl InplaceOp1 for ScaleHeads<'_> {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::lm::model::tests::every_kind;
 
-    /// In the first layer the stream is the same: there K' = X'·W_k with X' = X − (X·u)·uᵀ, and nothing else changes.
+    /// The first layer's input is unchanged, so there K' = X'·W_k with X' = X − (X·u)·uᵀ and nothing else changes.
     #[test]
     fn keys_no_longer_read_a_direction() {
         let passage = [3, 1, 4, 1, 5, 9, 2, 6];
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// What attention is with a slope more is what the probe says that it is; and none added changes nothing.
+    /// Added slopes change attention as the probe states; adding zero changes nothing.
     #[test]
     fn slopes_are_added_to_those_that_are_there() {
         let passage = [3, 1, 4, 1, 5, 9, 2, 6];

@@ -1,4 +1,4 @@
-//! The gradients of the objective on one batch.
+//! Gradients of the objective on one batch.
 
 use candle_core::{DType, Result, Tensor, bail};
 
@@ -13,31 +13,30 @@ use crate::lm::objective::Batch;
 use crate::lm::operators::{OutputLoss, output_loss};
 use crate::lm::workers::Workers;
 
-/// What one batch gives a training step.
+/// Results of one batch for a training step.
 pub(in crate::lm) struct BatchGradients {
     /// The mean cross-entropy.
     pub(in crate::lm) loss_nats: f64,
-    /// Each layer's heads.
+    /// Statistics of each layer's heads.
     pub(in crate::lm) heads: Vec<Vec<HeadStatistics>>,
-    /// Σ over layers and heads of the mean over rows of KL(teacher ‖ student), where there is a teacher.
+    /// Σ over layers and heads of the mean over rows of KL(teacher ‖ student), if there is a teacher.
     pub(in crate::lm) pattern_kl_nats: Option<f64>,
-    /// By weight; none where the loss is not finite.
+    /// Gradient of each weight; `None` if the loss is not finite.
     pub(in crate::lm) gradients: Option<Vec<Tensor>>,
 }
 
-/// The way back through a block.
+/// How the backward pass through a block is prepared.
 enum Back {
     Kept(BlockPullback),
-    /// Its input, from which the rest is computed again.
+    /// The block's input, from which its forward pass is computed again.
     Recomputed(Tensor),
 }
 
 impl Model {
-    /// The gradients, over what is predicted of the batch, of cross-entropy + `z_loss` · mean (log Z)², and of a teacher's target on the batch where there is
-    /// one, with respect to every weight. With
-    /// `recompute`, a block's activations are dropped once the next has its input, and computed again for
-    /// its backward pass (Chen et al. 2016, arXiv 1604.06174): the memory of one block in place of
-    /// all, for one forward pass more; the gradients are the same, bit for bit.
+    /// Gradients of cross-entropy + `z_loss` · mean (log Z)² over the batch's targets, plus the distillation term if there
+    /// is a `target`, with respect to every weight. With `recompute`, a block's activations are dropped once the next block
+    /// has its input, and computed again for the backward pass (Chen et al. 2016, arXiv 1604.06174). This needs the memory
+    /// of one block instead of all, and one more forward pass; the gradients are bitwise equal.
     ///
     /// # Errors
     /// T above the context, an id or target of V or more.
@@ -83,14 +82,14 @@ impl Model {
 
         let of = |(weight, gradient): (&Weight, Option<Tensor>)| match gradient {
             Some(gradient) => Ok(gradient),
-            // Only a cut in the model's gradients can cause it.
+            // A weight that the model does not use, which would be an error in the model.
             None => bail!("{} has no gradient", weight.name),
         };
         let pattern_kl_nats = target.map(|_| gradients.pattern_kl_nats);
         let gradients =
             self.weights.iter().zip(gradients.by_weight).map(of).collect::<Result<_>>()?;
-        // Read only now: on a device of its own the whole batch has been asked for before anything of it
-        // is waited for.
+        // Read only now: with a GPU, all work of the batch is queued before the program waits for a
+        // result.
         let loss_nats = cross_entropy.to_dtype(DType::F64)?.to_scalar::<f64>()?;
         Ok(BatchGradients {
             loss_nats,
@@ -102,8 +101,7 @@ impl Model {
 }
 
 impl BatchGradients {
-    /// Adds another batch: its loss and gradients; of the heads the extremes of both, and entropies
-    /// added.
+    /// Adds another batch: sums losses, gradients and entropies, and combines the extremes of the logits.
     pub(in crate::lm) fn add(&mut self, other: Self) -> Result<()> {
         self.gradients = match (self.gradients.take(), &other.gradients) {
             (Some(mine), Some(others)) => {
@@ -115,7 +113,7 @@ impl BatchGradients {
         Ok(())
     }
 
-    /// Adds what was found beside the gradients.
+    /// Adds all results except the gradients.
     fn add_found(&mut self, other: &Self) {
         self.loss_nats += other.loss_nats;
         self.pattern_kl_nats = self.pattern_kl_nats.zip(other.pattern_kl_nats).map(|(a, b)| a + b);
@@ -126,7 +124,8 @@ impl BatchGradients {
         }
     }
 
-    /// Adds what all workers found, in their order, so that each has the same: gradients where every worker has them.
+    /// Adds the results of all workers in a fixed order, so that all get the same sum. Gradients are dropped unless the
+    /// losses of all workers are finite.
     pub(in crate::lm) fn add_over(
         &mut self,
         workers: &dyn Workers,
@@ -152,7 +151,7 @@ impl BatchGradients {
         Ok(())
     }
 
-    /// All but the gradients, as numbers: the loss, the distance from a teacher, and three of every head.
+    /// All results except the gradients as numbers: the loss, the distance from a teacher, and three numbers per head.
     fn numbers(&self) -> Vec<f64> {
         let of_head = |head: &HeadStatistics| {
             [head.max_logit, head.min_logit, head.entropy_nats].map(f64::from)
@@ -164,7 +163,7 @@ impl BatchGradients {
             .collect()
     }
 
-    /// What [`Self::numbers`] were made from, of a model like this one's.
+    /// Inverse of [`Self::numbers`], for a model of the same shape.
     fn of_numbers(&self, numbers: &[f64]) -> Self {
         let mut of_heads = numbers[2..].chunks_exact(3).map(|of| HeadStatistics {
             max_logit: of[0] as f32,
@@ -180,7 +179,7 @@ impl BatchGradients {
         }
     }
 
-    /// Makes sums over `batches` batches their means.
+    /// Converts sums over `batches` batches to means.
     pub(in crate::lm) fn divide(&mut self, batches: usize) -> Result<()> {
         let share = 1.0 / batches as f64;
         self.loss_nats *= share;
@@ -195,7 +194,7 @@ impl BatchGradients {
     }
 }
 
-/// The sums of gradients over all workers: one operation for all of them.
+/// Sums gradients over all workers, in one collective operation.
 fn sum_over(
     workers: &dyn Workers,
     gradients: &[Tensor],

@@ -1,4 +1,4 @@
-//! A decoder and its weights: how a model begins, is read and written, and moves to a device.
+//! A decoder with its weights: initialisation, reading, writing, and moving to a device.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,25 +14,25 @@ use crate::lm::operators::power_iteration;
 use crate::lm::tensor_file::{self, Named, TensorFile};
 use crate::lm::{Device, LmError};
 
-/// Steps of power iteration that a new model's singular vectors start from.
+/// Steps of power iteration on the singular vectors of a new model.
 const FIRST_ITERATIONS: usize = 100;
 
 /// A decoder and its weights.
 pub struct Model {
     pub(super) shape: ModelShape,
     pub(super) weights: Vec<Weight>,
-    /// One for each matrix that is divided by its spectral norm.
+    /// One vector for each matrix that is divided by its spectral norm.
     pub(super) vectors: Vec<SingularVector>,
     pub(super) decoder: Decoder,
 }
 
 impl Model {
-    /// A model at its start, every weight drawn from `seed`: normal with standard deviation
-    /// `deviation` (0.02 in GPT-2), the two projections of a block that end on the residual stream
-    /// with deviation/√(2·layers), gains 1.
+    /// A newly initialised model. All weights are drawn from `seed`: normal with standard deviation
+    /// `deviation` (0.02 in GPT-2), or deviation/√(2·layers) for the two projections of a block that end on the
+    /// residual stream; gains are 1.
     ///
     /// # Errors
-    /// No heads, a head that sees nothing, or a d_model that the heads do not divide.
+    /// No heads, a window of 0, or a d_model that is not a multiple of the number of heads.
     pub fn new(shape: ModelShape, deviation: f64, seed: u64) -> std::result::Result<Self, LmError> {
         shape.check()?;
         let weights = weights::initial(&shape, deviation, seed)?;
@@ -52,7 +52,7 @@ impl Model {
         Self::from_file(shape, &mut TensorFile::read(path)?)
     }
 
-    /// A model out of a file that may hold more.
+    /// Reads a model from a file that may contain other tensors.
     pub(in crate::lm) fn from_file(
         shape: ModelShape,
         file: &mut TensorFile,
@@ -68,7 +68,7 @@ impl Model {
         weights: Vec<Weight>,
         vectors: Vec<SingularVector>,
     ) -> std::result::Result<Self, LmError> {
-        // Detached, so that the tensor library keeps no record of what is computed from them.
+        // Detached, so that the tensor library records no computations on them.
         let parameter = |(index, weight): (usize, &Weight)| Parameter {
             index,
             tensor: weight.variable.as_detached_tensor(),
@@ -82,10 +82,10 @@ impl Model {
         Ok(Self { shape, weights, vectors, decoder })
     }
 
-    /// The same model on another device.
+    /// Moves the model to another device.
     ///
     /// # Errors
-    /// A device that this build or machine does not have, too little memory there, or heads that it does not compute.
+    /// A device that this build or machine lacks, too little memory there, or heads that are not supported there.
     pub fn on(self, device: Device) -> std::result::Result<Self, LmError> {
         if device == Device::Cuda {
             self.shape.check_on_cuda()?;
@@ -106,12 +106,12 @@ impl Model {
         Self::with_weights(self.shape, weights, vectors.collect::<Result<_>>()?)
     }
 
-    /// Where the weights are.
+    /// The device of the weights.
     pub(in crate::lm) fn device(&self) -> &candle_core::Device {
         self.weights[0].variable.device()
     }
 
-    /// Takes over the weights of another model of this shape.
+    /// Copies the weights of another model of this shape.
     ///
     /// # Errors
     /// As [`ModelShape::check_start`].
@@ -123,14 +123,14 @@ impl Model {
         Ok(())
     }
 
-    /// Writes the weights as safetensors, whole or not at all: `token_embedding` (V, C),
-    /// `position_embedding` (context, C), for each layer `layers.N.attention.` `norm` (C), `query`,
-    /// `key`, `value`, `output` (C, C) and `layers.N.mlp.` `norm` (C), `input` (C, 4C), `output`
-    /// (4C, C), then `norm` (C). Matrices are inputs × outputs, so y = x W; heads lie side by side
-    /// in the outputs of `query`, `key` and `value`. With qk-norm, also `query_norm` and `key_norm`
-    /// (D) beside `query`; with sigma-reparam, after each matrix's name `.gain` (1) and
-    /// `.singular_vector` (its outputs); with learned slopes `slopes` (H) beside `query`; `position_embedding` only where
-    /// positions are learned.
+    /// Writes the weights atomically as safetensors: `token_embedding` (V, C),
+    /// `position_embedding` (context, C); for each layer `layers.N.attention.` + `norm` (C), `query`,
+    /// `key`, `value`, `output` (C, C) and `layers.N.mlp.` + `norm` (C), `input` (C, 4C), `output`
+    /// (4C, C); then `norm` (C). Matrices are inputs × outputs, so y = x W. The outputs of
+    /// `query`, `key` and `value` are ordered by head. With qk-norm there are also `query_norm` and `key_norm`
+    /// (D) beside `query`; with sigma-reparam, each matrix's name followed by `.gain` (1) and
+    /// `.singular_vector` (number of outputs); with learned slopes, `slopes` (H) beside `query`. `position_embedding` exists
+    /// only if positions are learned.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -138,18 +138,18 @@ impl Model {
         tensor_file::write(path, &self.named()?, HashMap::new())
     }
 
-    /// All that [`Self::from_file`] reads, ready to be written.
+    /// All tensors that [`Self::from_file`] reads.
     pub(in crate::lm) fn named(&self) -> std::result::Result<Vec<Named>, LmError> {
         let vectors = self.vectors.iter().map(|tracked| &tracked.vector);
         weights::named(self.weights.iter().chain(vectors))
     }
 
-    /// The model's sizes.
+    /// The model's shape.
     pub fn shape(&self) -> &ModelShape {
         &self.shape
     }
 
-    /// The model's trained numbers.
+    /// The number of trained parameters.
     pub fn parameters(&self) -> usize {
         self.weights.iter().map(|weight| weight.variable.elem_count()).sum()
     }
@@ -159,18 +159,18 @@ impl Model {
         &self.weights
     }
 
-    /// Next-token logits for `ids`, (B, T) of uint32.
+    /// Runs a forward pass on `ids`, (B, T) of uint32.
     ///
     /// # Errors
-    /// T above the context, or an id of V or more.
+    /// T above the context, or an id that is not below V.
     pub fn predict(&self, ids: &Tensor) -> Result<Forward> {
         self.decoder.forward(ids)
     }
 
-    /// One step of power iteration for each matrix that is divided by its spectral norm.
+    /// Runs one step of power iteration for each matrix that is divided by its spectral norm.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub(in crate::lm) fn track_spectral_norms(&self) -> Result<()> {
         for tracked in &self.vectors {
             power_iteration(self.matrix(&tracked.of)?, &tracked.vector.variable)?;
@@ -178,7 +178,7 @@ impl Model {
         Ok(())
     }
 
-    /// A weight by name.
+    /// The weight of this name.
     pub(super) fn matrix(&self, name: &str) -> Result<&Var> {
         match self.weights.iter().find(|weight| weight.name == name) {
             Some(weight) => Ok(&weight.variable),

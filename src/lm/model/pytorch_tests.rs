@@ -1,4 +1,4 @@
-//! The gradient of every weight of every arm against PyTorch's, from tests/reference/arms.py.
+//! Compares the gradient of every weight of every variant with PyTorch's, from tests/reference/arms.py.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::lm::{Stabiliser, TrainDefinition};
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/arms.safetensors");
 const SYMBOLS: usize = 11;
 
-/// sin(b + 0.37 i²) of entry i, b the sum of the name's bytes.
+/// sin(b + 0.37 i²) for entry i, with b the sum of the name's bytes.
 fn wave(name: &str, count: usize) -> impl Iterator<Item = f64> {
     let begin: u32 = name.bytes().map(u32::from).sum();
     (0..count).map(move |i| (f64::from(begin) + 0.37 * (i * i) as f64).sin())
 }
 
-/// A weight's values: gains around 1, matrices around 0.
+/// Sets the values of a weight from `wave`.
 fn set(name: &str, variable: &Var, values: impl Fn(f64) -> f64) {
     let data: Vec<f32> =
         wave(name, variable.elem_count()).map(|wave| values(wave) as f32).collect();
@@ -39,7 +39,7 @@ fn model(definition: &TrainDefinition) -> Model {
     model
 }
 
-/// The tokens (B, T) and those that follow them.
+/// The tokens, (B, T), and the token after each of them.
 fn text(definition: &TrainDefinition) -> (Tensor, Tensor) {
     let (b, t) = (definition.batch, definition.context);
     let token = |i: usize| ((i * i + 3) % SYMBOLS) as u32;
@@ -64,7 +64,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         ("sigma-reparam", &[("arm", "sigma-reparam")]),
         ("softcap", &[("arm", "softcap")]),
         ("z-loss", &[("arm", "z-loss")]),
-        // It acts after the gradient: that is mhsa's.
+        // qk-clip acts after the gradient, which is therefore that of mhsa.
         ("mhsa", &[("arm", "qk-clip")]),
         ("rope", &[("positions", "rope")]),
         ("none", &[("positions", "none")]),
@@ -91,8 +91,8 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         let off = (loss - f64::from(expected["loss"][0])).abs();
         assert!(off < 2e-6 * loss, "{settings:?}: loss differs by {off:e}");
         let size = |x: &[f32]| x.iter().fold(0.0f32, |size, x| size.max(x.abs()));
-        // A gradient that another part cancels, as qk-norm does that of a gain before it, is held
-        // to the rounding of the others.
+        // A gradient that another operation cancels, such as that of a gain before qk-norm, is compared
+        // relative to the size of the other gradients.
         let floor = 1e-3 * expected.values().map(|x| size(x)).fold(0.0, f32::max);
         for (weight, found) in model.weights.iter().zip(&gradients) {
             let found: Vec<f32> = found.flatten_all().unwrap().to_vec1().unwrap();

@@ -1,4 +1,4 @@
-//! One sequence read token by token, with what attention still needs of its past.
+//! Inference of one sequence token by token, with a key–value cache.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ use crate::lm::simd::{self, Slope};
 use crate::numerics::times_vector;
 use crate::targets::{HeadKind, Visibility};
 
-/// Tokens of the past that one task attends to. Fixed, so that sums do not depend on the number of
+/// Number of past tokens per task. It is fixed, so that sums do not depend on the number of
 /// threads.
 const TASK_TOKENS: usize = 1024;
 
-/// One sequence and its key–value cache: a global head keeps the keys and values of every token, a
-/// local one of its last w, and one of a two-dimensional window of all since the first that it sees.
+/// One sequence and its key–value cache. A global head keeps the keys and values of every token, a
+/// local head those of its last w tokens, and a head with a two-dimensional window all since the first that it attends to.
 pub struct Session<'m> {
     model: &'m Model,
-    /// By layer and head.
+    /// One cache per layer and head.
     caches: Vec<Vec<HeadCache>>,
     tokens: usize,
 }
@@ -30,16 +30,16 @@ pub struct Session<'m> {
 /// One head's keys and values, (tokens, D) each.
 struct HeadCache {
     kind: HeadKind,
-    /// How many are kept; a later token takes the place of the oldest.
+    /// The largest number of tokens kept; a later token replaces the oldest.
     most: usize,
-    /// Where the oldest is, once there are as many.
+    /// Offset of the oldest token once the cache is full.
     oldest: usize,
     keys: Vec<f32>,
     values: Vec<f32>,
 }
 
 impl Model {
-    /// A sequence of no tokens yet.
+    /// Starts an empty sequence.
     pub fn session(&self) -> Session<'_> {
         let cache = |kind: &HeadKind| HeadCache {
             kind: *kind,
@@ -55,12 +55,12 @@ impl Model {
 }
 
 impl Session<'_> {
-    /// Reads tokens and returns the logits, V of them, of the one that comes next. The first call
-    /// reads its tokens all at once, later ones each by itself.
+    /// Reads tokens and returns the V logits of the next one. The first call
+    /// reads its tokens in one pass, later calls read them one by one.
     ///
     /// # Errors
-    /// A model of masked tokens, no tokens, more in all than the context, or one that the vocabulary lacks; the session must
-    /// not be used after one.
+    /// A model of masked tokens, no tokens, more tokens in total than the context, or a token that the vocabulary lacks. The
+    /// session must not be used after an error.
     pub fn feed(&mut self, tokens: &[u32]) -> std::result::Result<Vec<f32>, LmError> {
         self.model.shape.check_next_token()?;
         let mut logits = None;
@@ -74,18 +74,18 @@ impl Session<'_> {
         }
     }
 
-    /// Tokens read so far.
+    /// Number of tokens read so far.
     pub fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// The bytes that the keys and values kept take.
+    /// Size of the cache in bytes.
     pub fn cache_bytes(&self) -> usize {
         let numbers = |cache: &HeadCache| cache.keys.len() + cache.values.len();
         self.caches.iter().flatten().map(numbers).sum::<usize>() * size_of::<f32>()
     }
 
-    /// The logits after the last of the tokens, (1, V): a sequence's first, or one more of them.
+    /// The logits after the last of `tokens`, (1, V). At the start of a sequence any number of tokens, later one.
     fn read(&mut self, tokens: &[u32]) -> Result<Tensor> {
         let (first, time) = (self.tokens, tokens.len());
         let ids = Tensor::from_slice(tokens, (1, time), &Device::Cpu)?;
@@ -108,12 +108,12 @@ impl Session<'_> {
     }
 }
 
-/// Takes in the keys and values (1, T, H, D) of the tokens that follow those kept.
+/// Appends the keys and values, (1, T, H, D), of new tokens to the caches.
 fn keep(caches: &mut [HeadCache], k: &Tensor, v: &Tensor) -> Result<()> {
     let (_, time, heads, d) = k.dims4()?;
     with_elements([k, v], |[k, v]| {
         caches.par_iter_mut().enumerate().for_each(|(head, cache)| {
-            // Of many tokens a window keeps the last alone.
+            // A window keeps only the last tokens.
             for token in time.saturating_sub(cache.most)..time {
                 let at = (token * heads + head) * d;
                 cache.keep(&k[at..at + d], &v[at..at + d]);
@@ -123,30 +123,30 @@ fn keep(caches: &mut [HeadCache], k: &Tensor, v: &Tensor) -> Result<()> {
     })
 }
 
-/// What one head's newest token attends to.
+/// The past of one head to which its newest token attends.
 struct Past<'a> {
     keys: Cow<'a, [f32]>,
     values: Cow<'a, [f32]>,
-    /// Their places in the cache, where they are not all that it keeps.
+    /// Indices of the entries in the cache; `None` for all entries.
     places: Option<Vec<usize>>,
 }
 
 impl Past<'_> {
-    /// The place of the key at `at`.
+    /// Index in the cache of entry `at`.
     fn place(&self, at: usize) -> usize {
         self.places.as_ref().map_or(at, |places| places[at])
     }
 }
 
 impl HeadCache {
-    /// How far the token of a place is behind the newest, as a lag j − i ≤ 0.
+    /// The negated relative distance j − i ≤ 0 of an entry to the newest token.
     fn lag(&self, place: usize, d: usize) -> f32 {
         let kept = self.keys.len() / d;
         let age = (place + kept - self.oldest / d) % kept;
         age as f32 - (kept - 1) as f32
     }
 
-    /// What the newest token, at `position`, sees of what is kept.
+    /// The cached entries to which the newest token, at `position`, attends.
     fn past(&self, position: usize, d: usize) -> Past<'_> {
         let HeadKind::Patch(_) = self.kind else {
             let [keys, values] = [&self.keys, &self.values].map(|kept| Cow::Borrowed(&kept[..]));
@@ -175,15 +175,15 @@ impl HeadCache {
     }
 }
 
-/// Softmax over some of the past of one head: Σ e^(z − max) and Σ e^(z − max) v.
+/// Partial softmax over some of a head's past: Σ e^(z − max) and Σ e^(z − max) v.
 struct Part {
     max: f32,
     sum: f64,
     mixed: Array1<f32>,
 }
 
-/// The heads' outputs (1, 1, H, D) for the queries of one token, at `position`, over what they see of all that the caches
-/// keep; in which order they keep it does not matter.
+/// The heads' outputs, (1, 1, H, D), for the queries of one token at `position`, over the cached entries that they attend to.
+/// The order of entries in the cache does not matter.
 fn attend(
     caches: &[HeadCache],
     q: &Tensor,
@@ -260,10 +260,10 @@ mod tests {
     use crate::lm::{ModelShape, Stabiliser, TrainDefinition};
     use crate::targets::Patch;
 
-    /// The logits of every position, by one forward pass and token by token after some.
+    /// Compares the logits of a forward pass with those of a session that reads `first` tokens and then one at a time.
     fn compare(definition: &TrainDefinition, tokens: &[u32], first: usize) {
         let shape = ModelShape::new(definition, 23);
-        // A deviation at which attention is far from uniform.
+        // With this deviation attention is far from uniform.
         let model = Model::new(shape, 0.5, 3).unwrap();
         let ids = Tensor::from_slice(tokens, (1, tokens.len()), &Device::Cpu).unwrap();
         let whole = model.predict(&ids).unwrap().logits().unwrap().to_vec2::<f32>().unwrap();
@@ -310,7 +310,7 @@ mod tests {
             let mut definition = definition(arm, positions, stabilisers);
             definition.set("slopes", slopes).unwrap();
             compare(&definition, &tokens, first);
-            // Rows of 11 tokens: the cache is full before the last ones, and its oldest places are used again.
+            // Image rows of 11 tokens: the cache is full before the last ones, so that its oldest entries are replaced.
             definition.patch = Some(Patch { columns: 11, rows: 2, reach: 2 });
             compare(&definition, &tokens, first);
         }
@@ -331,7 +331,7 @@ mod tests {
         let mut session = model.session();
         session.feed(&[1; 40]).unwrap();
         session.feed(&[2; 3]).unwrap();
-        // Keys and values of 8 float32 numbers: one global head of 43 tokens, two of 7.
+        // Keys and values of 8 float32 numbers: one global head with 43 tokens and two local heads with 7.
         assert_eq!(session.cache_bytes(), 2 * (43 + 2 * 7) * 2 * 8 * 4);
         assert!(session.feed(&[1; 18]).is_err(), "18 tokens after 43 of 60");
     }

@@ -7,11 +7,11 @@ use crate::lm::objective::Masking;
 use crate::lm::{Dtype, LmError, Objective, Positions, Slopes, Stabiliser, TrainDefinition};
 use crate::targets::{HeadKind, Visibility};
 
-/// A model's sizes and parts: all that its weights' names and shapes, and what is computed from
-/// them, depend on.
+/// The sizes and components of a model. The names and shapes of its weights and its computation depend on nothing
+/// else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
-    /// Symbols: V, with the one that stands for a masked token, the last, where there are such.
+    /// Number of symbols V, including the symbol of masked tokens, the last one, if there is one.
     pub vocabulary_size: usize,
     /// The longest sequence.
     pub context: usize,
@@ -21,28 +21,28 @@ pub struct ModelShape {
     pub d_head: usize,
     /// What each head sees: one entry a decoder block, with as many heads in every one.
     pub heads: Vec<Vec<HeadKind>>,
-    /// Whether a token sees what comes after it.
+    /// Mask: causal or bidirectional.
     pub visibility: Visibility,
-    /// The part of a sequence's tokens that are masked and predicted; none where the next token is.
+    /// Share of a sequence's tokens that are masked and predicted; `None` if the next token is predicted.
     pub mask_share: Option<f64>,
-    /// How the model knows where a token stands.
+    /// Position encoding.
     pub positions: Positions,
-    /// What a head's logits have beside QKᵀ/√D.
+    /// Linear position bias of each head.
     pub slopes: Slopes,
-    /// The root mean square of the channels of a sinusoidal position.
+    /// Root mean square of the channels of a sinusoidal position vector.
     pub sinusoid: f32,
     /// Whether queries and keys are normalised: [`Stabiliser::QkNorm`].
     pub qk_norm: bool,
     /// Whether a block's matrices are divided by their spectral norm: [`Stabiliser::SigmaReparam`].
     pub sigma_reparam: bool,
-    /// The bound c of the attention logits c tanh(z/c): [`Stabiliser::Softcap`].
+    /// The softcap c of attention logits c tanh(z/c): [`Stabiliser::Softcap`].
     pub softcap: Option<f32>,
-    /// The arithmetic of products and attention.
+    /// Precision of products and attention.
     pub dtype: Dtype,
 }
 
 impl ModelShape {
-    /// The shape that a definition asks for, of a text whose vocabulary has `vocabulary_size` symbols.
+    /// The shape for a definition and a text whose vocabulary has `vocabulary_size` symbols.
     pub fn new(definition: &TrainDefinition, vocabulary_size: usize) -> Self {
         let softcap = definition.softcap as f32;
         let is_masked = definition.objective == Objective::Masked;
@@ -64,7 +64,7 @@ impl ModelShape {
         }
     }
 
-    /// Decoder blocks.
+    /// Number of blocks.
     pub fn layers(&self) -> usize {
         self.heads.len()
     }
@@ -74,13 +74,13 @@ impl ModelShape {
         self.heads.iter().flatten().all(|kind| kind.is_contiguous())
     }
 
-    /// How tokens are masked, where they are.
+    /// How tokens are masked, if they are.
     pub(in crate::lm) fn masking(&self) -> Option<Masking> {
         let symbol = self.vocabulary_size.saturating_sub(1) as u32;
         self.mask_share.map(|share| Masking { share, symbol })
     }
 
-    /// Refuses what asks a model for the next token that does not predict it.
+    /// Refuses a model of masked tokens.
     pub(super) fn check_next_token(&self) -> Result<(), LmError> {
         match self.mask_share {
             None => Ok(()),
@@ -88,7 +88,7 @@ impl ModelShape {
         }
     }
 
-    /// Refuses what no kernel of a CUDA device was held against the CPU for.
+    /// Refuses shapes for which no CUDA kernel has been tested against the CPU.
     pub(in crate::lm) fn check_on_cuda(&self) -> Result<(), LmError> {
         let what = match self.visibility {
             _ if !self.is_contiguous() => "two-dimensional windows are",
@@ -100,10 +100,10 @@ impl ModelShape {
         Err(LmError::NoDevice { why })
     }
 
-    /// Refuses to have a model of this shape begin with the weights of one of shape `there`.
+    /// Checks that a model of this shape can start with the weights of a model of shape `there`.
     ///
     /// # Errors
-    /// `Reparametrised` where the matrices of either are divided by their spectral norm; `OtherShape` with the first key
+    /// `Reparametrised` if either model uses sigma-reparam; `OtherShape` with the first key
     /// that differs.
     pub fn check_start(&self, there: &Self) -> Result<(), LmError> {
         if self.sigma_reparam || there.sigma_reparam {
@@ -123,7 +123,7 @@ impl ModelShape {
         };
         let seen: Vec<String> = self.heads.iter().map(kinds).collect();
         let objective = self.mask_share.map_or(Objective::NextToken, |_| Objective::Masked);
-        // Nothing but sinusoidal positions is made of it after the start.
+        // After initialisation only sinusoidal positions depend on it.
         let deviation = (self.positions == Positions::Sinusoidal).then_some(self.sinusoid);
         [
             ("layers", self.layers().to_string()),
@@ -143,7 +143,7 @@ impl ModelShape {
         ]
     }
 
-    /// The fixed position vectors, (context, C), where there are some: [`Positions::Sinusoidal`].
+    /// The fixed position vectors, (context, C), for [`Positions::Sinusoidal`]; `None` otherwise.
     pub(super) fn sinusoids(&self, device: &Device) -> candle_core::Result<Option<Tensor>> {
         if self.positions != Positions::Sinusoidal {
             return Ok(None);
@@ -159,7 +159,7 @@ impl ModelShape {
         Tensor::from_vec(values, (self.context, self.d_model), device).map(Some)
     }
 
-    /// Refuses sizes that no attention can be computed with.
+    /// Refuses sizes with which attention cannot be computed.
     pub(super) fn check(&self) -> Result<(), LmError> {
         require(self.layers() >= 1, "layers", self.layers(), "must be at least 1")?;
         let heads = self.heads[0].len();
@@ -207,7 +207,7 @@ mod tests {
         };
         let base = of(&[]);
         base.check_start(&base.clone()).unwrap();
-        // What is trained otherwise is no other shape.
+        // Differences in training settings do not change the shape.
         base.check_start(&of(&[("steps", "7"), ("initial_deviation", "0.3"), ("seed", "4")]))
             .unwrap();
         let refused = |here: &ModelShape, there: &ModelShape, said: &str| {

@@ -1,4 +1,4 @@
-//! A teacher: the model whose attention patterns are distilled into a student's heads.
+//! The teacher of an attention distillation.
 
 use candle_core::{Result, Tensor};
 
@@ -8,19 +8,19 @@ use super::shape::ModelShape;
 use crate::lm::{LmError, Slopes};
 use crate::targets::Visibility;
 
-/// A trained model whose heads another's are to attend like: layer by layer, head by head.
+/// A trained model whose attention is distilled into another model's heads, layer by layer and head by head.
 pub struct Teacher {
     model: Model,
     weight: f64,
 }
 
 impl Teacher {
-    /// `weight` is that of Σ over layers and heads of the mean over rows of KL(teacher ‖ student), beside the
+    /// `weight` is the weight of Σ over layers and heads of the mean over rows of KL(teacher ‖ student), relative to the
     /// cross-entropy.
     ///
     /// # Errors
-    /// A weight that is not above 0; a student of other layers, heads or vocabulary; a softcap or slopes over the lag,
-    /// whose attention is no softmax of QKᵀ/√D; a head that sees what comes after a token, or a two-dimensional window.
+    /// A weight that is not above 0; a student with other numbers of layers, heads or symbols; a softcap or a position bias,
+    /// with which attention is not softmax(QKᵀ/√D); a bidirectional mask, or a two-dimensional window.
     pub fn new(
         model: Model,
         weight: f64,
@@ -56,7 +56,7 @@ impl Teacher {
         Ok(Self { model, weight })
     }
 
-    /// What it has to say of a batch, (B, T) of uint32.
+    /// The teacher's queries and keys on a batch, (B, T) of uint32.
     pub(in crate::lm) fn target(&self, ids: &Tensor) -> Result<DistillationTarget> {
         let sizes = ids.dims2()?;
         let decoder = &self.model.decoder;
@@ -76,7 +76,7 @@ impl Teacher {
     }
 }
 
-/// That a model cannot teach another, and why.
+/// The error that a model cannot be the teacher, with the reason.
 pub(in crate::lm) fn cannot_teach(why: &str) -> LmError {
     LmError::Refused(format!(
         "the teacher cannot be used: {why}; name a run with the same layers, heads and vocabulary"

@@ -1,4 +1,4 @@
-//! The model: its gradients, its causality, its file.
+//! Tests of the model: gradients, causality and files.
 
 use candle_core::{Device, Tensor};
 use rand::SeedableRng;
@@ -30,7 +30,7 @@ fn shape() -> ModelShape {
     }
 }
 
-/// A model of each kind of part.
+/// One model for each component and each supported combination.
 pub(in crate::lm) fn every_kind() -> Vec<Model> {
     let shape = shape();
     let patch = HeadKind::Patch(Patch { columns: 6, rows: 2, reach: 1 });
@@ -84,14 +84,14 @@ pub(in crate::lm) fn text(model: &Model) -> (Tensor, Tensor) {
     )
 }
 
-/// The text as the model's objective has it.
+/// A batch of the text for the model's objective.
 pub(in crate::lm) fn batch(model: &Model) -> Batch {
     let (ids, targets) = text(model);
     match model.shape.masking() {
         None => Batch::next(ids, &targets).unwrap(),
         Some(masking) => {
             let symbols = Tensor::new(masking.symbol, &Device::Cpu).unwrap();
-            // None of the text's own is the mask.
+            // Keeps the symbol of masked tokens out of the text.
             let tokens = targets.broadcast_minimum(&(symbols - 1.0).unwrap()).unwrap();
             Batch::masked(&tokens, ids.dims2().unwrap(), masking, 5, 0).unwrap()
         }
@@ -112,8 +112,8 @@ fn every_weight_gets_a_gradient() {
 
 #[test]
 fn the_gradient_of_each_weight_is_the_slope_of_the_loss() {
-    // A loss with normalised matrices bends too much for differences in float32; PyTorch's
-    // gradients are what it is held to.
+    // With sigma-reparam the loss is too strongly curved for finite differences in float32; those models are compared
+    // with PyTorch's gradients instead.
     for model in every_kind().iter().filter(|model| !model.shape.sigma_reparam) {
         gradients_are_slopes(model);
     }
@@ -121,7 +121,7 @@ fn the_gradient_of_each_weight_is_the_slope_of_the_loss() {
 
 fn gradients_are_slopes(model: &Model) {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
-    // At the start most gradients are tiny; larger weights make slopes that float32 resolves.
+    // Most gradients are tiny at initialisation; larger weights give slopes that float32 resolves.
     for weight in &model.weights {
         let scaled = (weight.variable.as_tensor() * 4.0).unwrap();
         weight.variable.set(&scaled).unwrap();
@@ -133,15 +133,15 @@ fn gradients_are_slopes(model: &Model) {
         let normals: Vec<f32> =
             (0..start.elem_count()).map(|_| StandardNormal.sample(&mut rng)).collect();
         let direction = Tensor::from_vec(normals, start.shape(), &Device::Cpu).unwrap();
-        // Along the gradient the slope is its own norm; the random part tests the rest.
+        // The component along the gradient gives a slope equal to its norm; the random component tests the other directions.
         let norm = |x: &Tensor| {
             f64::from(x.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap()).sqrt()
         };
         let along = (gradient * (1.0 / norm(gradient))).unwrap();
         let aside = (&direction * (0.5 / norm(&direction))).unwrap();
         let direction = (along + aside).unwrap();
-        // A change of the loss by about a thousandth: small against its curvature, large
-        // against float32's rounding.
+        // Changes the loss by about a thousandth: small against its curvature, large
+        // against the rounding of float32.
         let step = 1e-3 / norm(gradient);
         let loss_at = |step: f64| {
             weight.variable.set(&(&start + (&direction * step).unwrap()).unwrap()).unwrap();
@@ -160,7 +160,7 @@ fn gradients_are_slopes(model: &Model) {
     }
 }
 
-/// Over the masked places alone, from the logits and from nothing else.
+/// Computes the loss of the masked positions directly from the logits.
 #[test]
 fn the_loss_of_masked_tokens_is_their_mean_cross_entropy() {
     for model in every_kind().iter().filter(|model| model.shape.mask_share.is_some()) {
@@ -278,7 +278,7 @@ fn in_bfloat16_gradients_are_rounded_and_point_where_those_of_float32_do() {
         let ((exact_loss, exact), (loss, found)) = (of(&model), of(&rounded));
         assert!((loss - exact_loss).abs() < 2e-3 * exact_loss, "{loss}, not {exact_loss}");
         for (weight, (exact, found)) in model.weights.iter().zip(exact.iter().zip(&found)) {
-            // What is normalised afterwards does not depend on a factor: its gradient is noise.
+            // With qk-norm, gains of the matrices of queries and keys have no effect: their gradients are noise.
             if model.shape.qk_norm && weight.name.ends_with(".gain") {
                 continue;
             }
@@ -339,7 +339,7 @@ fn a_shape_that_cannot_be_computed_is_refused() {
 #[test]
 fn heads_above_the_threshold_are_clipped_to_it_and_no_others() {
     let model = small();
-    // Only one head of the second layer starts with large logits.
+    // Only one head of the second layer has large logits.
     for part in ["query", "key"] {
         let weight = model.matrix(&format!("layers.1.attention.{part}")).unwrap();
         weight.inplace_op1(&super::edits::ScaleHeads(&[1.0, 25.0, 1.0])).unwrap();

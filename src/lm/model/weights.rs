@@ -1,4 +1,4 @@
-//! The trained numbers of a model: their names, shapes and start.
+//! The trained parameters of a model: names, shapes and initial values.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use crate::lm::operators::plus;
 use crate::lm::tensor_file::{Named, TensorFile};
 use crate::lm::{LmError, Positions, Slopes};
 
-/// One named variable.
+/// A named variable.
 pub(in crate::lm) struct Weight {
     pub(in crate::lm) name: String,
     pub(in crate::lm) variable: Var,
 }
 
-/// How a weight starts.
+/// Initial values of a weight.
 enum Start {
     Normal { deviation: f32 },
     Ones,
     Values(Vec<f32>),
 }
 
-/// A weight's name, dimensions and start.
+/// Name, dimensions and initial values of a weight.
 struct Plan {
     name: String,
     dimensions: Vec<usize>,
@@ -53,12 +53,12 @@ fn matrices(shape: &ModelShape) -> [(&'static str, usize, usize); 6] {
     ]
 }
 
-/// Every trained weight of a model, in the order in which its start is drawn, normals with the
+/// All trained weights of a model, in the order in which their initial values are drawn; normal values have the
 /// standard deviation `normal`. Matrices are stored as inputs × outputs.
 fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
     let c = shape.d_model;
-    // As in GPT-2, the projections that end on the residual stream are scaled down by the root of
-    // how many there are.
+    // As in GPT-2, the projections that end on the residual stream are divided by the square root of
+    // their number.
     let residual = normal / (2.0 * shape.layers() as f32).sqrt();
     let matrix = |name: String, rows: usize, columns: usize, deviation: f32| Plan {
         name,
@@ -101,7 +101,7 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
     all
 }
 
-/// The names of the matrices whose spectral norm is tracked, and the lengths of their vectors.
+/// Names of the matrices whose spectral norm is tracked, and lengths of their singular vectors.
 fn tracked(shape: &ModelShape) -> Vec<(String, usize)> {
     let layers = if shape.sigma_reparam { shape.layers() } else { 0 };
     let names = |layer: usize| {
@@ -110,7 +110,7 @@ fn tracked(shape: &ModelShape) -> Vec<(String, usize)> {
     (0..layers).flat_map(names).collect()
 }
 
-/// A vector v that is no trained weight but part of a model's state: power iteration on it gives
+/// A vector v that is part of a model's state but not trained: power iteration on it gives
 /// the spectral norm ‖Wv‖ of a matrix.
 pub(super) struct SingularVector {
     /// The matrix's name.
@@ -126,7 +126,7 @@ impl SingularVector {
     }
 }
 
-/// Draws a model's start from `seed`, with normals of standard deviation `deviation`.
+/// Draws the initial weights of a model from `seed`; normal values have the standard deviation `deviation`.
 pub(super) fn initial(
     shape: &ModelShape,
     deviation: f64,
@@ -149,7 +149,7 @@ pub(super) fn initial(
     plan(shape, deviation as f32).into_iter().map(&mut start).collect()
 }
 
-/// The vectors of a model at its start: all alike, before any iteration.
+/// The singular vectors of a new model before any iteration: constant unit vectors.
 pub(super) fn initial_vectors(shape: &ModelShape) -> Result<Vec<SingularVector>, LmError> {
     let even = |(of, outputs): (String, usize)| {
         SingularVector::new(of, vec![1.0 / (outputs as f32).sqrt(); outputs])
@@ -157,7 +157,7 @@ pub(super) fn initial_vectors(shape: &ModelShape) -> Result<Vec<SingularVector>,
     tracked(shape).into_iter().map(even).collect()
 }
 
-/// The vectors of a model of `shape` out of a file.
+/// Reads the singular vectors of a model of `shape` from a file.
 pub(super) fn vectors_from_file(
     shape: &ModelShape,
     file: &mut TensorFile,
@@ -169,7 +169,7 @@ pub(super) fn vectors_from_file(
     tracked(shape).into_iter().map(&mut read).collect()
 }
 
-/// The weights, ready to be written.
+/// The weights as named tensors.
 pub(super) fn named<'a>(
     weights: impl IntoIterator<Item = &'a Weight>,
 ) -> Result<Vec<Named>, LmError> {
@@ -185,9 +185,9 @@ pub(super) fn named<'a>(
         .collect()
 }
 
-/// The weights of a model of `shape` out of a file.
+/// Reads the weights of a model of `shape` from a file.
 pub(super) fn from_file(shape: &ModelShape, file: &mut TensorFile) -> Result<Vec<Weight>, LmError> {
-    // Names and dimensions are what counts here; no start is drawn.
+    // Only names and dimensions are used; no initial values are drawn.
     let mut read = |plan: Plan| {
         let data = file.take(&plan.name, &plan.dimensions)?;
         plan.holding(data)
@@ -202,7 +202,7 @@ pub(super) struct Tensors<'a> {
 }
 
 impl Tensors<'_> {
-    /// A weight that the model must have.
+    /// The weight of this name; fails if it is missing.
     pub(super) fn parameter(&self, name: &str) -> candle_core::Result<Parameter> {
         match self.parameters.get(name) {
             Some(parameter) => Ok(parameter.clone()),
@@ -210,7 +210,7 @@ impl Tensors<'_> {
         }
     }
 
-    /// A singular vector that the model must have.
+    /// The singular vector of this name; fails if it is missing.
     pub(super) fn vector(&self, name: &str) -> candle_core::Result<Tensor> {
         match self.vectors.get(name) {
             Some(vector) => Ok(vector.clone()),
@@ -219,15 +219,15 @@ impl Tensors<'_> {
     }
 }
 
-/// A weight, and its place among a model's.
+/// A weight and its index among the model's weights.
 #[derive(Clone)]
 pub(super) struct Parameter {
     pub(super) index: usize,
-    /// Shares its elements with the variable that the optimiser moves.
+    /// Shares its storage with the variable that the optimiser updates.
     pub(super) tensor: Tensor,
 }
 
-/// Numbers that one kind of model trains and another has fixed.
+/// Values that are trained in some models and fixed in others.
 pub(super) enum Values {
     Trained(Parameter),
     Fixed(Tensor),
@@ -239,7 +239,7 @@ impl Values {
         tensor
     }
 
-    /// The weight, where it is one.
+    /// The weight, if it is trained.
     pub(super) fn trained(&self) -> Option<&Parameter> {
         match self {
             Self::Trained(parameter) => Some(parameter),
@@ -248,10 +248,10 @@ impl Values {
     }
 }
 
-/// The gradients of a model's weights, as far as they are known.
+/// The gradients of a model's weights computed so far.
 pub(super) struct Gradients {
     pub(super) by_weight: Vec<Option<Tensor>>,
-    /// Σ over the layers taught so far, nats.
+    /// Σ over the layers processed so far, in nats.
     pub(super) pattern_kl_nats: f64,
 }
 
@@ -264,7 +264,7 @@ impl Gradients {
         Ok(())
     }
 
-    /// Adds to how far the heads are from a teacher's.
+    /// Adds to the divergence from a teacher's attention.
     pub(super) fn add_pattern_kl(&mut self, kl_nats: f64) {
         self.pattern_kl_nats += kl_nats;
     }

@@ -1,9 +1,9 @@
-//! The elements of tensors on the CPU, and tensors of elements.
+//! Access to the elements of tensors on the CPU, and types shared by the operators.
 
 use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor, WithDType, bail};
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-/// Rows that one task handles, and that one partial sum covers.
+/// Number of rows per task, and per partial sum.
 pub(super) const CHUNK_ROWS: usize = 64;
 
 /// The elements of a contiguous tensor on the CPU.
@@ -17,7 +17,7 @@ pub(in crate::lm) fn elements<'a, T: WithDType>(
     }
 }
 
-/// Runs `f` on the elements of float32 tensors on the CPU, made contiguous first where they are not.
+/// Runs `f` on the elements of float32 tensors on the CPU; makes them contiguous first if necessary.
 pub(in crate::lm) fn with_elements<const N: usize, R>(
     tensors: [&Tensor; N],
     f: impl FnOnce([&[f32]; N]) -> Result<R>,
@@ -25,7 +25,7 @@ pub(in crate::lm) fn with_elements<const N: usize, R>(
     with_slices(tensors, f)
 }
 
-/// The same for tokens.
+/// As [`with_elements`], for tokens.
 pub(super) fn with_tokens<R>(tokens: &Tensor, f: impl FnOnce(&[u32]) -> Result<R>) -> Result<R> {
     with_slices([tokens], |[tokens]| f(tokens))
 }
@@ -49,17 +49,17 @@ fn with_slices<T: WithDType, const N: usize, R>(
     f(slices)
 }
 
-/// A tensor as float32; itself where it is.
+/// Converts a tensor to float32; no copy if it already is.
 pub(in crate::lm) fn float32(tensor: &Tensor) -> Result<Tensor> {
     tensor.to_dtype(DType::F32)
 }
 
-/// A tensor of elements, with the shape and dtype of another one.
+/// A tensor of `data` with the shape, device and dtype of another one.
 pub(in crate::lm) fn like(data: Vec<f32>, other: &Tensor) -> Result<Tensor> {
     Tensor::from_vec(data, other.shape(), other.device())?.to_dtype(other.dtype())
 }
 
-/// A sum that may have no term yet, with one more.
+/// Adds `more` to a sum that may be empty so far.
 pub(in crate::lm) fn plus(so_far: Option<Tensor>, more: Tensor) -> Result<Tensor> {
     match so_far {
         Some(so_far) => so_far + more,
@@ -67,50 +67,50 @@ pub(in crate::lm) fn plus(so_far: Option<Tensor>, more: Tensor) -> Result<Tensor
     }
 }
 
-/// Row-major elements as a matrix of so many columns.
+/// Row-major elements as a matrix with `columns` columns.
 pub(in crate::lm) fn matrix(data: &[f32], columns: usize) -> Result<ArrayView2<'_, f32>> {
     let shape = (data.len() / columns, columns);
     ArrayView2::from_shape(shape, data).map_err(candle_core::Error::wrap)
 }
 
-/// As [`matrix`], to be written.
+/// As [`matrix`], but mutable.
 pub(super) fn matrix_mut(data: &mut [f32], columns: usize) -> Result<ArrayViewMut2<'_, f32>> {
     let shape = (data.len() / columns, columns);
     ArrayViewMut2::from_shape(shape, data).map_err(candle_core::Error::wrap)
 }
 
-/// The largest difference of two tensors.
+/// The largest absolute difference of two tensors.
 #[cfg(test)]
 pub(in crate::lm) fn largest_difference(a: &Tensor, b: &Tensor) -> f32 {
     let off = (a - b).unwrap().abs().unwrap().flatten_all().unwrap();
     off.max(0).unwrap().to_scalar().unwrap()
 }
 
-/// A matrix of waves.
+/// A matrix of sine values, for tests.
 #[cfg(test)]
 pub(super) fn wave(shape: (usize, usize), shift: f32) -> candle_core::Var {
     let data: Vec<f32> = (0..shape.0 * shape.1).map(|i| (i as f32 * 0.37 + shift).sin()).collect();
     candle_core::Var::from_vec(data, shape, &candle_core::Device::Cpu).unwrap()
 }
 
-/// From the gradient of an operator's value to those of its N inputs. It holds what the backward pass needs,
-/// until it is called or dropped.
+/// Backward pass of an operator: maps the gradient of its output to those of its N inputs. Owns the data that it
+/// needs until it is called or dropped.
 pub(in crate::lm) type Pullback<const N: usize> = Box<dyn FnOnce(&Tensor) -> Result<[Tensor; N]>>;
 
-/// From the gradient of a norm's value to those of what is normalised and of the gain. Where the first
-/// also goes around the norm, the gradient that it has from there is added to its own.
+/// Backward pass of a norm: maps the gradient of its output to those of its input and of the gain. If the input also
+/// bypasses the norm, the second argument is the gradient of that path, which is added to the input's.
 pub(in crate::lm) type NormPullback =
     Box<dyn FnOnce(&Tensor, Option<&Tensor>) -> Result<[Tensor; 2]>>;
 
-/// From the gradients of products with one x to that of x and those of the weights.
+/// Maps the gradients of products with one x to the gradients of x and of the weights.
 pub(in crate::lm) type LinearPullback =
     Box<dyn FnOnce(&[&Tensor]) -> Result<(Tensor, Vec<Tensor>)>>;
 
-/// The output layer's loss. On a device of its own the numbers may not be there yet.
+/// Loss of the output layer. With a GPU the numbers may not be computed yet.
 pub(in crate::lm) struct OutputLoss {
     /// The cross-entropy, a scalar, in nats.
     pub(in crate::lm) cross_entropy: Tensor,
-    /// The objective's gradients with respect to the hidden state and the embedding, where they were
-    /// wanted.
+    /// Gradients of the objective with respect to the hidden state and the embedding, if they were
+    /// requested.
     pub(in crate::lm) gradients: Option<[Tensor; 2]>,
 }

@@ -1,4 +1,4 @@
-//! Token embeddings, and learned positions added to them.
+//! Token embeddings, learned positions and rotary positions.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use rayon::prelude::*;
 
 use super::elements::{CHUNK_ROWS, Pullback, float32, like, with_elements, with_tokens};
 
-/// x(b·T + t) = token(ids(b, t)) for a table (V, C) and ids (B, T), uint32; x is (B·T, C). The gradient is
-/// the table's.
+/// Embedding look-up: x(b·T + t) = token(ids(b, t)) for a table (V, C) and ids (B, T), uint32; x is (B·T, C). The backward
+/// pass returns the gradient of the table.
 ///
 /// # Errors
-/// An id of V or more.
+/// An id that is not below V.
 pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pullback<1>)> {
     #[cfg(feature = "cuda")]
     if token.device().is_cuda() {
@@ -50,11 +50,11 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pull
     Ok((x, Box::new(pullback)))
 }
 
-/// y(b·T + t) = x(b·T + t) + position(t) for x (B·T, C) and a table (≥ T, C). The gradient is the
-/// table's; that of x is y's.
+/// y(b·T + t) = x(b·T + t) + position(t) for x (B·T, C) and a table (≥ T, C). The backward pass returns the gradient of the
+/// table; the gradient of x is that of y.
 ///
 /// # Errors
-/// T above the positions there are.
+/// T above the number of positions.
 pub(in crate::lm) fn add_positions(
     x: &Tensor,
     position: &Tensor,
@@ -80,11 +80,11 @@ fn add(total: &mut [f32], part: &[f32]) {
     }
 }
 
-/// The base of the angles.
+/// Base of the rotary frequencies.
 const BASE: f64 = 10_000.0;
 
-/// The angles of every position: at position t, channels 2i and 2i + 1 of a head of D channels
-/// turn by θ = t · 10000^(−2i/D) (Su et al. 2021, arXiv 2104.09864, section 3.2).
+/// The rotary angles of every position: at position t, channels 2i and 2i + 1 of a head with d_head = D
+/// are rotated by θ = t · 10000^(−2i/D) (Su et al. 2021, arXiv 2104.09864, section 3.2).
 pub(in crate::lm) struct Rotation {
     positions: usize,
     d_head: usize,
@@ -95,7 +95,7 @@ pub(in crate::lm) struct Rotation {
 }
 
 impl Rotation {
-    /// Angles for `positions` positions of heads of `d_head` channels, an even number.
+    /// Angles for `positions` positions and an even d_head.
     pub(in crate::lm) fn new(positions: usize, d_head: usize) -> Arc<Self> {
         let turn = |at: usize, pair: usize| {
             let angle = at as f64 * BASE.powf(-((2 * pair) as f64) / d_head as f64);
@@ -116,7 +116,7 @@ impl Rotation {
         &self.turns[..count * (self.d_head / 2)]
     }
 
-    /// The turns, (positions, D/2, 2), on a device, where they are kept.
+    /// The angles, (positions, D/2, 2), in the memory of a device, where they are cached.
     #[cfg(feature = "cuda")]
     fn on(&self, device: &candle_core::Device) -> Result<Tensor> {
         if let Some(turns) = self.on_device.get() {
@@ -127,8 +127,7 @@ impl Rotation {
         Ok(self.on_device.get_or_init(|| turns).clone())
     }
 
-    /// (B, T, H, D), the first of a sequence at position `first`, turned forwards where `sign` is 1 and back
-    /// where it is −1.
+    /// Rotates x, (B, T, H, D), whose sequences start at position `first`. A `sign` of −1 rotates backwards.
     fn turned(&self, x: &Tensor, first: usize, sign: f32) -> Result<Tensor> {
         #[cfg(feature = "cuda")]
         if x.device().is_cuda() {
@@ -140,8 +139,8 @@ impl Rotation {
         like(turned, x)
     }
 
-    /// Turns the rows of (B, T, H, D) elements, of which the first of a sequence is at position
-    /// `first`, forwards where `sign` is 1 and back where it is −1.
+    /// Rotates the rows of (B, T, H, D) elements in place; sequences start at position `first`. A `sign` of −1 rotates
+    /// backwards.
     fn turn(&self, data: &mut [f32], first: usize, (time, heads): (usize, usize), sign: f32) {
         let row_size = heads * self.d_head;
         data.par_chunks_mut(CHUNK_ROWS * row_size).enumerate().for_each(|(chunk, rows)| {
@@ -161,12 +160,11 @@ impl Rotation {
     }
 }
 
-/// Queries or keys (B, T, H, D) of positions `first` to `first` + T, each head's pairs of channels
-/// turned by the angles of its position: (x, y) → (x cos θ − y sin θ, x sin θ + y cos θ). The gradient
-/// turns back, by −θ.
+/// Rotates the channel pairs of queries or keys, (B, T, H, D), at positions `first` to `first` + T by the angles of
+/// their positions: (x, y) → (x cos θ − y sin θ, x sin θ + y cos θ). The backward pass rotates by −θ.
 ///
 /// # Errors
-/// Positions or channels that there are no angles for.
+/// Positions or a d_head for which there are no angles.
 pub(in crate::lm) fn rotate(
     x: &Tensor,
     rotation: &Arc<Rotation>,

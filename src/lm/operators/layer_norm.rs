@@ -1,4 +1,4 @@
-//! Layer normalisation with a gain and no bias.
+//! Layer normalisation with a gain and without a bias.
 
 use candle_core::{DType, Result, Tensor, bail};
 use rayon::prelude::*;
@@ -7,7 +7,7 @@ use super::elements::NormPullback;
 use super::elements::{CHUNK_ROWS, float32, like, with_elements};
 use crate::lm::simd;
 
-/// Added to a row's variance, as GPT-2 does.
+/// ε, which is added to the variance of a row; the same as in GPT-2.
 pub(in crate::lm) const EPSILON: f32 = 1e-5;
 
 /// yₙ = gain ∘ (xₙ − mean xₙ) / √(var xₙ + 10⁻⁵) for x of shape (N, C) and a gain of shape (C), rounded
@@ -41,13 +41,13 @@ pub(in crate::lm) fn layer_norm(
     Ok((y, Box::new(pullback)))
 }
 
-/// A row's mean and 1 / √(variance + ε).
+/// The mean of a row and 1 / √(variance + ε).
 fn moments(row: &[f32]) -> (f32, f32) {
     let c = row.len() as f32;
     let mean = simd::sum(row) / c;
     let square = simd::dot(row, row) / c;
-    // The two-term form loses digits only where |mean| is far above the deviation; a residual
-    // stream is not of that kind, and the clamp keeps a constant row finite.
+    // This formula loses digits only if |mean| is much larger than the deviation, which does not occur in a residual
+    // stream. The clamp keeps a constant row finite.
     let variance = (square - mean * mean).max(0.0);
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
@@ -66,8 +66,8 @@ fn forward(x: &[f32], gain: &[f32]) -> Vec<f32> {
     y
 }
 
-/// The gradients of x and of the gain. With x̂ the normalised row and a = g ∘ gain,
-/// dx = (a − mean a − x̂ · mean(a ∘ x̂)) / deviation, added to what `dx` holds, and d gain = Σₙ g ∘ x̂.
+/// Gradients of x and of the gain. With x̂ the normalised row and a = g ∘ gain,
+/// dx = (a − mean a − x̂ · mean(a ∘ x̂)) / deviation, added to the values in `dx`, and d gain = Σₙ g ∘ x̂.
 fn backward(x: &[f32], gain: &[f32], g: &[f32], mut dx: Vec<f32>) -> (Vec<f32>, Vec<f32>) {
     let c = gain.len();
     let partial: Vec<Vec<f32>> = dx
@@ -125,7 +125,7 @@ mod tests {
         let deviation = (variance + 1e-5).unwrap().sqrt().unwrap();
         let plain = centred.broadcast_div(&deviation).unwrap().broadcast_mul(&gain).unwrap();
 
-        // x also goes around the norm.
+        // x also bypasses the norm.
         let [dx, d_gain] = pullback(&weights, Some(&weights)).unwrap();
         let sum = (&plain + x.as_tensor()).unwrap();
         let store = (sum * &weights).unwrap().sum_all().unwrap().backward().unwrap();

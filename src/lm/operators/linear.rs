@@ -1,4 +1,4 @@
-//! Products of activations with weights.
+//! Products of activations with weight matrices.
 
 use candle_core::{DType, Result, Tensor, bail};
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
@@ -8,20 +8,20 @@ use super::elements::LinearPullback;
 use super::elements::{float32, like, matrix, matrix_mut, with_elements};
 use crate::numerics::gemm;
 
-/// Rows of an output that one task computes at most.
+/// The largest number of rows of an output per task.
 const TASK_ROWS: usize = 256;
-/// Rows or columns of a weight's gradient that one task computes at most.
+/// The largest number of rows or columns of a weight's gradient per task.
 const TASK_WEIGHTS: usize = 96;
 
-/// The size of an even number of equal tasks, of at most `most` each, that make up `whole`. It depends on
-/// these alone, so that how a product is cut does not depend on the number of threads.
+/// The size of tasks if `whole` is split into an even number of equal tasks of at most `most` each. It depends on
+/// these two numbers alone, so the split does not depend on the number of threads.
 pub(super) fn task_size(whole: usize, most: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most).next_multiple_of(2)).max(1)
 }
 
 /// `stream` + x W for x of shape (N, inputs), W (inputs, outputs) and a residual stream (N, outputs) of
-/// float32; the product is rounded to the dtype of x before it is added. The way back is that of
-/// [`linear`]: the gradient of the stream is that of the sum.
+/// float32. The product is rounded to the dtype of x before the addition. The backward pass is that of
+/// [`linear`]; the gradient of the stream is that of the sum.
 ///
 /// # Errors
 /// As [`linear`].
@@ -59,11 +59,11 @@ pub(in crate::lm) fn add_linear(
 
 /// x W for each weight W (inputs, outputs), and x of shape (N, inputs).
 ///
-/// The tensor library's own product gives the same; this one reads x once for all weights, adds up its
-/// gradients where they lie, and cuts work by shape alone.
+/// The result equals that of the tensor library's product. This operator reads x once for all weights, accumulates its
+/// gradients in place, and splits work by shape alone.
 ///
 /// # Errors
-/// A weight for another number of inputs.
+/// A weight with another number of inputs.
 pub(in crate::lm) fn linear(
     x: &Tensor,
     weights: &[&Tensor],
@@ -105,7 +105,8 @@ pub(in crate::lm) fn linear(
     Ok((products, Box::new(pullback)))
 }
 
-/// For each task of so many rows its part of every product, with the product's width and weight.
+/// Splits every product into tasks of `rows` rows. Each task gets its part of every product, with the product's width and
+/// weight.
 fn by_rows(
     products: &mut [(Vec<f32>, usize, Tensor)],
     tasks: usize,
@@ -120,7 +121,7 @@ fn by_rows(
     parts
 }
 
-/// dx = Σ Gᵢ Wᵢᵀ and dWᵢ = xᵀ Gᵢ.
+/// Backward pass: dx = Σ Gᵢ Wᵢᵀ and dWᵢ = xᵀ Gᵢ.
 fn backward(
     x: &Tensor,
     weights: &[Tensor],
@@ -160,7 +161,7 @@ fn backward(
     Ok((like(dx, x)?, d_weights))
 }
 
-/// The gradient aᵀ b of a weight, cut along its longer side.
+/// The gradient aᵀ b of a weight; tasks split its longer side.
 pub(super) fn weight_gradient(a: ArrayView2<f32>, b: ArrayView2<f32>, mut out: ArrayViewMut2<f32>) {
     let a = a.reversed_axes();
     let axis = if out.nrows() > out.ncols() { Axis(0) } else { Axis(1) };
@@ -218,7 +219,7 @@ mod tests {
         let [x, weight] = [x, weight].map(|tensor| tensor.to_dtype(DType::BF16).unwrap());
         let (rounded, _) = add_linear(&stream, &x, &weight).unwrap();
         assert_eq!(rounded.dtype(), DType::F32);
-        // Products of up to 15, of which bfloat16 keeps 8 bits, of numbers of up to 1.
+        // Products of up to 15, of which bfloat16 keeps 8 bits, added to numbers of up to 1.
         for (found, tolerance) in [(exact, 1e-5), (rounded, 0.1)] {
             let off = largest_difference(&found, &plain);
             assert!(off < tolerance, "differs by {off:e}");

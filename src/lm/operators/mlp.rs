@@ -1,4 +1,4 @@
-//! The MLP of a block, its hidden layer included.
+//! The MLP of a block as one operator.
 
 use candle_core::{DType, Result, Tensor, bail};
 use rayon::prelude::*;
@@ -10,15 +10,15 @@ use crate::lm::simd;
 use crate::numerics::Pool;
 use crate::numerics::gemm;
 
-/// Rows that one task handles at most: their hidden layer stays in the second-level cache.
+/// The largest number of rows per task; their hidden layer stays in the second-level cache.
 const TASK_ROWS: usize = 256;
 
 /// `stream` + GELU(x W) U for x of shape (N, inputs), W (inputs, hidden), U (hidden, outputs) and a residual
-/// stream (N, outputs) of float32; what is added is rounded to the dtype of x before. The gradients are
-/// those of x, W and U; that of the stream is that of the sum.
+/// stream (N, outputs) of float32. The added term is rounded to the dtype of x first. The backward pass returns the gradients
+/// of x, W and U; that of the stream is that of the sum.
 ///
-/// One operator in place of four: what the backward pass needs of the hidden layer, the widest of a
-/// block, is kept once.
+/// One operator instead of four, so that the hidden layer, the widest array of a
+/// block, is kept only once for the backward pass.
 pub(in crate::lm) fn add_mlp(
     stream: &Tensor,
     x: &Tensor,
@@ -53,7 +53,7 @@ pub(in crate::lm) fn add_mlp(
     Ok((y, Box::new(pullback)))
 }
 
-/// x W, and y added to `onto`.
+/// x W, and the sum of `onto` and the output.
 fn forward(
     [onto, x, input, output]: [&[f32]; 4],
     (inputs, width, outputs): (usize, usize, usize),
@@ -81,10 +81,10 @@ fn forward(
     Ok((hidden, y))
 }
 
-/// A task's activations, between calls.
+/// Buffers for a task's activations, kept between calls.
 static ACTIVE: Pool<Vec<f32>> = Pool::new();
 
-/// The gradients of x, W and U, with `hidden` = x W, in whose place its own gradient is put.
+/// Gradients of x, W and U. `hidden` is x W; it is overwritten by its gradient.
 fn backward(
     [x, input, output, gradient]: [&[f32]; 4],
     mut hidden: Vec<f32>,

@@ -1,13 +1,13 @@
-//! Operators of the language model, each with its own backward; here on the CPU.
+//! Operators of the language model, each with its own backward pass, on the CPU.
 //!
-//! An operator gives its value and a [`Pullback`]: what turns the gradient of that value into those of the
-//! inputs. The tensor library's own reverse pass adds every gradient to an array of zeros, its fast layer
-//! norm cuts gradients without a word, its embedding backward is slow at a small d_model, and its GELU
-//! keeps a dozen intermediate tensors. Reductions over rows go in chunks of a fixed size, added in order,
+//! An operator returns its output and a [`Pullback`], which maps the gradient of the output to those of the
+//! inputs. The tensor library's backward passes have disadvantages. Its reverse pass adds every gradient to an array of
+//! zeros, and its fast layer norm silently drops gradients. Its embedding backward is slow at a small d_model, and its
+//! GELU keeps a dozen intermediate tensors. Reductions over rows use chunks of a fixed size, added in order,
 //! so results do not depend on the number of threads.
 //!
-//! Inputs may be bfloat16. The arithmetic is float32; a value is rounded to the dtype of the first input
-//! where nothing else is said, a gradient to that of its input.
+//! Inputs may be bfloat16; the arithmetic is float32. An output is rounded to the dtype of the first input
+//! unless stated otherwise, a gradient to the dtype of its input.
 
 mod elements;
 mod embedding;

@@ -1,8 +1,8 @@
 //! The output layer and its loss in one operator.
 //!
-//! For N tokens and V symbols the logits are N × V, by far the largest array of a step. Here a block
-//! of rows is turned into logits, loss and gradients while it is in cache, and then dropped: since
-//! the loss is where gradients begin, they need not wait for a backward pass.
+//! For N tokens and V symbols the logits are N × V, by far the largest array of a step. This operator computes logits,
+//! loss and gradients of one block of rows while it is in cache, and then drops the logits. Gradients
+//! are computed in the forward pass, because the loss is where they start.
 
 use candle_core::{Result, Tensor, bail};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
@@ -13,21 +13,21 @@ use super::elements::{CHUNK_ROWS, float32, like, matrix, with_elements, with_tok
 use crate::lm::simd;
 use crate::numerics::gemm;
 
-/// Rows whose logits are held at a time.
+/// Number of rows whose logits exist at a time.
 const BLOCK_ROWS: usize = 512;
-/// What is left between rows of logits, so that with a power of two of symbols they do not all share a cache's sets.
+/// Gap between rows of logits: with a power of two of symbols, rows would otherwise share the same sets of a cache.
 const ROW_GAP: usize = 16;
-/// Rows of the hidden state's gradient that one task computes.
+/// Rows of the gradient of the hidden state per task.
 const TASK_ROWS: usize = 256;
-/// Symbols whose logits or gradients one task computes.
+/// Symbols per task whose logits or gradients are computed.
 const TASK_SYMBOLS: usize = 1024;
 
-/// With z = hidden · embeddingᵀ for a hidden state (N, C) and an embedding (V, C), and targets (N) of
-/// uint32: the cross-entropy, mean over rows of log Z − z(target) with Z = Σ e^z, and the gradients of the
-/// objective, which is that mean with `z_loss` · (log Z)² added. The cross-entropy is not rounded.
+/// With z = hidden · embeddingᵀ for a hidden state (N, C), an embedding (V, C) and targets (N) of
+/// uint32: the cross-entropy, which is the mean over rows of log Z − z(target) with Z = Σ e^z, and the gradients of the
+/// objective, which is that mean plus `z_loss` · mean (log Z)². The cross-entropy is not rounded.
 ///
 /// # Errors
-/// A number of targets other than N, or, on a CPU, a target of V or more.
+/// A number of targets other than N or, on a CPU, a target that is not below V.
 pub(in crate::lm) fn output_loss(
     hidden: &Tensor,
     embedding: &Tensor,
@@ -67,16 +67,16 @@ pub(in crate::lm) fn output_loss(
     })
 }
 
-/// How blocks of rows are gone through.
+/// Parameters of the loop over blocks of rows.
 struct Blocks {
     z_loss: f64,
-    /// Whether gradients are asked for.
+    /// Whether gradients are requested.
     wanted: bool,
 }
 
 impl Blocks {
-    /// The sum over rows of the cross-entropy; fills the gradients, which start at
-    /// zero. Blocks go in order, and within one each task has its own part of an output, so no sum
+    /// The sum over rows of the cross-entropy. Adds to the gradients, which must be
+    /// zero. Blocks are processed in order, and within a block each task has its own part of the output, so no sum
     /// depends on the number of threads.
     fn run(
         &self,
@@ -106,8 +106,7 @@ impl Blocks {
         sum
     }
 
-    /// A block's losses, by chunk of rows; replaces logits z by the gradient of the objective,
-    /// ((1 + 2ς log Z) p − [target]) / N with p = e^z/Z.
+    /// The losses of a block, by chunk of rows. Replaces logits z by the gradient of the objective,
     fn losses(&self, logits: &mut ArrayViewMut2<f32>, targets: &[u32], n: usize) -> Vec<f64> {
         let chunks: Vec<_> = logits.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS).collect();
         let losses = chunks.into_par_iter().zip(targets.par_chunks(CHUNK_ROWS));
@@ -116,7 +115,7 @@ impl Blocks {
             for (mut row, &target) in rows.rows_mut().into_iter().zip(targets) {
                 let target = target as usize;
                 let hit = row[target];
-                // A row of a row-major matrix is a slice; were it not, its loss would be missing.
+                // Rows of a row-major matrix are always slices; otherwise the row's loss would be missing.
                 let Some(row) = row.as_slice_mut() else { continue };
                 let terms = simd::softmax_terms_of(row, None, None);
                 let log_z = f64::from(terms.max) + terms.sum.ln();
@@ -134,7 +133,7 @@ impl Blocks {
     }
 }
 
-/// x Eᵀ for x of shape (N, channels) and a table E (symbols, channels); it has no backward.
+/// x Eᵀ for x of shape (N, channels) and a table E (symbols, channels); without a backward pass.
 pub(in crate::lm) fn tied_logits(x: &Tensor, embedding: &Tensor) -> Result<Tensor> {
     if x.device().is_cuda() {
         return x.matmul(&embedding.t()?);
@@ -149,7 +148,7 @@ pub(in crate::lm) fn tied_logits(x: &Tensor, embedding: &Tensor) -> Result<Tenso
     Tensor::from_vec(logits, (n, symbols), x.device())?.to_dtype(x.dtype())
 }
 
-/// z = hidden · embeddingᵀ, symbols cut into tasks.
+/// z = hidden · embeddingᵀ; tasks split the symbols.
 fn output_logits(
     hidden: ArrayView2<f32>,
     embedding: ArrayView2<f32>,
@@ -164,7 +163,7 @@ fn output_logits(
     });
 }
 
-/// d hidden = dz · embedding, rows cut into tasks.
+/// d hidden = dz · embedding; tasks split the rows.
 fn hidden_gradient(
     d_logits: ArrayView2<f32>,
     embedding: ArrayView2<f32>,
@@ -179,7 +178,7 @@ fn hidden_gradient(
     });
 }
 
-/// d embedding += dzᵀ · hidden, symbols cut into tasks.
+/// d embedding += dzᵀ · hidden; tasks split the symbols.
 fn embedding_gradient(
     d_logits: ArrayView2<f32>,
     hidden: ArrayView2<f32>,

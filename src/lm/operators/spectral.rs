@@ -1,4 +1,4 @@
-//! Matrices divided by their spectral norm.
+//! Division of matrices by their spectral norm.
 
 use candle_core::{Result, Tensor, Var, bail};
 
@@ -7,14 +7,14 @@ use super::elements::{like, with_elements};
 use crate::lm::simd;
 
 /// Ŵ = (γ/σ) W with σ = ‖Wv‖ (Zhai et al. 2023, arXiv 2303.06296), for W (inputs, outputs), a gain
-/// γ (1) and a unit vector v (outputs). σ is the spectral norm where v is W's first right singular vector,
-/// which [`power_iteration`] follows.
+/// γ (1) and a unit vector v (outputs). σ is the spectral norm if v is W's first right singular vector,
+/// which [`power_iteration`] approximates.
 ///
-/// The gradients are those of W and γ. With u = Wv and G the gradient of Ŵ: dγ = ⟨G, W⟩/σ and
+/// The backward pass returns the gradients of W and γ. With u = Wv and G the gradient of Ŵ: dγ = ⟨G, W⟩/σ and
 /// dW = (γ/σ)(G − (⟨G, W⟩/σ²) u vᵀ), since dσ/dW = u vᵀ/σ.
 ///
 /// # Errors
-/// Shapes that do not fit, or, on a CPU, Wv of length 0.
+/// Shapes that do not match or, on a CPU, a vector Wv of zeros.
 pub(in crate::lm) fn spectrally_normalised(
     weight: &Tensor,
     gain: &Tensor,
@@ -57,7 +57,7 @@ pub(in crate::lm) fn spectrally_normalised(
     Ok((scaled, Box::new(pullback)))
 }
 
-/// v ← WᵀWv / ‖WᵀWv‖, in place. A matrix of zeros leaves v as it is.
+/// v ← WᵀWv / ‖WᵀWv‖, in place. With a matrix of zeros v is unchanged.
 pub(in crate::lm) fn power_iteration(weight: &Tensor, vector: &Var) -> Result<()> {
     #[cfg(feature = "cuda")]
     if weight.device().is_cuda() {

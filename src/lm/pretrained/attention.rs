@@ -1,4 +1,4 @@
-//! The attention of a published model's block, and the probes of its heads.
+//! Attention of a block of a published model, and the probes of its heads.
 
 use std::sync::Arc;
 
@@ -10,57 +10,57 @@ use crate::lm::{HeadInputs, HeadProbe, HeadsOfLayer, LmError, NormalisedInputs};
 use crate::numerics::{product, softmax};
 use crate::targets::{HeadKind, Visibility};
 
-/// H heads of queries, K of keys and values, H a multiple of K: head h of queries has keys and values h·K/H.
+/// Attention with H query heads and K key-value heads, H a multiple of K: query head h uses key-value head h·K/H.
 pub(super) struct Attention {
     pub(super) projections: Projections,
     pub(super) output: Linear,
     pub(super) heads: usize,
     pub(super) key_heads: usize,
-    /// Channels of a head.
+    /// d_head.
     pub(super) d: usize,
-    /// s of the logits s·QKᵀ.
+    /// The scale s of the logits s·QKᵀ.
     pub(super) scale: f64,
     pub(super) norm: Option<QkNorm>,
     pub(super) rotary: Option<Arc<Rotary>>,
     pub(super) visibility: Visibility,
     pub(super) kind: HeadKind,
     pub(super) softcap: Option<f32>,
-    /// Logits of learned sinks, (H).
+    /// Logits of learned attention sinks, (H).
     pub(super) sinks: Option<Array1<f32>>,
 }
 
-/// What makes queries, keys and values.
+/// The projections to queries, keys and values.
 pub(super) enum Projections {
-    /// A matrix each.
+    /// One matrix each.
     Apart(Box<[Linear; 3]>),
-    /// One: all queries, all keys, all values.
+    /// One matrix: all queries, all keys, all values.
     Thirds(Linear),
-    /// One: queries, keys and values of the first head, of the second, and so on.
+    /// One matrix: queries, keys and values of the first head, then of the second, and so on.
     ByHead(Linear),
 }
 
-/// How queries and keys are normalised.
+/// Normalisation of queries and keys.
 pub(super) enum QkNorm {
-    /// Each head by itself: gains of (d).
+    /// Each head separately: gains of (d).
     Each([Norm; 2]),
     /// All heads together: gains of (H·d) and (K·d).
     Together([Norm; 2]),
 }
 
-/// What a block's attention gives: what its heads gathered, and their probes where they are asked for.
+/// Output of a block's attention: the term added to the residual stream, and the probes of its heads if requested.
 pub(super) struct Attended {
     pub(super) added: Array2<f32>,
     pub(super) probes: HeadsOfLayer,
 }
 
-/// Queries or keys of one head on one passage: as they are projected, and as attention gets them.
+/// Queries or keys of one head on one passage: after the projection, and as attention receives them.
 struct Side {
     projected: Array2<f32>,
     made: Array2<f32>,
 }
 
 impl Attention {
-    /// Of `input`, the rows of passages of `lengths` one below another.
+    /// Computes attention on `input`, the concatenated rows of passages of `lengths`.
     pub(super) fn of(
         &self,
         layer: usize,
@@ -125,8 +125,8 @@ impl Attention {
         Ok(Attended { added: self.output.of(&gathered)?, probes })
     }
 
-    /// Multiplies queries and keys by the gains of a norm of all heads together; what each row is to be multiplied by
-    /// beside, by passage and side.
+    /// Multiplies queries and keys by the gains of a norm over all heads together. Returns the further factor of each row, by
+    /// passage and side; `None` for other norms.
     fn normalise_together(
         &self,
         [queries, keys]: [&mut Array2<f32>; 2],
@@ -145,7 +145,7 @@ impl Attention {
         Some(lengths.iter().map(of_passage).collect())
     }
 
-    /// One head's channels in the order in which pairs are neighbours, normalised and turned.
+    /// Queries or keys of one head, with the channels of rotary pairs adjacent; normalised and rotated.
     fn side(
         &self,
         own: ArrayView2<'_, f32>,
@@ -181,7 +181,7 @@ impl Attention {
         self.rotary.as_ref().map_or_else(|| (0..self.d).collect(), |r| r.order(self.d))
     }
 
-    /// How a head's inputs are said to be normalised.
+    /// The normalisation of a head's inputs, for its probe.
     fn normalised(&self, together: Option<&[Arc<Vec<f32>>; 2]>) -> Option<NormalisedInputs> {
         Some(match self.norm.as_ref()? {
             QkNorm::Each(norms) => NormalisedInputs::Each {
@@ -193,7 +193,7 @@ impl Attention {
         })
     }
 
-    /// P·V of one head, with queries, keys and values (T, d).
+    /// P·V of one head for queries, keys and values of shape (T, d).
     fn attend(
         &self,
         head: usize,
@@ -217,7 +217,7 @@ impl Attention {
     }
 }
 
-/// The share that a sink of logit `sink` leaves to tokens of logits z.
+/// The share of attention that a sink with logit `sink` leaves to tokens with logits z.
 fn left_by(sink: f32, z: ArrayView1<'_, f32>) -> f32 {
     let most = z.fold(sink, |most, &z| most.max(z));
     let tokens: f32 = z.iter().map(|z| (z - most).exp()).sum();
@@ -225,7 +225,7 @@ fn left_by(sink: f32, z: ArrayView1<'_, f32>) -> f32 {
 }
 
 impl Projections {
-    /// Queries, keys and values of every row, head beside head.
+    /// Queries, keys and values of every row; heads are adjacent columns.
     fn of(&self, x: &Array2<f32>, heads: usize, d: usize) -> Result<[Array2<f32>; 3], LmError> {
         Ok(match self {
             Self::Apart(all) => {

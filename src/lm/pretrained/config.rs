@@ -1,4 +1,4 @@
-//! `config.json`: a published model's sizes and settings.
+//! `config.json`: sizes and settings of a published model.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use super::layers::Activation;
 use crate::lm::LmError;
 
-/// More of anything than a model has: what is made of a size is made before the weights are held to it.
+/// Upper bound for all sizes, above those of any model, because sizes are used before they are checked against the weights.
 const MOST: usize = 1 << 24;
 
-/// The keys and values of one `config.json`, or of a part of it.
+/// The keys and values of a `config.json`, or of one object in it.
 #[derive(Clone)]
 pub(super) struct Config {
     path: PathBuf,
-    /// The key that the part has, where it is one.
+    /// The key of the object, if it is not the whole file.
     part: Option<String>,
     values: Map<String, Value>,
 }
@@ -31,12 +31,12 @@ impl Config {
         }
     }
 
-    /// What a file of another form says, in the same words.
+    /// The configuration of a file in another format, with the keys of `config.json`.
     pub(super) fn from_values(path: &Path, values: Map<String, Value>) -> Self {
         Self { path: path.to_owned(), part: None, values }
     }
 
-    /// The model's type, one of `known`.
+    /// The model's type, which must be one of `known`.
     pub(super) fn model_type(&self, known: &[&'static str]) -> Result<&'static str, LmError> {
         let (last, others) = known.split_last().expect("some types are known");
         let all = format!("{} and {last}", others.join(", "));
@@ -51,7 +51,7 @@ impl Config {
         })
     }
 
-    /// The keys and values of one key, where it is there.
+    /// The object at a key; `None` if the key is absent or null.
     pub(super) fn part(&self, key: &str) -> Result<Option<Self>, LmError> {
         match self.value(key) {
             None => Ok(None),
@@ -65,17 +65,17 @@ impl Config {
         }
     }
 
-    /// A part without any key.
+    /// An object without any key.
     pub(super) fn nothing(&self) -> Self {
         Self { path: self.path.clone(), part: None, values: Map::new() }
     }
 
-    /// A number of things, of which there is at least one.
+    /// A required integer of at least 1.
     pub(super) fn count(&self, key: &str) -> Result<usize, LmError> {
         self.count_if_there(key)?.ok_or_else(|| self.not_there(key))
     }
 
-    /// The same of a key that may be absent or null.
+    /// As [`Self::count`]; `None` if the key is absent or null.
     pub(super) fn count_if_there(&self, key: &str) -> Result<Option<usize>, LmError> {
         let Some(found) = self.value(key) else { return Ok(None) };
         let count = found.as_u64().and_then(|count| usize::try_from(count).ok());
@@ -91,7 +91,7 @@ impl Config {
         }
     }
 
-    /// What is added to a variance, or `usual` where nothing is said.
+    /// The ε that is added to a variance; `usual` if the key is absent.
     pub(super) fn epsilon(&self, key: &str, usual: f32) -> Result<f32, LmError> {
         let Some(found) = self.value(key) else { return Ok(usual) };
         match found.as_f64() {
@@ -100,7 +100,7 @@ impl Config {
         }
     }
 
-    /// A number above 0.
+    /// A required number above 0.
     pub(super) fn above_zero(&self, key: &str) -> Result<f64, LmError> {
         let found = self.value(key).ok_or_else(|| self.not_there(key))?;
         match found.as_f64() {
@@ -109,7 +109,7 @@ impl Config {
         }
     }
 
-    /// The same, or `usual` where nothing is said.
+    /// As [`Self::above_zero`]; `usual` if the key is absent.
     pub(super) fn above_zero_or(&self, key: &str, usual: f64) -> Result<f64, LmError> {
         if self.value(key).is_some() { self.above_zero(key) } else { Ok(usual) }
     }
@@ -121,7 +121,7 @@ impl Config {
             .ok_or_else(|| self.wrong(format!("{key} is {found}; it must be true or false")))
     }
 
-    /// Words in a list, where it is there.
+    /// A list of words; `None` if the key is absent.
     pub(super) fn words(&self, key: &str) -> Result<Option<Vec<String>>, LmError> {
         let Some(found) = self.value(key) else { return Ok(None) };
         let words = found.as_array().and_then(|all| {
@@ -130,12 +130,12 @@ impl Config {
         words.map(Some).ok_or_else(|| self.wrong(format!("{key} must be a list of words")))
     }
 
-    /// Whether a key is there, be it null.
+    /// Whether a key exists, even with the value null.
     pub(super) fn names(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }
 
-    /// What is between the matrices of an MLP, or `usual` where nothing is said.
+    /// The activation function of an MLP; `usual` if the key is absent.
     pub(super) fn activation(&self, key: &str, usual: Activation) -> Result<Activation, LmError> {
         let Some(found) = self.value(key) else { return Ok(usual) };
         match found.as_str() {
@@ -148,8 +148,8 @@ impl Config {
         }
     }
 
-    /// Refuses a model that has anything but `usual` for a key. Absent and null mean `usual`.
-    /// `usual` is in JSON.
+    /// Refuses any value other than `usual` for a key. An absent key and null count as `usual`.
+    /// `usual` is written in JSON.
     pub(super) fn only(&self, key: &str, usual: &str) -> Result<(), LmError> {
         match self.value(key).map(Value::to_string) {
             Some(found) if found != usual => {
@@ -159,7 +159,7 @@ impl Config {
         }
     }
 
-    /// Refuses channels that heads cannot share equally.
+    /// Refuses a number of channels that is not a multiple of the number of heads.
     pub(super) fn divides(&self, heads: &str, channels: &str) -> Result<(), LmError> {
         let (h, c) = (self.count(heads)?, self.count(channels)?);
         match c % h {
@@ -170,7 +170,7 @@ impl Config {
         }
     }
 
-    /// A value that is there and not null.
+    /// The value of a key; `None` if it is absent or null.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.values.get(key).filter(|value| !value.is_null())
     }
@@ -179,7 +179,7 @@ impl Config {
         self.wrong(format!("has no {key}; use the config.json published with the model"))
     }
 
-    /// That it is wrong, and why.
+    /// The error that the configuration is wrong, with the reason.
     pub(super) fn wrong(&self, why: String) -> LmError {
         let within = self.part.as_ref().map_or_else(String::new, |part| format!("{part}: "));
         LmError::file(&self.path, format!("{within}{why}"))

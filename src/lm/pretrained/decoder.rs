@@ -1,15 +1,15 @@
-//! Decoders of the Llama kind: RMSNorm, rotary positions, grouped queries and gated MLPs, and how the types differ.
+//! Llama-type decoders: RMSNorm, rotary positions, grouped queries and gated MLPs. The types differ as follows:
 //!
-//! | `model_type` | differs from Llama (Touvron et al. 2023, arXiv 2302.13971) by |
+//! | `model_type` | differences from Llama (Touvron et al. 2023, arXiv 2302.13971) |
 //! |---|---|
 //! | `llama` | – |
 //! | `mistral` | a window in every layer |
-//! | `qwen2` | biases of queries, keys and values; a window from some layer on |
-//! | `qwen3` | the same window; each head's queries and keys normalised |
-//! | `gemma2` | norms before and after, gains 1 + w, embeddings times √C, a scale of its own, softcaps, windows in turn |
-//! | `gemma3_text` | the same without softcaps, heads normalised; rotary positions of two kinds |
-//! | `olmo2` | norms after alone; queries and keys normalised, all heads together |
-//! | `gpt_oss` | biases, learned sinks, windows in turn, a mixture of experts |
+//! | `qwen2` | biases of queries, keys and values; windows from a given layer on |
+//! | `qwen3` | windows as in `qwen2`; queries and keys of each head normalised |
+//! | `gemma2` | norms before and after, gains 1 + w, embeddings times √C, another scale, softcaps, alternating windows |
+//! | `gemma3_text` | as `gemma2` without softcaps; heads normalised; two kinds of rotary positions |
+//! | `olmo2` | norms only after; queries and keys normalised over all heads together |
+//! | `gpt_oss` | biases, learned sinks, alternating windows, a mixture of experts |
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ pub(super) const NAMES: [&str; 8] =
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
-/// More layers than any model has.
+/// Upper bound for the number of layers, above that of any model.
 const MOST_LAYERS: usize = 10_000;
 
-/// How a file's weights differ from those that `transformers` saves.
+/// Differences between the weights in a file and those that `transformers` saves.
 pub(super) struct Form {
     pub(super) pairs: Pairs,
-    /// What each frequency is divided by.
+    /// Divisors of the rotary frequencies.
     pub(super) divided: Option<Vec<f32>>,
 }
 
@@ -43,18 +43,18 @@ impl Form {
     pub(super) const SAVED: Self = Self { pairs: Pairs::Halves, divided: None };
 }
 
-/// The weights of a folder.
+/// Reads the weights in a folder.
 pub(super) fn weights(folder: &Path) -> Result<Weights, LmError> {
     Weights::read(folder, "model.", "embed_tokens.weight")
 }
 
-/// What tells the types apart.
+/// A type with its configuration.
 struct Kind<'c> {
     name: &'static str,
     config: &'c Config,
 }
 
-/// Reads what queries and keys are made by: all but the last norm and what follows it.
+/// Reads the model up to the last block; the last norm and the output layer are not needed for queries and keys.
 pub(super) fn read(
     name: &'static str,
     config: &Config,
@@ -150,7 +150,7 @@ pub(super) fn read(
     })
 }
 
-/// The scale of logits with what the lengths of turned channels multiply them by.
+/// The scale of logits, including the factor from the length of rotated channels.
 pub(super) fn turned_scale(
     config: &Config,
     rotary: &Rotary,
@@ -172,7 +172,7 @@ impl Kind<'_> {
         self.name.starts_with("gemma")
     }
 
-    /// Refuses what changes logits and is not known.
+    /// Refuses settings that change logits and are not supported.
     fn check(&self) -> Result<(), LmError> {
         self.config.only("partial_rotary_factor", "1.0")?;
         self.config.only("use_bidirectional_attention", "false")?;
@@ -191,7 +191,7 @@ impl Kind<'_> {
         Ok(())
     }
 
-    /// s of the logits s·QKᵀ.
+    /// The scale s of the logits s·QKᵀ.
     fn scale(&self, d: usize) -> Result<f64, LmError> {
         let of = match self.is_gemma() {
             true => self.config.above_zero_or("query_pre_attn_scalar", 256.0)?,
@@ -211,7 +211,7 @@ impl Kind<'_> {
         }
     }
 
-    /// ε of a norm, and what is added to its weights.
+    /// ε of a norm, and the offset that is added to its weights.
     fn rms(&self) -> Result<(f32, f32), LmError> {
         let usual = if ["olmo2", "gpt_oss"].contains(&self.name) { 1e-5 } else { 1e-6 };
         let offset = if self.is_gemma() { 1.0 } else { 0.0 };
@@ -225,7 +225,7 @@ impl Kind<'_> {
         }
     }
 
-    /// Whether a part of a block has biases, as far as the configuration says.
+    /// Whether a projection has a bias, as far as the configuration says.
     fn bias(&self, part: &str) -> Result<Bias, LmError> {
         let of_attention = part.starts_with("self_attn");
         let key = if of_attention { "attention_bias" } else { "mlp_bias" };
@@ -240,7 +240,7 @@ impl Kind<'_> {
         })
     }
 
-    /// The norms of attention and MLP, `norm` reading one by its name.
+    /// The norms of attention and MLP; `norm` reads one by its name.
     fn norms(&self, norm: impl Fn(&str) -> Result<Norm, LmError>) -> Result<[Norms; 2], LmError> {
         let norm = |part| norm(part).map(Some);
         let before = |part| Ok::<_, LmError>(Norms { before: norm(part)?, ..Norms::default() });
@@ -258,7 +258,7 @@ impl Kind<'_> {
         })
     }
 
-    /// The window of each layer, where it has one.
+    /// The window of each layer; `None` for global layers.
     fn windows(&self, layers: usize) -> Result<Vec<Option<usize>>, LmError> {
         const KEY: &str = "sliding_window";
         let config = self.config;
@@ -272,7 +272,7 @@ impl Kind<'_> {
             "qwen2" | "qwen3" => config.flag("use_sliding_window", false)?,
             _ => true,
         };
-        // Left out, these are the sizes that the types are defined with.
+        // If the key is absent, the type's default window applies.
         let usual = if self.name == "gpt_oss" { 128 } else { 4096 };
         let window = match config.count_if_there(KEY)? {
             _ if !asked => None,
@@ -308,7 +308,7 @@ impl Kind<'_> {
         Ok((0..layers).map(|layer| window.filter(|_| slides(layer))).collect())
     }
 
-    /// How layers of a type turn queries and keys.
+    /// The rotary positions of layers of a type.
     fn rotary(&self, layer_type: &str, d: usize) -> Result<Rotary, LmError> {
         let config = self.config;
         let local = self.name == "gemma3_text" && layer_type == SLIDING;
@@ -318,7 +318,7 @@ impl Kind<'_> {
             "gpt_oss" => ("rope_theta", 150_000.0),
             _ => ("rope_theta", 10_000.0),
         };
-        // Newer configurations have one set of settings, or one by type of layer; older ones scale the others alone.
+        // Newer configurations have one set of settings, or one per type of layer. Older ones scale only global layers.
         let settings = match config.part("rope_parameters")? {
             Some(all) => all.part(layer_type)?.unwrap_or(all),
             None if local => config.nothing(),
@@ -333,7 +333,7 @@ impl Kind<'_> {
     }
 }
 
-/// The experts of a layer.
+/// Reads the experts of a layer.
 fn experts(
     config: &Config,
     weights: &Weights,

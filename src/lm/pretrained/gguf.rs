@@ -1,4 +1,4 @@
-//! Models of a `.gguf` file: how what it says is said in a `config.json`, and what its weights are called there.
+//! Models in a `.gguf` file: converts its metadata to a `config.json` and its names of weights to those of `transformers`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::transformer::Transformer;
 use super::weights::Weights;
 use crate::lm::LmError;
 
-/// Words that end in digits, one to three at a time, in Llama 3's tokenizer.
+/// The pattern that splits text in Llama 3's tokenizer, with digits in groups of one to three.
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-/// The same with digits one by one, in Qwen 2's.
+/// The pattern in Qwen 2's tokenizer, which differs in that digits are single.
 const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-/// Tokens of this type are no text.
+/// The type of tokens that do not stand for text.
 const CONTROL: i32 = 3;
 
-/// A model of a `.gguf` file.
+/// A model in a `.gguf` file.
 pub(super) struct Gguf {
     file: Arc<GgufFile>,
 }
@@ -31,7 +31,7 @@ impl Gguf {
         Ok(Self { file: Arc::new(GgufFile::open(path)?) })
     }
 
-    /// The type of the model.
+    /// The model's type.
     pub(super) fn name(&self) -> Result<&'static str, LmError> {
         let found = self.text("general.architecture")?;
         let known = ["llama", "qwen2", "qwen3"];
@@ -44,13 +44,13 @@ impl Gguf {
         })
     }
 
-    /// Reads what queries and keys are made by.
+    /// Reads the model up to the last block.
     pub(super) fn read(&self) -> Result<Transformer, LmError> {
         let name = self.name()?;
         let weights = Weights::from_gguf(&self.file, saved_name);
         let config = self.config(name, &weights)?;
         let form = Form {
-            // Converters put the pairs of Llama's channels together.
+            // Converters reorder Llama's channels so that rotary pairs are adjacent.
             pairs: if name == "llama" { Pairs::Neighbours } else { Pairs::Halves },
             divided: match weights.dimensions("rope_freqs.weight") {
                 Some(&[count]) => Some(weights.vector("rope_freqs.weight", count)?.to_vec()),
@@ -60,7 +60,7 @@ impl Gguf {
         decoder::read(name, &config, &weights, &form)
     }
 
-    /// What `config.json` would say.
+    /// The equivalent `config.json`.
     fn config(&self, name: &str, weights: &Weights) -> Result<Config, LmError> {
         let mut values = Map::new();
         let own = |key: &str| format!("{name}.{key}");
@@ -90,7 +90,7 @@ impl Gguf {
             values.insert("vocab_size".to_owned(), json!(size));
         }
         let config = Config::from_values(self.file.path(), values.clone());
-        // Only part of a head's channels would be turned.
+        // Refuses a rotation of only some of a head's channels.
         let d = match config.count_if_there("head_dim")? {
             Some(d) => d,
             None => config.count("hidden_size")? / config.count("num_attention_heads")?,
@@ -123,7 +123,7 @@ impl Gguf {
         Ok(Config::from_values(self.file.path(), values))
     }
 
-    /// The tokenizer that the file describes, as `tokenizer.json` would.
+    /// The tokenizer described in the file, as a `tokenizer.json`.
     pub(super) fn tokenizer(&self) -> Result<Vec<u8>, LmError> {
         let wrong = |what: String| {
             self.file.wrong(format!("{what}; put the model's tokenizer.json beside it"))
@@ -185,14 +185,14 @@ impl Gguf {
         Ok(tokenizer.to_string().into_bytes())
     }
 
-    /// The token that passages begin with, where the file says that one is put there.
+    /// The token that precedes every passage, if the file says that one is added.
     pub(super) fn beginning(&self) -> Option<u32> {
         let is_added = self.file.value("tokenizer.ggml.add_bos_token")?.to_bool().ok()?;
         let token = self.file.value("tokenizer.ggml.bos_token_id").and_then(whole)?;
         is_added.then_some(u32::try_from(token).ok()?)
     }
 
-    /// What tells the file from others of its name: its description.
+    /// A text that identifies the file among others of its name: the names of its tensors.
     pub(super) fn description(&self) -> String {
         let all = &self.file;
         let mut said: Vec<String> = all.names().map(str::to_owned).collect();
@@ -210,7 +210,7 @@ impl Gguf {
     }
 }
 
-/// A whole number of whatever type.
+/// An integer of any type.
 fn whole(value: &Value) -> Option<u64> {
     value.to_u64().ok().or_else(|| value.to_u32().ok().map(u64::from)).or_else(|| {
         let signed = value.to_i32().ok().map(i64::from).or_else(|| value.to_i64().ok())?;
@@ -218,7 +218,7 @@ fn whole(value: &Value) -> Option<u64> {
     })
 }
 
-/// The name that `transformers` saves a weight by; none of those that are not read.
+/// The name under which `transformers` saves a weight; `None` for weights that are not needed.
 fn saved_name(name: &str) -> Option<String> {
     if name == "token_embd.weight" {
         return Some("embed_tokens.weight".to_owned());

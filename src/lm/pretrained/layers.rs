@@ -11,7 +11,7 @@ use crate::numerics::product;
 const SLOPE: f32 = 0.797_884_6;
 const CUBIC: f32 = 0.044_715;
 
-/// x W + b. W is read from its file each time.
+/// x W + b. W is read from its file at each use.
 pub(super) struct Linear {
     pub(super) weights: Stored,
     /// Whether W is stored as outputs × inputs.
@@ -25,7 +25,7 @@ pub(super) struct Linear {
 pub(super) enum Bias {
     Always,
     Never,
-    /// Where the files have one: not every configuration says so.
+    /// If the files contain one; not every configuration states it.
     WhereThere,
 }
 
@@ -41,7 +41,7 @@ impl Linear {
     }
 }
 
-/// Each row normalised, times a gain.
+/// Normalises each row and multiplies it by a gain.
 #[derive(Clone)]
 pub(super) struct Norm {
     pub(super) gain: Array1<f32>,
@@ -65,8 +65,8 @@ impl Norm {
                 for mut row in x.rows_mut() {
                     let c = row.len() as f32;
                     row -= row.sum() / c;
-                    // The mean is taken off first: published streams have channels far above the others, and the mean
-                    // of squares less the square of the mean would lose digits there.
+                    // The mean is subtracted first. Published models have channels with values far above the others,
+                    // where the mean of squares minus the square of the mean would lose digits.
                     let variance = row.dot(&row) / c;
                     row /= (variance + self.epsilon).sqrt();
                 }
@@ -88,7 +88,7 @@ impl Norm {
     }
 }
 
-/// What is between the matrices of an MLP.
+/// Activation function of an MLP.
 #[derive(Clone, Copy)]
 pub(super) enum Activation {
     /// x Φ(x), with Φ the normal distribution function.
@@ -115,7 +115,7 @@ impl Activation {
     }
 }
 
-/// A matrix with a column of ones after its own.
+/// Appends a column of ones to a matrix.
 pub(super) fn with_ones(x: &Array2<f32>) -> Array2<f32> {
     let mut all = Array2::ones((x.nrows(), x.ncols() + 1));
     all.slice_mut(s![.., ..x.ncols()]).assign(x);
@@ -127,7 +127,7 @@ pub(super) enum Mlp {
     Plain { input: Linear, activation: Activation, output: Linear },
     /// W₃ (a(W₁ x) ∘ W₂ x) (Shazeer 2020, arXiv 2002.05202).
     Gated { gate: Linear, up: Linear, activation: Activation, output: Linear },
-    /// A few of many gated MLPs for each token.
+    /// A mixture of experts: a few of many gated MLPs for each token.
     Experts(Box<Experts>),
 }
 
@@ -143,9 +143,9 @@ impl Mlp {
     }
 }
 
-/// The mixture of experts of gpt-oss: of each token's E router logits the k largest choose experts, their softmax weighs
-/// what these give, W₂ ((u + 1) ∘ g σ(α g)), with g and u the even and odd channels of W₁ x, g at most and |u| at most
-/// the limit.
+/// The mixture of experts of gpt-oss. For each token the k largest of E router logits select experts, and their softmax
+/// weights the outputs W₂ ((u + 1) ∘ g σ(α g)). g and u are the even and odd channels of W₁ x, clamped to
+/// g ≤ limit and |u| ≤ limit.
 pub(super) struct Experts {
     pub(super) router: Linear,
     /// k.
@@ -158,18 +158,18 @@ pub(super) struct Experts {
     pub(super) alpha: f32,
 }
 
-/// Weights of all experts, one below another.
+/// Weights of all experts, concatenated.
 pub(super) enum ExpertWeights {
-    /// As numbers.
+    /// Unquantised.
     Numbers(Stored),
-    /// In four bits (the OCP microscaling formats, 2023, MXFP4), outputs × inputs: by expert, output and 32 inputs 16 bytes
-    /// of two numbers each, and the exponent of their scale.
+    /// In four bits (the OCP microscaling formats, 2023, MXFP4), outputs × inputs. For each expert, output and group of 32
+    /// inputs there are 16 bytes of two numbers each, and the exponent of their scale.
     FourBits { blocks: Stored, exponents: Stored },
 }
 
-/// The numbers that four bits stand for; the fifth and on are those below zero.
+/// Absolute values of the numbers of four bits; the fourth bit is the sign.
 const FOUR_BITS: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
-/// What is taken off an exponent.
+/// Subtracted from a stored exponent.
 const EXPONENT_BIAS: f32 = 127.0;
 
 impl ExpertWeights {

@@ -1,4 +1,4 @@
-//! Published models, read for their heads' queries and keys.
+//! Published models, from which queries and keys of the heads are computed.
 
 mod attention;
 mod config;

@@ -1,4 +1,4 @@
-//! A published model: its folder or file, its tokenizer, its heads.
+//! A published model: its folder or file, its tokenizer and its heads.
 
 use std::io;
 use std::ops::{ControlFlow, Range};
@@ -17,19 +17,19 @@ use crate::targets::{HeadKind, Visibility};
 
 const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
-/// Bytes of text that a token is taken to need at most.
+/// The number of bytes of text read per token needed.
 const BYTES_PER_TOKEN: usize = 16;
 
 /// A published model, for inference in float32.
 ///
-/// Its folder holds `config.json`, whose `model_type` is one of those below, the weights as `model.safetensors` or as
-/// several such files with their index, and, for texts, `tokenizer.json`: the files that the `transformers` library
-/// saves. Or it is one `.gguf` file of a Llama-, Qwen 2- or Qwen 3-type model, whose quantised weights are taken as
-/// the numbers that they stand for. Weights are read layer by layer as a passage comes to them and not kept.
+/// The model is a folder with the files that the `transformers` library saves: `config.json`, whose `model_type` is in
+/// the table below; the weights as `model.safetensors` or as several such files with their index; for texts,
+/// `tokenizer.json`. Or it is one `.gguf` file of a Llama, Qwen 2 or Qwen 3 model, whose quantised weights are converted
+/// to the numbers that they represent. Weights are read from disk layer by layer and not kept in memory.
 ///
-/// With x the stream of a block, A its attention, M its MLP and N a norm:
+/// With x the residual stream of a block, A its attention, M its MLP and N a norm:
 ///
-/// | `model_type` | a block | X, which queries and keys are made of |
+/// | `model_type` | block | layer input X of queries and keys |
 /// |---|---|---|
 /// | `gpt2`, `llama`, `mistral`, `qwen2`, `qwen3`, `gpt_oss` | x ← x + A(N₁x), x ← x + M(N₂x) | N₁x |
 /// | `gpt_neox` | x ← x + A(N₁x) + M(N₂x), or as above | N₁x |
@@ -37,26 +37,27 @@ const BYTES_PER_TOKEN: usize = 16;
 /// | `olmo2` | x ← x + N₁A(x), x ← x + N₂M(x) | x |
 /// | `bert` | x ← N₁(x + A(x)), x ← N₂(x + M(x)) | x |
 ///
-/// Q = X·W_q + b_q and K = X·W_k + b_k are cut into heads of d columns, normalised and turned by their positions where
-/// the type does that, and a head's logits are s·QKᵀ. Several heads of queries may share one of keys. What a row sees
-/// is what is before it, within a window where its layer has one, and in a BERT-type model all. The stream X of
-/// [`HeadInputs`](crate::lm::HeadInputs) has the biases' column of ones last, where there are biases, and channels that
-/// are turned together are neighbours in queries and keys, whatever their order in the files.
+/// Q = X·W_q + b_q and K = X·W_k + b_k are split into heads of d columns, normalised and rotated by position
+/// if the type does that. The logits of a head are s·QKᵀ. Several query heads may share one key head. The mask is
+/// causal, with a window in layers that have one; BERT-type models are bidirectional. The X in
+/// [`HeadInputs`](crate::lm::HeadInputs) has a last column of ones if there are biases. Channels
+/// that are rotated together are adjacent in queries and keys, in any order of the files.
 pub struct PretrainedModel {
     name: &'static str,
     transformer: Transformer,
     tokens: Tokens,
-    /// What every passage begins with.
+    /// The tokens with which every passage begins.
     beginning: Vec<u32>,
     identity: String,
 }
 
 impl PretrainedModel {
-    /// Reads a model, whose weights are float32, float16, bfloat16 or, in a `.gguf`, quantised.
+    /// Reads a model with float32, float16 or bfloat16 weights or, in a `.gguf`, quantised ones.
     ///
     /// # Errors
-    /// Files that are not there or cannot be read, a model of another type or with settings that change its
-    /// attention, a weight that is missing or of another shape than the configuration's, a tokenizer of more tokens.
+    /// Files that are missing or unreadable, a model of another type or with unsupported settings of
+    /// attention, a weight that is missing or has another shape than configured, or a tokenizer with more tokens than
+    /// the model.
     pub fn read(path: &Path) -> Result<Self, LmError> {
         match gguf_in(path) {
             Some(file) => Self::read_gguf(&file),
@@ -95,43 +96,43 @@ impl PretrainedModel {
         Ok(Self { name, transformer, tokens, beginning, identity })
     }
 
-    /// Whether a path is a published model, of whatever type: a `.gguf` file, or a folder with one or with
+    /// Whether a path is a published model of any type: a `.gguf` file, or a folder with one or with
     /// `config.json`.
     pub fn is_in(path: &Path) -> bool {
         path.join(CONFIG).is_file() || gguf_in(path).is_some()
     }
 
-    /// The type of the model, as `gpt2` or `llama`.
+    /// The model's type, such as `gpt2` or `llama`.
     pub fn name(&self) -> &str {
         self.name
     }
 
-    /// What tells the model from others of its name: what its configuration, or the description of its `.gguf`, hashes
-    /// to, and how long its weights are.
+    /// Identifies the model among others of its name: a hash of its configuration, or of the description in its `.gguf`,
+    /// and the size of its weights.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// What the heads of a layer see.
+    /// The kinds of a layer's heads.
     ///
     /// # Panics
-    /// Where there is no such layer.
+    /// If there is no such layer.
     pub fn head_kinds(&self, layer: usize) -> Vec<HeadKind> {
         vec![self.transformer.blocks[layer].attention.kind; self.heads()]
     }
 
-    /// Channels of a head.
+    /// d_head.
     pub fn head_dimension(&self) -> usize {
         self.transformer.blocks[0].attention.d
     }
 
-    /// Channels of the stream, C.
+    /// Number of channels C of the residual stream.
     pub fn channels(&self) -> usize {
         self.transformer.embedding.tokens.dimensions()[1]
     }
 
-    /// A text as tokens, by the model's own `tokenizer.json`. It is neither cut nor filled up, whatever that file
-    /// says, and no special token is put around it; where the text itself reads like one, it stays text.
+    /// Encodes a text with the model's `tokenizer.json`. The text is neither truncated nor padded, whatever that file
+    /// says, and no special tokens are added. Text that looks like a special token is encoded as text.
     ///
     /// # Errors
     /// No `tokenizer.json`, or a text that it cannot encode.
@@ -140,14 +141,14 @@ impl PretrainedModel {
     }
 }
 
-/// A published model has no splits: its tokens are always those of the whole texts.
+/// A published model has no splits; `tokens` always reads the whole texts.
 impl Probed for PretrainedModel {
     fn context(&self) -> usize {
         self.transformer.context
     }
 
-    /// Those that the tokenizer puts before a text, where what a row sees is what is before it: the first token of a
-    /// passage is where much of the attention of such models lies.
+    /// The tokens that the tokenizer puts before a text, for causal models. Much of their attention goes to the first token of
+    /// a passage.
     fn beginning(&self) -> Vec<u32> {
         self.beginning.clone()
     }
@@ -192,7 +193,7 @@ impl Transformer {
     }
 }
 
-/// The `.gguf` that a path is, or the only one of a folder without `config.json`.
+/// The `.gguf` file at a path, or the only one in a folder without `config.json`.
 fn gguf_in(path: &Path) -> Option<PathBuf> {
     let is_gguf = |path: &Path| path.extension().is_some_and(|end| end == "gguf");
     if path.is_file() {
@@ -206,14 +207,14 @@ fn gguf_in(path: &Path) -> Option<PathBuf> {
     files.next().filter(|_| files.next().is_none())
 }
 
-/// Bytes of all weights of a folder.
+/// Size of all weight files in a folder, in bytes.
 fn bytes_of_weights(folder: &Path) -> Result<u64, LmError> {
     let failed = LmError::io(folder);
     let mut all = 0;
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-        // One file, or the shards that the index names.
+        // A single file, or the shards that the index lists.
         if name.starts_with("model") && name.ends_with(".safetensors") {
             all += std::fs::metadata(&path).map_err(LmError::io(&path))?.len();
         }
@@ -221,18 +222,18 @@ fn bytes_of_weights(folder: &Path) -> Result<u64, LmError> {
     Ok(all)
 }
 
-/// A model's tokenizer, where it has one.
+/// A model's tokenizer, if it has one.
 pub(super) struct Tokens {
-    /// Where it is or would be.
+    /// The path of `tokenizer.json`, even if it does not exist.
     path: PathBuf,
     tokenizer: Option<Tokenizer>,
 }
 
 impl Tokens {
-    /// The `tokenizer.json` at `path`; or else, of a file that describes its own, what `described` says.
+    /// Reads the `tokenizer.json` at `path`; if it does not exist, the tokenizer that `described` returns, if any.
     ///
     /// # Errors
-    /// A tokenizer that cannot be read, or that has more tokens than the model, whose are `vocabulary`.
+    /// A tokenizer that cannot be read, or that has a token of `vocabulary` or above.
     pub(super) fn read(
         path: PathBuf,
         described: impl FnOnce() -> Option<Result<Vec<u8>, LmError>>,
@@ -246,7 +247,7 @@ impl Tokens {
         let Some(bytes) = bytes else { return Ok(Self { path, tokenizer: None }) };
         let read = || -> tokenizers::Result<(Tokenizer, Option<u32>)> {
             let mut tokenizer = Tokenizer::from_bytes(bytes)?;
-            // Sentence encoders cut texts to a length and fill them up to it.
+            // Sentence encoders truncate and pad texts to a fixed length.
             tokenizer.with_truncation(None)?;
             tokenizer.with_padding(None);
             tokenizer.set_encode_special_tokens(true);
@@ -261,8 +262,8 @@ impl Tokens {
         Ok(Self { path, tokenizer: Some(tokenizer) })
     }
 
-    /// A text as tokens, none cut or filled up or put around it; where the text itself reads like a special token, it
-    /// stays text.
+    /// Encodes a text without truncation, padding or special tokens. Text that looks like a special token is encoded as
+    /// text.
     ///
     /// # Errors
     /// No tokenizer, or a text that it cannot encode.
@@ -276,7 +277,7 @@ impl Tokens {
         heard(path, || Ok(tokenizer.encode(text, false)?.get_ids().to_vec()))
     }
 
-    /// The special tokens that the tokenizer puts before a text; none where it cannot encode one.
+    /// The special tokens that the tokenizer puts before a text; empty if it cannot encode one.
     pub(super) fn before_texts(&self) -> Vec<u32> {
         let Some(tokenizer) = &self.tokenizer else { return Vec::new() };
         let ids = |special: bool| {
@@ -288,8 +289,8 @@ impl Tokens {
         first.map_or_else(Vec::new, |first| with[..first].to_vec())
     }
 
-    /// What each token of a passage stands for, where there is a tokenizer. A character whose bytes are of several
-    /// tokens is the last one's.
+    /// The text of each token of a passage; `None` without a tokenizer. A character that spans several
+    /// tokens is assigned to the last of them.
     pub(super) fn texts_of(&self, passage: &[u32]) -> Option<Vec<String>> {
         let tokenizer = self.tokenizer.as_ref()?;
         let decode = || {
@@ -300,7 +301,7 @@ impl Tokens {
     }
 }
 
-/// What the library makes of a file's tokenizer; it panics at some that are damaged.
+/// Runs a call of the tokenizer library, which panics on some damaged files.
 fn heard<T>(path: &Path, work: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, LmError> {
     match caught(work) {
         Ok(done) => done.map_err(|e| unusable(path, e)),

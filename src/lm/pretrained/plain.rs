@@ -1,5 +1,5 @@
-//! Types whose blocks have layer norms and an MLP of two matrices, and whose heads each have keys of their own: how
-//! they are configured and what their weights are called.
+//! Model types with layer norms, MLPs of two matrices and one key head per query head: their configuration keys and names
+//! of weights.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,35 +14,35 @@ use super::weights::Weights;
 use crate::lm::LmError;
 use crate::targets::{HeadKind, Visibility};
 
-/// A type: the keys of its `config.json` and the names of its weights.
+/// A model type: the keys of its `config.json` and the names of its weights.
 pub(super) struct PlainType {
     /// The `model_type`.
     pub(super) name: &'static str,
-    /// Keys that change the logits or what a row sees, each with the only value that is supported, in JSON.
+    /// Keys that affect logits or the mask, each with the only supported value, in JSON.
     only: &'static [(&'static str, &'static str)],
     channels: &'static str,
     heads: &'static str,
     layers: &'static str,
     context: &'static str,
-    /// Channels within the MLP, and how many times C they are where the key is left out, if it may be.
+    /// The key of the MLP's hidden size, and the default as a multiple of C if the key may be absent.
     hidden: (&'static str, Option<usize>),
-    /// With the value where the key is left out.
+    /// The key of ε and its default.
     epsilon: (&'static str, f32),
     activation: (&'static str, Activation),
-    /// What the names of all weights begin with where the model was saved with a head for some task.
+    /// Prefix of all weight names in models saved with a head for a task.
     prefix: &'static str,
     tokens: &'static str,
-    /// Learned positions; where there are none, queries and keys are turned.
+    /// Learned positions; `None` for rotary positions.
     positions: Option<&'static str>,
-    /// Token types, of which every token has the first, and the norm after all embeddings.
+    /// The embedding of token types, of which the first is used for every token, and the norm after the embeddings.
     types_and_norm: Option<[&'static str; 2]>,
-    /// What the names of a block's weights begin with, before its number.
+    /// Prefix of the weight names of a block, before its number.
     block: &'static str,
     projections: Names,
     output: &'static str,
     mlp: [&'static str; 2],
     norms: [&'static str; 2],
-    /// Whether the norms are of the sum of stream and part, and not of what the part reads.
+    /// Whether norms apply to the sum of the residual stream and the part's output, rather than to the part's input.
     norms_of_sum: bool,
     /// Whether matrices are stored as outputs × inputs.
     transposed: bool,
@@ -50,7 +50,7 @@ pub(super) struct PlainType {
     visibility: Visibility,
 }
 
-/// What the projections to queries, keys and values are called.
+/// Names of the projections to queries, keys and values.
 enum Names {
     Apart([&'static str; 3]),
     Thirds(&'static str),
@@ -58,7 +58,7 @@ enum Names {
 }
 
 /// GPT-2 (Radford et al. 2019), BERT (Devlin et al. 2018, arXiv 1810.04805), and GPT-NeoX (Black et al. 2022, arXiv
-/// 2204.06745), Pythia among them.
+/// 2204.06745), which includes Pythia.
 pub(super) const TYPES: [PlainType; 3] = [
     PlainType {
         name: "gpt2",
@@ -139,7 +139,7 @@ pub(super) const TYPES: [PlainType; 3] = [
 ];
 
 impl PlainType {
-    /// Reads what queries and keys are made by: all but a last norm, a pooler, or a head for some task.
+    /// Reads the model up to the last block; a last norm, a pooler and heads for a task are not needed.
     pub(super) fn read(&self, config: &Config, folder: &Path) -> Result<Transformer, LmError> {
         for (key, usual) in self.only {
             config.only(key, usual)?;
@@ -225,7 +225,7 @@ impl PlainType {
     }
 }
 
-/// How GPT-NeoX turns the first of a head's `d` channels.
+/// The rotary positions of GPT-NeoX, which rotate only the first of a head's `d` channels.
 fn partial_rotary(config: &Config, d: usize) -> Result<Rotary, LmError> {
     let settings = match config.part("rope_parameters")? {
         Some(settings) => settings,

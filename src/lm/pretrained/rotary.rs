@@ -1,4 +1,4 @@
-//! Rotary positions (Su et al. 2021, arXiv 2104.09864) and the ways in which published models stretch them.
+//! Rotary positions (Su et al. 2021, arXiv 2104.09864) and their scaling in published models.
 
 use std::f64::consts::PI;
 
@@ -9,28 +9,28 @@ use serde_json::Value;
 use super::config::Config;
 use crate::lm::LmError;
 
-/// Turns pairs of a head's channels by angles position · frequency.
+/// Rotates pairs of a head's channels by the angles position · frequency.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rotary {
-    /// Radians a token, by pair that is turned.
+    /// Radians per token for each rotated pair.
     frequencies: Vec<f32>,
     pairs: Pairs,
-    /// What the turned channels of queries and of keys are multiplied by beside.
+    /// An additional factor of the rotated channels of queries and of keys.
     factor: f64,
 }
 
-/// Which channels are a pair.
+/// Which channels form a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::lm) enum Pairs {
-    /// Channels i and i + r/2 of the r that are turned.
+    /// Channels i and i + r/2 of the r rotated ones.
     Halves,
     /// Channels 2i and 2i + 1.
     Neighbours,
 }
 
 impl Pairs {
-    /// The order of `d` channels, of which so many `pairs` are turned, in which pairs are neighbours.
+    /// The order of `d` channels in which pairs are adjacent; `pairs` of them are rotated.
     pub(in crate::lm) fn order(self, pairs: usize, d: usize) -> Vec<usize> {
         match self {
             Self::Neighbours => (0..d).collect(),
@@ -40,17 +40,17 @@ impl Pairs {
 }
 
 impl Rotary {
-    /// Frequencies base^(−2i/r) of r = `turned` channels, or what `settings` makes of them.
+    /// Frequencies base^(−2i/r) for r = `turned` channels, scaled as `settings` says.
     ///
     /// # Errors
-    /// A way of stretching them that is not known, or without its numbers.
+    /// An unknown way of scaling, or one whose parameters are missing.
     pub(super) fn read(settings: &Config, base: f64, turned: usize) -> Result<Self, LmError> {
         let plain = |i: usize| base.powf(-((2 * i) as f64) / turned as f64);
         let mut frequencies: Vec<f64> = (0..turned / 2).map(plain).collect();
         let mut factor = 1.0;
         let found = settings.value("rope_type").or_else(|| settings.value("type"));
         match found.map_or(Some("default"), Value::as_str) {
-            // Dynamic scaling begins beyond the context that is read.
+            // Dynamic scaling acts only beyond the context, which no passage exceeds.
             Some("default" | "dynamic") => {}
             Some("linear") => {
                 let by = settings.above_zero("factor")?;
@@ -73,27 +73,27 @@ impl Rotary {
         Self { pairs, ..self }
     }
 
-    /// The same with each frequency divided by a number of its own.
+    /// Divides each frequency by its own divisor.
     pub(super) fn divided(mut self, by: &[f32]) -> Self {
         self.frequencies.iter_mut().zip(by).for_each(|(frequency, by)| *frequency /= by);
         self
     }
 
-    /// What logits are multiplied by beside the scale, where all of a head's `d` channels are turned; none where some
-    /// are not and the others are lengthened.
+    /// The factor of the logits besides the scale. `None` if only some of a head's `d` channels are rotated and these have
+    /// another length.
     pub(super) fn factor_of_logits(&self, d: usize) -> Option<f64> {
         (self.factor == 1.0 || 2 * self.frequencies.len() == d).then_some(self.factor.powi(2))
     }
 
-    /// The order of a head's `d` channels in which pairs are neighbours; those that are not turned come last.
+    /// The order of a head's `d` channels in which pairs are adjacent; channels that are not rotated come last.
     pub(super) fn order(&self, d: usize) -> Vec<usize> {
         self.pairs.order(self.frequencies.len(), d)
     }
 
-    /// (cos θ, sin θ) by position and pair of neighbours in that order, (T, d/2): (1, 0) where nothing is turned.
+    /// (cos θ, sin θ) by position and pair of adjacent channels in that order, (T, d/2); (1, 0) for pairs that are not rotated.
     pub(super) fn turns(&self, tokens: usize, d: usize) -> Array2<[f32; 2]> {
         Array2::from_shape_fn((tokens, d / 2), |(position, pair)| {
-            // In float32, as these models are trained.
+            // In float32, as in the training of these models.
             let angle = |frequency: &f32| position as f32 * frequency;
             let (sin, cos) = f64::from(self.frequencies.get(pair).map_or(0.0, angle)).sin_cos();
             [cos as f32, sin as f32]
@@ -101,7 +101,7 @@ impl Rotary {
     }
 }
 
-/// The frequencies of Llama 3.1: long wavelengths are stretched, short ones are not, and those between are mixed.
+/// Scales frequencies as Llama 3.1: long wavelengths are stretched, short ones are not, those between are interpolated.
 fn llama3(settings: &Config, frequencies: &mut [f64]) -> Result<(), LmError> {
     let by = settings.above_zero("factor")?;
     let low = settings.above_zero("low_freq_factor")?;
@@ -113,7 +113,7 @@ fn llama3(settings: &Config, frequencies: &mut [f64]) -> Result<(), LmError> {
         )));
     }
     for frequency in frequencies {
-        // Turns within the context that the model was first trained with.
+        // Turns within the original context of the model.
         let turns = context * *frequency / (2.0 * PI);
         let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
         *frequency *= kept + (1.0 - kept) / by;
@@ -121,7 +121,7 @@ fn llama3(settings: &Config, frequencies: &mut [f64]) -> Result<(), LmError> {
     Ok(())
 }
 
-/// The frequencies of YaRN (Peng et al. 2023, arXiv 2309.00071), and what its turned channels are multiplied by.
+/// Scales frequencies as YaRN (Peng et al. 2023, arXiv 2309.00071), and returns the factor of the rotated channels.
 fn yarn(
     settings: &Config,
     base: f64,
@@ -132,7 +132,7 @@ fn yarn(
     let context = settings.above_zero("original_max_position_embeddings")?;
     let fast = settings.above_zero_or("beta_fast", 32.0)?;
     let slow = settings.above_zero_or("beta_slow", 1.0)?;
-    // The pair, as a number between two, that turns so often within the context.
+    // The fractional index of the pair that makes this number of turns within the context.
     let pair_of =
         |turns: f64| turned as f64 * (context / (turns * 2.0 * PI)).ln() / (2.0 * base.ln());
     let (mut first, mut last) = (pair_of(fast), pair_of(slow));

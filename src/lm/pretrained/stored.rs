@@ -1,4 +1,4 @@
-//! The tensors of a model's files, each read when it is asked for: what is in memory does not grow with the model.
+//! Tensors of a model's files, read on demand, so that memory use does not grow with the model.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,22 +15,22 @@ use safetensors::tensor::{Dtype, Metadata};
 use crate::lm::LmError;
 use crate::lm::tensor_file::float32;
 
-/// A file of tensors.
+/// A file with tensors.
 pub(in crate::lm) trait TensorSource: Send + Sync {
-    /// The dimensions of a tensor of numbers that can be read; none where there is no such.
+    /// The dimensions of a tensor of a readable type; `None` if there is none of this name.
     fn dimensions(&self, name: &str) -> Option<&[usize]>;
 
-    /// The elements of some of a tensor's places along its first axis, one after another.
+    /// The elements at `places` along a tensor's first axis.
     ///
     /// # Errors
-    /// A file that cannot be read any more.
+    /// A file that can no longer be read.
     fn read(&self, name: &str, places: Range<usize>) -> Result<Vec<f32>, LmError>;
 
-    /// That the file is wrong, and why.
+    /// The error that the file is wrong, with the reason.
     fn wrong(&self, why: String) -> LmError;
 }
 
-/// A tensor, where it lies.
+/// A reference to a tensor in a file.
 #[derive(Clone)]
 pub(super) struct Stored {
     source: Arc<dyn TensorSource>,
@@ -39,7 +39,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// The tensor of a name; none where there is no such.
+    /// The tensor of this name; `None` if there is none.
     pub(super) fn find(source: &Arc<dyn TensorSource>, name: &str) -> Option<Self> {
         let dimensions = source.dimensions(name)?.to_vec();
         Some(Self { source: source.clone(), name: name.to_owned(), dimensions })
@@ -49,17 +49,17 @@ impl Stored {
         &self.dimensions
     }
 
-    /// That its file is wrong, and why.
+    /// The error that the tensor's file is wrong, with the reason.
     pub(super) fn wrong(&self, why: String) -> LmError {
         self.source.wrong(why)
     }
 
-    /// All of it: a vector or a matrix.
+    /// Reads the whole tensor as a vector or a matrix.
     pub(super) fn whole<D: Dimension>(&self) -> Result<Array<f32, D>, LmError> {
         self.places(0..self.dimensions[0], &self.dimensions)
     }
 
-    /// Some rows of a matrix, in the order asked for.
+    /// Reads rows of a matrix, in the order of `rows`.
     pub(super) fn rows(&self, rows: &[usize]) -> Result<Array2<f32>, LmError> {
         let mut sorted = rows.to_vec();
         sorted.sort_unstable();
@@ -72,7 +72,7 @@ impl Stored {
         Ok(distinct.select(Axis(0), &rows.iter().map(place).collect::<Vec<_>>()))
     }
 
-    /// One place of the first axis: a matrix of three, a vector of two.
+    /// Reads one index of the first axis: a matrix from three dimensions, a vector from two.
     pub(super) fn at<D: Dimension>(&self, place: usize) -> Result<Array<f32, D>, LmError> {
         self.places(place..place + 1, &self.dimensions[1..])
     }
@@ -88,30 +88,30 @@ impl Stored {
     }
 }
 
-/// Bytes that say how long the header is.
+/// Number of bytes of the header's length.
 const LENGTH: usize = 8;
-/// The longest header that is read, the format's own limit.
+/// The longest header that is read, which is the limit of the format.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// Not mapped into memory but read in place: where a file that is mapped becomes shorter, the process ends.
+/// A safetensors file. It is read instead of mapped: if a mapped file became shorter, the process would be ended.
 pub(in crate::lm) struct SafetensorsFile {
     path: PathBuf,
-    /// What its writer says beside the tensors.
+    /// The metadata in the header.
     notes: HashMap<String, String>,
-    /// What can be read.
+    /// The tensors by name.
     tensors: HashMap<String, Place>,
 }
 
-/// Where a tensor lies.
+/// Location of a tensor.
 struct Place {
     dtype: Dtype,
     dimensions: Vec<usize>,
-    /// Its bytes in the file.
+    /// Byte range in the file.
     bytes: Range<usize>,
 }
 
 impl SafetensorsFile {
-    /// Reads the header, and holds it to the file's length.
+    /// Reads the header and checks it against the file's length.
     pub(in crate::lm) fn open(path: &Path) -> Result<Self, LmError> {
         let wrong = |why: String| LmError::file(path, why);
         let failed = LmError::io(path);
@@ -157,12 +157,12 @@ impl SafetensorsFile {
         Ok(Self { path: path.to_owned(), notes, tensors: tensors.collect() })
     }
 
-    /// What the file says of itself under a key.
+    /// The metadata under a key.
     pub(in crate::lm) fn note(&self, key: &str) -> Option<&str> {
         self.notes.get(key).map(String::as_str)
     }
 
-    /// Whether the file has a tensor of that name, of whatever type.
+    /// Whether the file has a tensor of this name, of any type.
     pub(super) fn has(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
@@ -171,7 +171,7 @@ impl SafetensorsFile {
         self.tensors.keys().map(String::as_str)
     }
 
-    /// The type of a tensor that is not of numbers that can be read.
+    /// The type of a tensor whose type cannot be read; `None` for other tensors.
     pub(super) fn unreadable(&self, name: &str) -> Option<Dtype> {
         self.tensors.get(name).map(|place| place.dtype).filter(|&dtype| !is_read(dtype))
     }
@@ -194,7 +194,7 @@ impl TensorSource for SafetensorsFile {
         file.seek(SeekFrom::Start(first as u64)).map_err(failed)?;
         let mut bytes = vec![0; places.len() * of_one];
         file.read_exact(&mut bytes).map_err(failed)?;
-        // Four-bit weights come as bytes.
+        // Four-bit weights are stored as bytes.
         let numbers = match place.dtype {
             Dtype::U8 => Some(bytes.into_iter().map(f32::from).collect()),
             dtype => float32(dtype, &bytes),
@@ -219,7 +219,7 @@ pub(super) struct GgufFile {
 }
 
 impl GgufFile {
-    /// Reads the header, and holds it to the file's length.
+    /// Reads the header and checks it against the file's length.
     pub(super) fn open(path: &Path) -> Result<Self, LmError> {
         let failed = LmError::io(path);
         let wrong = |why: String| LmError::file(path, why);
@@ -246,7 +246,7 @@ impl GgufFile {
         Ok(Self { path: path.to_owned(), content, dimensions })
     }
 
-    /// What the file says beside its tensors.
+    /// The metadata under a key.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.content.metadata.get(key)
     }
@@ -270,7 +270,7 @@ impl TensorSource for GgufFile {
         let mut file = File::open(&self.path).map_err(failed)?;
         let info = self.content.tensor_infos.get(name);
         let info = info.ok_or_else(|| self.wrong(format!("has no tensor {name}")))?;
-        // Rows are whole numbers of blocks: some of them are a tensor of their own.
+        // A row is a whole number of blocks, so a range of rows can be read as a tensor.
         let mut part = TensorInfo {
             ggml_dtype: info.ggml_dtype,
             shape: info.shape.clone(),
@@ -300,7 +300,7 @@ impl TensorSource for GgufFile {
     }
 }
 
-/// The first line of an error: what follows may be where in a library it arose.
+/// The first line of an error; further lines may be a backtrace of a library.
 fn one_line(error: &impl ToString) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }

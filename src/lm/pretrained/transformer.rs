@@ -14,34 +14,34 @@ use crate::lm::{HeadsOfLayer, LmError};
 pub(super) struct Transformer {
     pub(super) embedding: Embedding,
     pub(super) blocks: Vec<Block>,
-    /// The longest passage that it was made for.
+    /// The longest supported passage.
     pub(super) context: usize,
 }
 
-/// What the stream begins as.
+/// Embeddings at the start of the residual stream.
 pub(super) struct Embedding {
-    /// By token, (V, C).
+    /// Token embeddings, (V, C).
     pub(super) tokens: Stored,
-    /// What they are multiplied by.
+    /// Factor of the token embeddings.
     pub(super) scale: f32,
-    /// What is added by position, (context, C), where positions are learned.
+    /// Learned position embeddings, (context, C), if any.
     pub(super) positions: Option<Stored>,
-    /// What is added to all.
+    /// A vector added at every position, if any.
     pub(super) shift: Option<Array1<f32>>,
-    /// The norm of their sum, where there is one.
+    /// The norm of the sum, if any.
     pub(super) norm: Option<Norm>,
 }
 
-/// Attention A and MLP M.
+/// Attention A, MLP M and their norms.
 pub(super) struct Block {
     pub(super) attention: Attention,
     pub(super) mlp: Mlp,
     pub(super) norms: [Norms; 2],
-    /// Whether the MLP reads the stream that attention reads, and not what that has made of it.
+    /// Whether the MLP reads the same residual stream as attention rather than the stream after attention.
     pub(super) parallel: bool,
 }
 
-/// The norms of a part f of a block with stream x: x ← of_sum(x + after(f(before(x)))), each where there is one.
+/// Norms of a part f of a block with residual stream x: x ← of_sum(x + after(f(before(x)))); each is optional.
 #[derive(Default)]
 pub(super) struct Norms {
     pub(super) before: Option<Norm>,
@@ -57,12 +57,12 @@ fn normed(norm: Option<&Norm>, x: Array2<f32>) -> Array2<f32> {
 }
 
 impl Transformer {
-    /// Tokens that it has embeddings of.
+    /// Number of token embeddings.
     pub(super) fn vocabulary(&self) -> usize {
         self.embedding.tokens.dimensions()[0]
     }
 
-    /// The heads of some layers; see [`Probed`](crate::lm::Probed).
+    /// Probes the heads of some layers; see [`Probed`](crate::lm::Probed).
     pub(super) fn probe(
         &self,
         passages: &[Vec<u32>],
@@ -98,7 +98,7 @@ impl Transformer {
         Ok(())
     }
 
-    /// The stream before the first block: all passages, one below another.
+    /// The residual stream before the first block, with the rows of all passages concatenated.
     fn embed(&self, passages: &[Vec<u32>]) -> Result<Array2<f32>, LmError> {
         let Embedding { tokens, scale, positions, shift, norm } = &self.embedding;
         let size = self.vocabulary();

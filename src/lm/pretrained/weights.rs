@@ -1,4 +1,4 @@
-//! A published model's weights, by name: of one `model.safetensors`, of several with their index, or of a `.gguf`.
+//! The weights of a published model by name: from one `model.safetensors`, several with an index, or a `.gguf`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,25 +14,25 @@ use crate::lm::LmError;
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// The weights of a model, whose names all begin with one prefix or none. What is asked for must be there and have the
-/// shape asked for; matrices stay where they lie until they are multiplied by.
+/// The weights of a model; all names may share a prefix. A requested weight must exist and have the
+/// given shape. Matrices stay on disk until they are used.
 pub(super) struct Weights {
-    /// By name; of one of a type that is not read, the type.
+    /// Tensors by name; for an unreadable type, the name of the type.
     tensors: BTreeMap<String, Result<Stored, String>>,
-    /// What is said to be wrong where a tensor is not there.
+    /// The file to name in errors about missing tensors.
     all: Arc<dyn TensorSource>,
     prefix: &'static str,
 }
 
-/// What `model.safetensors.index.json` says.
+/// The contents of `model.safetensors.index.json`.
 #[derive(Deserialize)]
 struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
 impl Weights {
-    /// The weights of a folder. Their names begin with `prefix` where that called `first` does: a model with a head for
-    /// some task is saved with it, the bare model without.
+    /// Reads the weights of a folder. Names have the prefix `prefix` if the weight `first` has it: a model saved
+    /// with a head for a task has the prefix, the bare model does not.
     pub(super) fn read(folder: &Path, prefix: &'static str, first: &str) -> Result<Self, LmError> {
         let (whole, index) = (folder.join(WEIGHTS), folder.join(INDEX));
         let mut weights = match (whole.exists(), index.exists()) {
@@ -55,7 +55,7 @@ impl Weights {
         Ok(weights)
     }
 
-    /// Tensors by name, each with its file; `first` is one of these.
+    /// Collects tensors by name, each with its file; `first` is one of the files.
     fn from_files(
         first: Arc<SafetensorsFile>,
         named: impl Iterator<Item = (String, Arc<SafetensorsFile>)>,
@@ -104,19 +104,19 @@ impl Weights {
         Ok(Self::from_files(first.clone(), named))
     }
 
-    /// The weights of a `.gguf`, each with the name that `named` gives it; those without one are left.
+    /// The weights of a `.gguf` under the names that `named` returns; weights without a name are skipped.
     pub(super) fn from_gguf(file: &Arc<GgufFile>, named: impl Fn(&str) -> Option<String>) -> Self {
         let source: Arc<dyn TensorSource> = file.clone();
         let tensor = |name: &str| Some((named(name)?, Ok(Stored::find(&source, name)?)));
         Self { tensors: file.names().filter_map(tensor).collect(), all: source, prefix: "" }
     }
 
-    /// Whether there is such a tensor, after the prefix.
+    /// Whether there is a tensor of this name, without the prefix.
     pub(super) fn has(&self, name: &str) -> bool {
         self.tensors.contains_key(&format!("{}{name}", self.prefix))
     }
 
-    /// A tensor, which must be there and have these dimensions.
+    /// The tensor of this name; fails if it is missing or has other dimensions.
     pub(super) fn tensor(&self, name: &str, dimensions: &[usize]) -> Result<Stored, LmError> {
         const WHOSE: &str = "use weights and config.json of one published model";
         let name = format!("{}{name}", self.prefix);
@@ -135,7 +135,7 @@ impl Weights {
         }
     }
 
-    /// The dimensions of a tensor, where it is there.
+    /// The dimensions of a tensor; `None` if it is missing or unreadable.
     pub(super) fn dimensions(&self, name: &str) -> Option<&[usize]> {
         let found = self.tensors.get(&format!("{}{name}", self.prefix))?;
         Some(found.as_ref().ok()?.dimensions())
@@ -145,7 +145,7 @@ impl Weights {
         self.tensor(name, &[length])?.whole()
     }
 
-    /// A projection, whose matrix is stored as outputs × inputs where it is `transposed`.
+    /// A projection; its matrix is stored as outputs × inputs if it is `transposed`.
     pub(super) fn linear(
         &self,
         name: &str,
@@ -167,7 +167,7 @@ impl Weights {
         }
     }
 
-    /// A layer norm. Models converted from TensorFlow have `gamma` and `beta` in place of `weight` and `bias`.
+    /// A layer norm. Models converted from TensorFlow have `gamma` and `beta` instead of `weight` and `bias`.
     pub(super) fn layer_norm(
         &self,
         name: &str,
@@ -183,7 +183,7 @@ impl Weights {
         })
     }
 
-    /// A norm by the root mean square, whose gain is `offset` + the weight.
+    /// An RMSNorm, whose gain is `offset` + the weight.
     pub(super) fn rms_norm(
         &self,
         name: &str,

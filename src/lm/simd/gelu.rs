@@ -6,18 +6,18 @@ use crate::numerics::{Kernel, Real as _, Simd};
 /// √(2/π).
 const SLOPE: f32 = 0.797_884_6;
 const CUBIC: f32 = 0.044_715;
-/// Where e^x is still a float32.
+/// The largest x whose e^x is computed, so that it stays within float32.
 const HIGHEST_EXPONENT: f32 = 87.0;
-/// 2⁻⁶⁴: a gate of this or less is 0. Gradients times a smaller one are subnormal, and products of matrices with such
+/// 2⁻⁶⁴: a gate of this or less becomes 0. Gradients times a smaller gate are subnormal, and matrix products with such
 /// entries take several times longer.
 const CLOSED: f32 = 5.421_011e-20;
 
-/// The GELU of each x.
+/// Computes the GELU of each x.
 pub(in crate::lm) fn gelu(x: &[f32], to: &mut [f32]) {
     f32::run(Gelu { x, to });
 }
 
-/// Replaces each x by the gradient σ + 2 x σ (1 − σ) u′ times the one of its GELU, and that one by the GELU.
+/// Replaces each x by (σ + 2 x σ (1 − σ) u′) times the gradient of its GELU, and that gradient by the GELU.
 pub(in crate::lm) fn gelu_gradient(x: &mut [f32], gradient: &mut [f32]) {
     f32::run(GeluGradient { x, gradient });
 }
@@ -68,11 +68,11 @@ impl Kernel<f32> for GeluGradient<'_> {
 fn gate<S: Simd<f32>>(simd: S, x: S::V) -> (S::V, S::V) {
     let square = simd.mul(x, x);
     let factor = simd.mul_add(simd.splat(-2.0 * SLOPE * CUBIC), square, simd.splat(-2.0 * SLOPE));
-    // In this order, so that NaN stays what it is.
+    // In this order, so that NaN is propagated.
     let exponent = simd.min(simd.splat(HIGHEST_EXPONENT), simd.mul(factor, x));
     let one = simd.splat(1.0);
     let sigma = simd.div(one, simd.add(one, simd.exp(exponent)));
-    // A gate above 2⁻⁴⁰ keeps its last bit.
+    // A gate above 2⁻⁴⁰ is unchanged.
     (simd.above(sigma, CLOSED), square)
 }
 
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn values_and_slopes_are_those_of_the_formula_on_every_extension() {
-        // A ragged end, and inputs whose exponentials leave float32.
+        // A length that is not a multiple of the lanes, and inputs whose exponentials exceed float32.
         let x: Vec<f32> = (-407..=407).map(|i| i as f32 * 0.05).collect();
         for extension in Extension::available() {
             let mut value = vec![0.0; x.len()];

@@ -1,5 +1,5 @@
-//! Loops over slices of float32 that must run at the speed of the vector units: softmax and GELU by the
-//! vectors that the whole crate shares, and sums by loops that the compiler vectorises.
+//! Vectorised loops over slices of float32: softmax and GELU with the crate's
+//! vector types, sums with loops that the compiler vectorises.
 
 mod gelu;
 mod softmax;

@@ -1,16 +1,16 @@
-//! Softmax of one row, and its gradient.
+//! Softmax of one row and its gradient.
 
 use crate::numerics::rows::{extremes, weighted_exponentials};
 use crate::numerics::{Kernel, Real as _, Simd};
 
-/// What [`softmax_terms`] found in one row of logits.
+/// Results of [`softmax_terms`] for one row of logits.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lm) struct RowTerms {
-    /// The largest logit, before any cap.
+    /// The largest logit, before any softcap.
     pub(in crate::lm) max: f32,
-    /// The smallest logit, before any cap.
+    /// The smallest logit, before any softcap.
     pub(in crate::lm) min: f32,
-    /// The largest logit y, capped where there is a cap and with what a slope adds.
+    /// The largest y: the logit after any softcap and with any position bias.
     pub(in crate::lm) shift: f32,
     /// Σ e^(y − shift), at least 1.
     pub(in crate::lm) sum: f64,
@@ -25,17 +25,17 @@ impl RowTerms {
     }
 }
 
-/// What a slope m over the lag −|j − i| adds to the logits of one row: m · lag.
+/// Linear position bias of one row of logits: m times the negated relative distance −|j − i|.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lm) struct Slope<'a> {
     /// m.
     pub(in crate::lm) slope: f32,
-    /// One for each of the row's logits.
+    /// The negated relative distance of each of the row's logits.
     pub(in crate::lm) lags: &'a [f32],
 }
 
-/// Replaces each logit z of a row by e^(y − shift) and returns the row's extremes and sums; of these,
-/// log-sum-exp = shift + ln sum. y is z, or c tanh(z/c) with a softcap c, and with a slope m more by m · lag.
+/// Replaces each logit z of a row by e^(y − shift) and returns the row's extremes and sums; log-sum-exp = shift + ln sum.
+/// y is z, or c tanh(z/c) with a softcap c, plus the position bias if there is one.
 #[inline(always)]
 pub(in crate::lm) fn softmax_terms<S: Simd<f32>>(
     simd: S,
@@ -66,17 +66,17 @@ pub(in crate::lm) fn softmax_terms<S: Simd<f32>>(
     RowTerms { max, min, shift, sum, weighted }
 }
 
-/// tanh x = 1 − 2/(1 + e²ˣ), to 3 × 10⁻⁷ in absolute terms.
+/// tanh x = 1 − 2/(1 + e²ˣ), with an absolute error of up to 3 × 10⁻⁷.
 #[inline(always)]
 fn tanh<S: Simd<f32>>(simd: S, x: S::V) -> S::V {
-    // Past 10 tanh is 1 in float32, and e²ˣ would leave the numbers; in this order NaN stays NaN.
+    // Above 10, tanh is 1 in float32, and e²ˣ would overflow; in this order NaN is propagated.
     let x = simd.min(simd.splat(10.0), x);
     let (one, two) = (simd.splat(1.0), simd.splat(2.0));
     let e = simd.exp(simd.mul(two, x));
     simd.sub(one, simd.div(two, simd.add(one, e)))
 }
 
-/// [`softmax_terms`] by the widest vectors.
+/// [`softmax_terms`] with the widest vectors.
 pub(in crate::lm) fn softmax_terms_of(
     row: &mut [f32],
     softcap: Option<f32>,
@@ -100,10 +100,10 @@ impl Kernel<f32> for Terms<'_> {
     }
 }
 
-/// Given log Σ e^y of a row and the mean Σ p g of its own: each logit z becomes the probability
+/// Takes log Σ e^y of a row and the mean Σ p g of its gradient. Each logit z becomes the probability
 /// p = e^(y − log Σ e^y), and the gradient g of p becomes that of z, p (g − mean), times
-/// 1 − (y/c)² with a softcap c. Returns the gradient of the slope over the lag, Σ lag p (g − mean); 0 where there is
-/// none.
+/// 1 − (y/c)² with a softcap c. Returns the gradient of the slope m, Σ −|j − i| p (g − mean), or 0 without a
+/// position bias.
 #[inline(always)]
 pub(in crate::lm) fn softmax_gradient<S: Simd<f32>>(
     simd: S,
@@ -132,7 +132,7 @@ pub(in crate::lm) fn softmax_gradient<S: Simd<f32>>(
         });
         let p = simd.exp(simd.sub(y, shift));
         if let Some(lags) = lags {
-            // Lanes past the row's end have a lag of 0.
+            // Lanes past the row's end have a distance of 0.
             of_slope += f64::from(simd.sum(simd.mul(lags, simd.mul(p, of_y))));
         }
         simd.store_partial(p, z);
@@ -141,10 +141,10 @@ pub(in crate::lm) fn softmax_gradient<S: Simd<f32>>(
     of_slope
 }
 
-/// Values handled together, and partial sums kept side by side.
+/// Number of values processed together, and of parallel partial sums.
 const LANES: usize = 16;
 
-/// Compiles one loop for every vector extension worth having.
+/// Compiles a loop for each vector extension.
 macro_rules! vectorised {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block) => {
         $(#[$doc])*
@@ -163,7 +163,7 @@ macro_rules! vectorised {
                 body($($arg),*)
             }
             match $crate::numerics::Extension::widest() {
-                // SAFETY: an extension exists only where the processor has its features.
+                // SAFETY: a value of this variant exists only if the processor has the features.
                 #[cfg(target_arch = "x86_64")]
                 $crate::numerics::Extension::Avx512(_) => unsafe { avx512($($arg),*) },
                 // SAFETY: as above.
@@ -237,7 +237,7 @@ mod tests {
         let cap = 3.0f32;
         let mut x = -200.0f32;
         while x < 200.0 {
-            // Beside a logit of c, so that e^(y − shift) tells y.
+            // Beside a logit far above c, so that y follows from e^(y − shift).
             let mut row = [x, 1e4];
             let terms = softmax_terms_of(&mut row, Some(cap), None);
             let truth = f64::from(cap) * (f64::from(x) / f64::from(cap)).tanh();

@@ -1,4 +1,4 @@
-//! AdamW with float32 moments of our own, and clipping by the global norm.
+//! AdamW with float32 moments, and clipping by the global norm of the gradient.
 
 use std::sync::Mutex;
 
@@ -13,10 +13,10 @@ use crate::lm::operators::{elements, with_elements};
 use crate::lm::tensor_file::{Named, TensorFile};
 use crate::lm::{LmError, TrainDefinition, simd};
 
-/// Squares of gradients that are added in float32.
+/// Number of squares of gradients that are added in float32.
 const RUN: usize = 1024;
 
-/// What follows a weight's name in the names of its moments.
+/// Suffixes of a weight's name in the names of its moments.
 const FIRST: &str = ".first_moment";
 const SECOND: &str = ".second_moment";
 
@@ -25,8 +25,8 @@ const SECOND: &str = ".second_moment";
 /// m ← β₁m + (1 − β₁)g, v ← β₂v + (1 − β₂)g²,
 /// θ ← θ − η λ θ − η (m/(1 − β₁ᵗ)) / (√(v/(1 − β₂ᵗ)) + 10⁻⁸),
 ///
-/// with the decay λ on matrices only, not on gains. Gradients are first scaled by
-/// min(1, clip/‖g‖), ‖g‖ over all weights.
+/// with the decay λ for matrices only, not for gains. Gradients are first scaled by
+/// min(1, clip/‖g‖), with ‖g‖ over all weights.
 pub(super) struct AdamW {
     betas: [f64; 2],
     weight_decay: f64,
@@ -35,7 +35,7 @@ pub(super) struct AdamW {
     moments: Vec<Mutex<Moments>>,
 }
 
-/// One weight's running moments, beside the weight.
+/// The first and second moment of one weight, on the weight's device.
 enum Moments {
     Host {
         first: Vec<f32>,
@@ -56,7 +56,7 @@ impl Moments {
         Ok(Mutex::new(Self::Host { first, second }))
     }
 
-    /// First and second.
+    /// Copies the first and second moment to the host.
     fn to_host(&self) -> Result<[Vec<f32>; 2]> {
         match self {
             Self::Host { first, second } => Ok([first.clone(), second.clone()]),
@@ -67,10 +67,10 @@ impl Moments {
 }
 
 impl AdamW {
-    /// An optimiser for `weights` with moments of zero.
+    /// An optimiser for `weights` with moments of 0.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub(super) fn new(definition: &TrainDefinition, weights: &[Weight]) -> Result<Self> {
         let moments = weights.iter().map(|weight| {
             let zeros = || vec![0.0; weight.variable.elem_count()];
@@ -89,8 +89,8 @@ impl AdamW {
         }
     }
 
-    /// The moments, ready to be written: each weight's name with `.first_moment` or
-    /// `.second_moment` after it.
+    /// The moments as named tensors: each weight's name followed by `.first_moment` or
+    /// `.second_moment`.
     pub(super) fn named(&self, weights: &[Weight]) -> Result<Vec<Named>> {
         let mut all = Vec::with_capacity(2 * weights.len());
         for (weight, moments) in weights.iter().zip(&self.moments) {
@@ -108,7 +108,7 @@ impl AdamW {
         Ok(all)
     }
 
-    /// An optimiser that goes on after `steps` steps with the moments of a file.
+    /// An optimiser after `steps` steps, with the moments from a file.
     pub(super) fn from_file(
         definition: &TrainDefinition,
         weights: &[Weight],
@@ -124,11 +124,11 @@ impl AdamW {
         Ok(Self::with(definition, i32::try_from(steps).unwrap_or(i32::MAX), moments))
     }
 
-    /// Moves the weights by one step along their gradients, whose [norm](gradient_norm) is `norm`. Where that is not
-    /// finite, nothing moves.
+    /// Updates the weights by one step along their gradients, whose [norm](gradient_norm) is `norm`. If it is not
+    /// finite, nothing changes.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub(super) fn step(
         &mut self,
         weights: &[Weight],
@@ -160,12 +160,12 @@ impl AdamW {
 /// ‖g‖ over all gradients.
 ///
 /// # Errors
-/// Of the tensor library only.
+/// Only errors of the tensor library.
 pub(super) fn gradient_norm(gradients: &[Tensor]) -> Result<f64> {
     Ok(squared_norm(gradients)?.sqrt())
 }
 
-/// Σ g² over all gradients, runs of them in float32 lanes, these in double precision and in order.
+/// Σ g² over all gradients: runs are summed in float32, and the runs' sums in double precision and in order.
 fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
     #[cfg(feature = "cuda")]
     if gradients.iter().any(|gradient| gradient.device().is_cuda()) {
@@ -179,7 +179,7 @@ fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
     Ok(squares.into_iter().sum())
 }
 
-/// One weight's update, in place and in one pass.
+/// Updates one weight in place and in one pass.
 struct InPlace<'a> {
     moments: &'a Mutex<Moments>,
     update: Update,
@@ -243,7 +243,7 @@ mod tests {
         weights.iter().map(|weight| store.get(&weight.variable).unwrap().clone()).collect()
     }
 
-    /// One step, and the gradients' norm.
+    /// Takes one step and returns the norm of the gradients.
     fn step(optimiser: &mut AdamW, weights: &[Weight], gradients: &[Tensor], rate: f64) -> f64 {
         let norm = gradient_norm(gradients).unwrap();
         optimiser.step(weights, gradients, norm, rate).unwrap();
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_changing_gradient_gives_the_moments_of_the_formula() {
-        // f(θ) = θ²/2 in double precision beside it.
+        // Compared with f(θ) = θ²/2 in double precision.
         let weights = [weight("gain", &[1.5], &[1])];
         let mut optimiser = AdamW::new(&definition(), &weights).unwrap();
         let (mut x, mut m, mut v) = (1.5f64, 0.0, 0.0);
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_gradient_above_the_clip_is_scaled_and_its_norm_told() {
-        // One step of Adam does not see the gradient's scale, the second moment does.
+        // One step of Adam is invariant to the gradient's scale, but the second moment is not.
         let weights = [weight("gain", &[0.0, 0.0], &[2])];
         let mut optimiser =
             AdamW::new(&TrainDefinition { clip: 1.0, ..definition() }, &weights).unwrap();

@@ -1,4 +1,4 @@
-//! Training a model: the optimiser, the loop, and what it tells.
+//! Training of a model: the optimiser, the training loop, and its records.
 
 mod adamw;
 mod recorder;

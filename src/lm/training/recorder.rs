@@ -1,4 +1,4 @@
-//! Who keeps the records of a run.
+//! The interface that receives the records of a run.
 
 use std::io;
 
@@ -6,49 +6,49 @@ use super::records::{EvalRecord, HeadRecord, StepRecord};
 use super::trainer::Trainer;
 use crate::lm::LmError;
 
-/// Takes the records of a run as they come. Each method does nothing unless it is written; an
-/// error, as of a full disk, ends the run.
+/// Receives the records of a run. The default methods do nothing. An
+/// error, for example of a full disk, ends the run.
 pub trait Recorder {
-    /// After each step, before that step's heads.
+    /// Called after each step, before `head` is called for that step.
     ///
     /// # Errors
-    /// Where the record could not be kept.
+    /// If the record cannot be written.
     fn step(&mut self, _record: &StepRecord) -> io::Result<()> {
         Ok(())
     }
 
-    /// After each step, once a head, by layer and head.
+    /// Called after each step for each head, by layer and head.
     ///
     /// # Errors
-    /// Where the record could not be kept.
+    /// If the record cannot be written.
     fn head(&mut self, _record: &HeadRecord) -> io::Result<()> {
         Ok(())
     }
 
-    /// After each evaluation.
+    /// Called after each evaluation.
     ///
     /// # Errors
-    /// Where the record could not be kept.
+    /// If the record cannot be written.
     fn eval(&mut self, _record: &EvalRecord) -> io::Result<()> {
         Ok(())
     }
 
-    /// Every `checkpoint_every` steps, for a recorder that wants to [`Trainer::save`] the run.
+    /// Called every `checkpoint_every` steps, so that the recorder can [`Trainer::save`] the run.
     ///
     /// # Errors
-    /// Where the run could not be saved.
+    /// If the run cannot be saved.
     fn checkpoint(&mut self, _trainer: &Trainer) -> Result<(), LmError> {
         Ok(())
     }
 
-    /// At the steps of `keep_checkpoints`, before any [`Self::checkpoint`] of the same step.
+    /// Called at the steps of `keep_checkpoints`, before any [`Self::checkpoint`] of the same step.
     ///
     /// # Errors
-    /// Where the weights could not be saved.
+    /// If the weights cannot be saved.
     fn keep(&mut self, _trainer: &Trainer) -> Result<(), LmError> {
         Ok(())
     }
 }
 
-/// Keeps nothing.
+/// Discards all records.
 impl Recorder for () {}

@@ -1,4 +1,4 @@
-//! The training loop, written once.
+//! The training loop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,14 +8,14 @@ use super::trainer::Trainer;
 use crate::lm::{LmError, Split};
 
 impl Trainer<'_> {
-    /// Steps until the definition's number of them, until it diverges, or until `stop`; tells
-    /// `recorder` of every step, of an evaluation on the validation split every `eval_every` steps
-    /// and after the last, of the steps of `keep_checkpoints`, and of every `checkpoint_every` steps.
-    /// A run that has ended already takes no step. Several workers all stop after the same step, whichever is
-    /// told to, and nothing is saved of workers whose weights came to differ.
+    /// Runs steps until the definition's number of steps, a divergence, or `stop`. Calls `recorder` after every step and
+    /// evaluation, at the steps of `keep_checkpoints`, and every `checkpoint_every` steps. The validation split is
+    /// evaluated every `eval_every` steps and after the last one.
+    /// A run that has ended already takes no step. Several workers all stop after the same step, whichever of them is
+    /// asked to. Nothing is saved if the weights of the workers differ.
     ///
     /// # Errors
-    /// A record that could not be kept.
+    /// A record that could not be written, or workers whose weights differ.
     pub fn run(
         &mut self,
         recorder: &mut dyn Recorder,

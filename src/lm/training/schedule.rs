@@ -4,9 +4,9 @@ use std::f64::consts::PI;
 
 use crate::lm::{Schedule, TrainDefinition};
 
-/// The learning rate of step `step`, counted from 1: linear to the peak over the warm-up, then as
-/// the schedule says. With s steps after warm-up of which u are done,
-/// cosine = peak · (f + (1 − f) · ½ (1 + cos(π u / s))), f the final fraction.
+/// The learning rate of step `step`, counted from 1: linear to the peak during warm-up, then given by
+/// the schedule. With s steps after warm-up, of which u are done,
+/// cosine = peak · (f + (1 − f) · ½ (1 + cos(π u / s))), with f the final fraction.
 pub(super) fn learning_rate(definition: &TrainDefinition, step: usize) -> f64 {
     let peak = definition.learning_rate;
     let warmup = definition.warmup_steps;

@@ -1,4 +1,4 @@
-//! The share of a step's windows that each worker has.
+//! Distribution of a step's windows over the workers.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use crate::lm::error::require;
 use crate::lm::workers::Workers;
 use crate::lm::{LmError, TrainDefinition};
 
-/// One worker's share of the windows of a step: as many as every other's, next to each other, and in as few equal parts
-/// as hold no more than a batch. A worker alone has all, a batch at a time.
+/// One worker's share of the windows of a step: contiguous, of the same size for all workers, and split into as few equal
+/// parts as fit into a batch each. A single worker has all windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
     first: usize,
@@ -17,8 +17,10 @@ pub(super) struct Share {
 }
 
 impl Share {
+    /// The share of this worker.
+    ///
     /// # Errors
-    /// Windows that the workers cannot share evenly.
+    /// A number of windows that is not a multiple of the number of workers.
     pub fn of(definition: &TrainDefinition, workers: &dyn Workers) -> Result<Self, LmError> {
         let world = workers.size();
         let windows = definition.batch * definition.accumulation;
@@ -39,7 +41,7 @@ impl Share {
         Ok(Self { first: workers.rank() * mine, parts, part: mine / parts, world })
     }
 
-    /// The windows of each part, among those of the step.
+    /// The windows of each part, as ranges of the step's windows.
     pub fn parts(self) -> impl Iterator<Item = Range<usize>> {
         (0..self.parts).map(move |part| {
             let first = self.first + part * self.part;
@@ -47,12 +49,12 @@ impl Share {
         })
     }
 
-    /// The windows of one part.
+    /// Number of windows per part.
     pub fn at_once(self) -> usize {
         self.part
     }
 
-    /// The parts of all workers together.
+    /// Number of parts of all workers together.
     pub fn all_parts(self) -> usize {
         self.parts * self.world
     }

@@ -1,4 +1,4 @@
-//! The training loop: its records, its outcomes, and that it repeats itself.
+//! Tests of the training loop: records, outcomes and reproducibility.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -28,7 +28,7 @@ fn tiny() -> TrainDefinition {
     }
 }
 
-/// Masked tokens, and nothing hidden but these.
+/// A definition with masked tokens and a bidirectional mask.
 fn encoder() -> TrainDefinition {
     TrainDefinition {
         objective: Objective::Masked,
@@ -71,7 +71,7 @@ fn run(definition: &TrainDefinition) -> (TrainSummary, Kept) {
 fn a_tiny_run_follows_its_golden_trajectory() {
     let (summary, kept) = run(&tiny());
     assert_eq!(summary.outcome, Outcome::Completed);
-    // Written by this test's own first run, to notice any later change.
+    // Recorded from this test's first run, to detect later changes.
     let golden =
         [3.87661, 3.80656, 3.63916, 3.54715, 3.47008, 3.42611, 3.42072, 3.36371, 3.31746, 3.27915];
     let losses: Vec<f64> = kept.steps.iter().map(|record| record.loss_nats).collect();
@@ -100,7 +100,7 @@ fn every_step_head_and_evaluation_is_recorded() {
 #[test]
 fn arms_of_one_seed_start_alike_and_read_alike() {
     let mhsa = run(&TrainDefinition { steps: 1, ..tiny() });
-    // A window as long as the context sees what a global head sees.
+    // A window as long as the context is equivalent to a global head.
     let mut definition = TrainDefinition { steps: 1, window: 64, ..tiny() };
     definition.set("arm", "ls").unwrap();
     let ls = run(&definition);
@@ -140,8 +140,8 @@ fn the_loss_falls_far_below_what_symbol_counts_allow() {
     assert!(loss > 0.95 * entropy, "loss {loss} below the source's entropy {entropy}");
 }
 
-/// Small letters that the large one after them tells, of four and eight, both uniform: a masked small letter is known to
-/// who sees what comes after it, and one of four to who does not; a masked large one is one of two to both.
+/// Each capital letter, one of eight, determines the small letter before it, one of four. A masked small letter is certain
+/// with a bidirectional mask and one of four with a causal one; a masked capital is one of two with both.
 #[test]
 fn an_encoder_learns_what_only_later_tokens_tell() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
@@ -165,11 +165,11 @@ fn an_encoder_learns_what_only_later_tokens_tell() {
         let summary = trainer.run(&mut (), &AtomicBool::new(false)).unwrap();
         let again = trainer.evaluate(Split::Valid).unwrap().evaluation;
         assert_eq!(Some(again.loss_nats), summary.valid_loss_nats);
-        // Of 64 tokens, 0.15 · 64 = 9.6: ten are asked of each of 64 windows.
+        // Of 64 tokens 0.15 · 64 = 9.6 are masked: ten in each of 64 windows.
         assert_eq!(again.tokens, 64 * 10);
         again.loss_nats
     };
-    // With the neighbour masked too, which 9 in 63 are, a letter is one of four or eight.
+    // If the neighbour is masked too, which holds for 9 in 63, a letter is one of four or eight.
     let hidden = 9.0 / 63.0;
     let large = (1.0 - hidden) * 2f64.ln() + hidden * 8f64.ln();
     let small = hidden * 4f64.ln();
@@ -263,7 +263,7 @@ fn a_resumed_run_is_the_same_run() {
     resumes(of_records());
 }
 
-/// Records of 6 rows of 8.
+/// A definition with records of 6 rows of 8.
 fn of_records() -> TrainDefinition {
     let corpus = SyntheticCorpus { columns: 8, recall: 0.0, ..tiny().corpus };
     let mut definition = tiny();
@@ -273,8 +273,8 @@ fn of_records() -> TrainDefinition {
 
 #[test]
 fn every_sequence_is_one_whole_record() {
-    // Every record is the same, so nothing of it is left to learn; where windows began anywhere, their first symbols
-    // could not be known.
+    // Every record is the same, so the loss goes to 0. If windows started anywhere, their first symbols
+    // could not be predicted.
     let pattern = *b"abbaababbaabbabaabbbabaa";
     let text = pattern.repeat(400);
     let mut definition = TrainDefinition {
@@ -298,7 +298,7 @@ fn every_sequence_is_one_whole_record() {
 
 #[test]
 fn a_model_of_records_learns_what_their_period_tells() {
-    // Six symbols of four kinds, then the same again three times: ln 4 a quarter of the time is all that is left.
+    // Six random symbols from an alphabet of four, then three copies: the smallest loss is ln 4 for a quarter of the symbols.
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let text: Vec<u8> = (0..4000)
         .flat_map(|_| (0..6).map(|_| rng.random_range(0..4u8)).collect::<Vec<u8>>().repeat(4))
@@ -351,7 +351,7 @@ fn resumes(definition: TrainDefinition) {
     assert!(error.to_string().contains("not a checkpoint"), "{error}");
 }
 
-/// Every number that a run recorded, in bits.
+/// All numbers that a run recorded, as bits.
 fn bits(kept: &Kept) -> Vec<u64> {
     let steps = kept.steps.iter().flat_map(|step| [step.loss_nats, step.grad_norm]);
     let heads = kept.heads.iter().flat_map(|head| [head.max_logit, head.entropy_nats]);

@@ -1,4 +1,4 @@
-//! One training run: its steps, its evaluations, and how it is saved and resumed.
+//! One training run: steps, evaluations, and saving and resuming.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -25,17 +25,17 @@ use crate::lm::{
     TrainDefinition,
 };
 
-/// The generator's stream that windows of text come from; weights come from stream 0, so two arms
-/// of one seed read the same text whatever their weights took.
+/// The random generator's stream for windows of text; weights use stream 0, so two variants
+/// with one seed read the same text, however many numbers their weights need.
 const WINDOW_STREAM: u64 = 1;
 
-/// The names of a checkpoint's notes.
+/// Keys of a checkpoint's notes.
 const STEPS: &str = "steps";
 const WALL_TIME: &str = "wall_time_s";
 const WINDOW_POSITION: &str = "window_position";
 const DIVERGED: &str = "diverged";
 
-/// One training run: a model, its optimiser, and where it stands in its steps.
+/// One training run: a model, its optimiser, and the number of steps taken.
 ///
 /// ```
 /// use rank_study::lm::{Corpus, Device, TrainDefinition, Trainer};
@@ -55,13 +55,13 @@ pub struct Trainer<'a> {
     pub(super) definition: &'a TrainDefinition,
     corpus: &'a Corpus,
     teacher: Option<&'a Teacher>,
-    /// How far the heads were from the teacher's in the last step.
+    /// Divergence of the heads from the teacher's in the last step.
     pattern_kl_nats: Option<f64>,
     model: Model,
     optimiser: AdamW,
     windows: ChaCha8Rng,
     heads: Vec<Vec<HeadStatistics>>,
-    /// The workers that train the model, and this one's share of a step's windows.
+    /// All workers that train the model, and this worker's share of a step's windows.
     pub(super) workers: &'a dyn Workers,
     share: Share,
     steps: usize,
@@ -73,10 +73,10 @@ pub struct Trainer<'a> {
 }
 
 impl<'a> Trainer<'a> {
-    /// A run at its start.
+    /// Starts a run.
     ///
     /// # Errors
-    /// A value that its key cannot take, or a device that is not there.
+    /// A value that its key does not allow, or a device that is missing.
     pub fn new(
         definition: &'a TrainDefinition,
         corpus: &'a Corpus,
@@ -106,11 +106,11 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Holds a run to the memory that the machine has: what its weights take at least, and on the CPU the activations of
+    /// Checks a run against the memory of the machine: a lower bound for its weights and, on the CPU, for the activations of
     /// one worker's share of a step.
     ///
     /// # Errors
-    /// A value that its key cannot take, a step that cannot be dealt evenly, or a run that is too large.
+    /// A value that its key does not allow, a step that cannot be shared evenly, or a run that is too large.
     pub fn check_room(
         definition: &TrainDefinition,
         corpus: &Corpus,
@@ -131,18 +131,18 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// What the files of a run take on a disk, at least: its last checkpoint, with AdamW's moments, and the weights of as
-    /// many `kept` steps, in bytes.
+    /// A lower bound of the size on disk of a run's files, in bytes: its last checkpoint, with AdamW's moments, and the weights
+    /// of `kept` steps.
     pub fn bytes_on_disk(definition: &TrainDefinition, corpus: &Corpus, kept: usize) -> f64 {
         (3 + kept) as f64 * room::bytes_of_weights(definition, corpus.vocabulary.size())
     }
 
-    /// A run that goes on where [`Self::save`] left it, as if it had never stopped: on one machine
-    /// its later steps are the same, bit for bit. The definition and corpus must be those of the
+    /// Resumes a run from a file that [`Self::save`] wrote. On the same machine
+    /// its later steps are bitwise equal to those of an uninterrupted run. The definition and corpus must be those of the
     /// run that was saved.
     ///
     /// # Errors
-    /// A file that cannot be read, or that is no checkpoint of a model of this shape.
+    /// A file that cannot be read, or that is not a checkpoint of a model of this shape.
     pub fn resume(
         definition: &'a TrainDefinition,
         corpus: &'a Corpus,
@@ -161,7 +161,7 @@ impl<'a> Trainer<'a> {
         Ok(trainer)
     }
 
-    /// Has a run at its start begin with the weights of `start`, a model of its shape, in place of those that were drawn.
+    /// Replaces the initial weights of a new run by those of `start`, a model of the same shape.
     ///
     /// # Errors
     /// As [`ModelShape::check_start`].
@@ -170,7 +170,7 @@ impl<'a> Trainer<'a> {
         Ok(self)
     }
 
-    /// Makes the heads attend as those of `teacher` do, by a term of the loss.
+    /// Adds a term to the loss that makes the heads attend like those of `teacher`.
     ///
     /// # Errors
     /// A device other than the CPU.
@@ -182,27 +182,27 @@ impl<'a> Trainer<'a> {
         Ok(self)
     }
 
-    /// Has several workers train the model, each of them with the same definition, corpus and weights: data
-    /// parallelism. The windows of a step, all of its `accumulation` batches, are dealt to the workers in order, gradients
-    /// and what was seen of the heads are put together, and each rank moves its weights alike.
+    /// Trains with several workers, each with the same definition, corpus and weights: data
+    /// parallelism. The windows of a step, from all of its `accumulation` batches, are distributed to the workers in order.
+    /// Gradients and statistics of heads are combined, and every worker makes the same update.
     ///
     /// # Errors
-    /// A step whose windows cannot be dealt evenly.
+    /// A step whose windows cannot be shared evenly.
     pub fn together(mut self, workers: &'a dyn Workers) -> Result<Self, LmError> {
         self.share = Share::of(self.definition, workers)?;
         self.workers = workers;
         Ok(self)
     }
 
-    /// Σ over layers and heads of the mean over rows of KL(teacher ‖ student) in the last step, in nats, where there
+    /// Σ over layers and heads of the mean over rows of KL(teacher ‖ student) in the last step, in nats, if there
     /// is a teacher.
     pub fn pattern_kl_nats(&self) -> Option<f64> {
         self.pattern_kl_nats
     }
 
-    /// Writes all that [`Self::resume`] needs, whole or not at all: a safetensors file with the
-    /// weights as [`Model::save`] names them, AdamW's moments as the same names with
-    /// `.first_moment` and `.second_moment` after them, and the notes `steps`, `diverged`,
+    /// Writes everything that [`Self::resume`] needs, atomically: a safetensors file with the
+    /// weights under the names of [`Model::save`], AdamW's moments under these names followed by
+    /// `.first_moment` and `.second_moment`, and the notes `steps`, `diverged`,
     /// `wall_time_s` and `window_position`.
     ///
     /// # Errors
@@ -219,25 +219,25 @@ impl<'a> Trainer<'a> {
         tensor_file::write(path, &tensors, notes)
     }
 
-    /// Seconds since the run started, without those between a stop and its resumption.
+    /// Seconds of run time, without the time between a stop and its resumption.
     pub(super) fn wall_time_s(&self) -> f64 {
         self.earlier_s + self.start.elapsed().as_secs_f64()
     }
 
-    /// Steps taken so far, that of a divergence included.
+    /// Number of steps taken so far, including one that diverged.
     pub fn steps(&self) -> usize {
         self.steps
     }
 
-    /// The model as it stands.
+    /// The current model.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// Holds the weights of all workers to those of rank 0, bit for bit.
+    /// Checks that the weights of all workers are bitwise equal to those of rank 0.
     ///
     /// # Errors
-    /// A rank whose weights are others.
+    /// A worker with other weights.
     pub(super) fn check_same_weights(&self) -> Result<(), LmError> {
         if self.workers.size() == 1 {
             return Ok(());
@@ -257,16 +257,16 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Each layer's heads in the last step; empty before the first.
+    /// Statistics of each layer's heads in the last step; empty before the first.
     pub fn heads(&self) -> &[Vec<HeadStatistics>] {
         &self.heads
     }
 
-    /// One step: `accumulation` batches of random windows, of records whole ones, forward, backward, clip, update. Where the loss or the
-    /// gradient is not finite, the record says so and nothing is updated.
+    /// Takes one step: reads `accumulation` batches of random windows, or whole records, and runs forward and backward pass,
+    /// clipping and update. If the loss or the gradient is not finite, the record says so and nothing is updated.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub fn step(&mut self) -> Result<StepRecord, LmError> {
         let found = self.batches()?;
         self.steps += 1;
@@ -287,14 +287,14 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// The mean gradients of a step's random windows: of `accumulation` batches, or where several workers train,
-    /// of the share that each has of them.
+    /// The mean gradients of a step's random windows: all of its `accumulation` batches, shared by the
+    /// workers.
     fn batches(&mut self) -> Result<BatchGradients, LmError> {
         let TrainDefinition { batch, accumulation, context, .. } = *self.definition;
         let text = self.corpus.split(Split::Train);
         let windows = Windows::of(&self.corpus.vocabulary, text, context);
         let mut start = || windows.start(self.windows.random_range(0..windows.count));
-        // All workers draw all of them, so which windows a step has does not hang on how many workers there are.
+        // Every worker draws all windows, so a step's windows do not depend on the number of workers.
         let starts: Vec<usize> = (0..batch * accumulation).map(|_| start()).collect();
         let share = self.share;
         let mut parts = share.parts();
@@ -311,7 +311,7 @@ impl<'a> Trainer<'a> {
         Ok(sum)
     }
 
-    /// The gradients of some of a step's windows, which begin at `starts`.
+    /// Gradients of the windows `part` of a step, whose windows begin at `starts`.
     fn batch(&self, starts: &[usize], part: Range<usize>) -> Result<BatchGradients, LmError> {
         let TrainDefinition { context, recompute, .. } = *self.definition;
         let text = self.corpus.split(Split::Train);
@@ -330,14 +330,14 @@ impl<'a> Trainer<'a> {
         Ok(self.model.gradients(&batch, z_loss, recompute, target.as_ref())?)
     }
 
-    /// Moves the weights and what follows them, and returns the gradient's norm before clipping.
+    /// Updates the weights and the state derived from them. Returns the gradient's norm before clipping.
     fn update(
         &mut self,
         gradients: &[Tensor],
         heads: &[Vec<HeadStatistics>],
         learning_rate: f64,
     ) -> Result<f64, LmError> {
-        // Of worker 0: on a GPU sums are not added in a fixed order, and all must move alike.
+        // The norm of worker 0: on a GPU sums have no fixed order, but all workers must make the same update.
         let norm = self.workers.gather_numbers(&[gradient_norm(gradients)?])[0][0];
         self.optimiser.step(self.model.weights(), gradients, norm, learning_rate)?;
         if norm.is_finite() {
@@ -350,10 +350,10 @@ impl<'a> Trainer<'a> {
     }
 
     /// The mean loss over `eval_batches` batches of windows spread evenly over a split: the same
-    /// ones at every call.
+    /// windows at every call.
     ///
     /// # Errors
-    /// Of the tensor library only.
+    /// Only errors of the tensor library.
     pub fn evaluate(&self, split: Split) -> Result<EvalRecord, LmError> {
         let TrainDefinition { eval_batches, batch, .. } = *self.definition;
         let (vocabulary, text) = (&self.corpus.vocabulary, self.corpus.split(split));

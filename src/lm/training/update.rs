@@ -1,9 +1,9 @@
 //! The AdamW update of one weight.
 
-/// Added to the root of the second moment.
+/// ε, added to the square root of the second moment.
 const EPSILON: f32 = 1e-8;
 
-/// The numbers that one weight's update goes by.
+/// Parameters of one weight's update.
 pub(in crate::lm) struct Update {
     pub(in crate::lm) gradient_scale: f32,
     pub(in crate::lm) betas: [f32; 2],
@@ -16,7 +16,7 @@ pub(in crate::lm) struct Update {
 }
 
 impl Update {
-    /// Moves a weight and its first and second moments.
+    /// Updates a weight and its first and second moments.
     pub(super) fn apply(
         &self,
         weight: &mut [f32],

@@ -1,4 +1,4 @@
-//! The loops over blocks and tiles.
+//! The loops of a matrix product over blocks and tiles.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use super::pack::{WorkSpace, pack_columns, pack_rows, panel_of, rows_at_once};
 use crate::numerics::tile::{PANEL_VECTORS, Rows, row_group, sums};
 use crate::numerics::{Kernel, Number, Simd};
 
-/// Rows of B that are packed at most: a panel of so many and two vectors of AVX2 takes 16 KiB, half of a first-level
-/// cache.
+/// The largest number of rows of B that are packed: a panel of this height with two vectors of AVX2 takes 16 KiB, half of a
+/// first-level cache.
 const DEPTH: usize = 256;
-/// What is packed of B at a time, in bytes: half of a second-level cache of 512 KiB.
+/// Size of the packed block of B, in bytes: half of a second-level cache of 512 KiB.
 const BLOCK_BYTES: usize = 256 << 10;
-/// Rows of A that are packed at a time, at most.
+/// The largest number of rows of A that are packed at a time.
 const ROWS: usize = 264;
 
-/// C ← α A B + β C by tiles.
+/// C ← α A B + β C, computed in tiles.
 pub(super) struct Gemm<'a, T> {
     pub(super) operands: Operands<'a, T>,
     pub(super) beta: T,
@@ -66,14 +66,14 @@ impl<T: Number> Kernel<T> for Gemm<'_, T> {
     }
 }
 
-/// The size of the parts when `whole` is cut into as few equal ones as fit `most`, rounded up to a multiple of `of`.
+/// The part size if `whole` is cut into the smallest number of equal parts of at most `most`, rounded up to a multiple of `of`.
 #[inline(always)]
 fn equal_part(whole: usize, most: usize, of: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most)).next_multiple_of(of)
 }
 
-/// What is computed at a time: rows of C and A, a depth, columns of C and B, and what the sums that are there
-/// already are multiplied by.
+/// One step of the computation: rows of C and A, a range of the depth, columns of C and B, and the factor of the values
+/// already in C.
 struct Part<T> {
     rows: Range<usize>,
     deep: Range<usize>,
@@ -102,7 +102,7 @@ impl<T: Number> Operands<'_, T> {
                     Rows::packed(packed, count)
                 }
             };
-            // As many registers, so as many kernels: a group, a third of it, one row.
+            // Specialised by row count: a group, a third of it, or one row.
             if S::REGISTERS >= 32 {
                 match count {
                     12 => self.row_of_tiles::<S, 12>(simd, row, rows, part, packed),
@@ -146,7 +146,7 @@ impl<T: Number> Operands<'_, T> {
         }
     }
 
-    /// Writes the sums of a tile to C from `row` on, onto what is there times `there`.
+    /// Writes the sums of a tile to the rows of C from `row` on, plus `there` times the values already there.
     #[inline(always)]
     fn write<S: Simd<T>, const COUNT: usize, const VECTORS: usize>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Products of a vector with a matrix: each number of the matrix is read once, where it lies, in order.
+//! Products of a vector with a matrix; each element of the matrix is read once, in place and in order.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, CowArray};
 use super::matrix::Matrix;
 use crate::numerics::{Extension, Kernel, Real, Simd};
 
-/// y ← α x B + β y for x (depth), B (depth, n) and y (n); with β = 0, y is written and not read.
+/// y ← α x B + β y for x (depth), B (depth, n) and y (n); with β = 0, y is not read.
 pub(super) fn times<T: Real>(
     extension: Extension,
     (alpha, beta): (T, T),
@@ -34,7 +34,7 @@ struct Times<'a, T> {
     y: &'a mut [T],
 }
 
-/// Rows or columns that go by at once.
+/// Number of rows or columns that are processed at once.
 const AT_ONCE: usize = 4;
 
 impl<T: Real> Kernel<T> for Times<'_, T> {
@@ -45,7 +45,7 @@ impl<T: Real> Kernel<T> for Times<'_, T> {
         let Self { x, b, y } = self;
         let by_column = b.transposed();
         if by_column.strides[1] == 1 {
-            // Each number of y is the product of x with a column.
+            // Each element of y is the product of x with a column.
             for (at, y) in y.chunks_mut(AT_ONCE).enumerate() {
                 let first = at * AT_ONCE;
                 if y.len() == AT_ONCE {
@@ -80,7 +80,7 @@ impl<T: Real> Kernel<T> for Times<'_, T> {
     }
 }
 
-/// Adds to each y the product of x with a column of the same length.
+/// Adds the product of x with each column, of the same length, to the elements of y.
 #[inline(always)]
 fn add_dots<T: Real, S: Simd<T>, const COUNT: usize>(
     simd: S,
@@ -110,7 +110,7 @@ fn add_dots<T: Real, S: Simd<T>, const COUNT: usize>(
     }
 }
 
-/// Adds rows of B from `first`, each times its x, to y.
+/// Adds rows of B, starting at `first` and multiplied by the elements of x, to y.
 #[inline(always)]
 fn add_rows<T: Real, S: Simd<T>, const COUNT: usize>(
     simd: S,

@@ -6,14 +6,14 @@ use super::matrix::Matrix;
 use crate::numerics::tile::PANEL_VECTORS;
 use crate::numerics::{Buffer, Number, Simd};
 
-/// What is packed of A and of B.
+/// Buffers for the packed parts of A and of B.
 #[derive(Default)]
 pub(crate) struct WorkSpace<T> {
     pub(super) rows: Buffer<T>,
     pub(super) columns: Buffer<T>,
 }
 
-/// How many of the rows that are left go by at once: a group, a third of it, or one.
+/// The number of the remaining rows that are processed at once: a group, a third of it, or one.
 #[inline(always)]
 pub(super) fn rows_at_once(left: usize, group: usize) -> usize {
     match left {
@@ -23,13 +23,13 @@ pub(super) fn rows_at_once(left: usize, group: usize) -> usize {
     }
 }
 
-/// The width of a panel for so many columns.
+/// The width of a panel for `columns` columns.
 #[inline(always)]
 pub(super) fn panel_of<T: Number, S: Simd<T>>(_: S, columns: usize) -> usize {
     if columns > S::LANES { PANEL_VECTORS * S::LANES } else { S::LANES }
 }
 
-/// Rows of A as (depth, count), for as many as go by at once.
+/// Packs rows of A as (depth, count), for each count of rows that are processed at once.
 pub(super) fn pack_rows<T: Number>(
     a: Matrix<'_, T>,
     rows: Range<usize>,
@@ -46,7 +46,7 @@ pub(super) fn pack_rows<T: Number>(
     }
 }
 
-/// Columns of B as (depth, width) by panel, with zeros after the last.
+/// Packs columns of B as panels of (depth, width), with zeros after the last column.
 #[inline(always)]
 pub(super) fn pack_columns<T: Number, S: Simd<T>>(
     simd: S,
@@ -65,7 +65,7 @@ pub(super) fn pack_columns<T: Number, S: Simd<T>>(
     }
 }
 
-/// [`pack`] for a width known at run time.
+/// [`pack`] with a width known only at run time.
 fn pack_of<T: Number>(
     width: usize,
     from: Matrix<'_, T>,
@@ -86,7 +86,7 @@ fn pack_of<T: Number>(
     }
 }
 
-/// `columns` of the rows `deep` of a matrix as (rows, WIDTH), with zeros after the last column.
+/// Packs `columns` of the rows `deep` of a matrix as (rows, WIDTH), with zeros after the last column.
 fn pack<T: Number, const WIDTH: usize>(
     from: Matrix<'_, T>,
     deep: Range<usize>,
@@ -100,7 +100,7 @@ fn pack<T: Number, const WIDTH: usize>(
             to.copy_from_slice(from.row(row, columns.clone()));
         }
     } else if turned.has_contiguous_rows() && columns.len() == WIDTH {
-        // Squares, so that what is read and what is written stays in registers in between.
+        // In squares, so that reads and writes of one square stay in registers.
         let mut start = deep.start;
         let (squares, rest) = to.as_chunks_mut::<SQUARE>();
         for to in squares {
@@ -123,10 +123,10 @@ fn pack<T: Number, const WIDTH: usize>(
     }
 }
 
-/// The side of the squares in which a matrix is transposed.
+/// Side of the squares in which a matrix is transposed.
 const SQUARE: usize = 8;
 
-/// Numbers `places` of WIDTH rows from `first`, as (places, WIDTH).
+/// The elements `places` of WIDTH rows starting at `first`, as (places, WIDTH).
 #[inline(always)]
 fn transpose_rows<T: Number, const WIDTH: usize>(
     from: Matrix<'_, T>,

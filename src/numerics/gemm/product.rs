@@ -7,10 +7,10 @@ use super::by_vector;
 use super::matrix::{Matrix, Output};
 use crate::numerics::{Extension, Real};
 
-/// C ← α A B + β C for A (m, depth), B (depth, n) and C (m, n); with β = 0, C is written and not read.
+/// C ← α A B + β C for A (m, depth), B (depth, n) and C (m, n); with β = 0, C is not read.
 ///
 /// # Panics
-/// Shapes that do not fit.
+/// If the shapes do not match.
 pub(crate) fn gemm<T: Real>(
     alpha: T,
     a: ArrayView2<'_, T>,
@@ -45,7 +45,7 @@ pub(super) fn gemm_with<T: Real>(
     if m == 1 {
         return by_vector::times(extension, (alpha, beta), a.row(0), b, c.row_mut(0));
     }
-    // C by its rows: where its columns are the contiguous ones, Cᵀ = Bᵀ Aᵀ.
+    // Computes rows of C. If its columns are the contiguous ones, uses Cᵀ = Bᵀ Aᵀ.
     if c.strides()[1] != 1 {
         if c.strides()[0] == 1 {
             let (a, b, c) = (b.reversed_axes(), a.reversed_axes(), c.reversed_axes());
@@ -61,7 +61,7 @@ pub(super) fn gemm_with<T: Real>(
     T::with_work_space(|space| T::run_with(extension, Gemm { operands, beta, space }));
 }
 
-/// C ← A B, as operators multiply: for the benchmark of it.
+/// C ← A B as in the operators of a model; public for a benchmark.
 #[doc(hidden)]
 pub fn multiply(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>, c: ArrayViewMut2<'_, f32>) {
     gemm(1.0, a, b, 0.0, c);

@@ -1,4 +1,4 @@
-//! Products against sums in float64, by every extension that the machine has.
+//! Compares products with sums in float64, for every extension of the machine.
 
 use ndarray::{Array2, ArrayView2, Axis, s};
 
@@ -8,7 +8,7 @@ use super::{gemm, product};
 use crate::numerics::tile::{Rows, sums};
 use crate::numerics::{Extension, Kernel, Real, Simd};
 
-/// A matrix whose elements lie by row, by column, or among those of another.
+/// Memory layout of a matrix: by row, by column, or interleaved with another one.
 #[derive(Clone, Copy, Debug)]
 enum Lie {
     Rows,
@@ -30,7 +30,7 @@ fn filled<T: Real>(rows: usize, columns: usize, lie: Lie, shift: f64) -> Array2<
     }
 }
 
-/// The largest |difference| from α A B + β C in float64, over what its rounding may be: a number under 1.
+/// The largest difference from α A B + β C in float64, divided by the allowed rounding error: must be below 1.
 fn worst<T: Real>(extension: Extension, [m, depth, n]: [usize; 3], lies: [Lie; 3]) -> f64 {
     let epsilon = if size_of::<T>() == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let (a, b) = (filled::<T>(m, depth, lies[0], 0.0), filled::<T>(depth, n, lies[1], 2.0));
@@ -57,7 +57,7 @@ fn worst<T: Real>(extension: Extension, [m, depth, n]: [usize; 3], lies: [Lie; 3
 
 #[test]
 fn products_of_every_shape_and_layout_are_exact_to_rounding() {
-    // Miri, which interprets, takes small ones, each with one layout of each matrix.
+    // Miri is an interpreter, so it gets small shapes, each with one layout per matrix.
     const SHAPES: &[[usize; 3]] = match cfg!(miri) {
         true => &[[1, 1, 1], [1, 19, 9], [5, 3, 1], [8, 5, 17], [2, 257, 3]],
         false => &[
@@ -108,7 +108,7 @@ fn an_empty_depth_leaves_the_sums_that_were_there() {
     assert!(c.sum_axis(Axis(0)).iter().all(|&c| c == 0.0));
 }
 
-/// A group of twelve rows, as a processor with 32 registers takes them, by any vectors.
+/// A group of twelve rows, as on processors with 32 registers, with vectors of any extension.
 struct Twelve<'a>(&'a [f64], &'a [f64]);
 
 impl Kernel<f64> for Twelve<'_> {

@@ -1,4 +1,4 @@
-//! A matrix of any strides times a vector.
+//! The product of a matrix of any strides with a vector.
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1};
 

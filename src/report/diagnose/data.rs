@@ -8,20 +8,20 @@ use super::quantity::{QUANTITIES, Quantity, Scale};
 use crate::figure::{Rgb, heat, hex};
 use crate::report::document::{in_script, number};
 
-/// Colours of the grid's scale.
+/// Number of colours of the grid's scale.
 const SHADES: usize = 64;
 
-/// A quantity that heads here have, and the values that its first and its last colour stand for.
+/// A quantity that heads on this page have, and the values at the two ends of its colour scale.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
     /// The quantity.
     pub quantity: &'static Quantity,
-    /// The two values, alike for all models of the page.
+    /// Values at the ends of the scale, the same for all models of the page.
     pub ends: (f64, f64),
 }
 
 impl Shown {
-    /// The quantities that any head of these models has.
+    /// Returns the quantities that at least one head of these models has.
     pub fn all(models: &[DiagnosedModel]) -> Vec<Self> {
         let shown = |quantity: &'static Quantity| {
             let heads = models.iter().flat_map(|model| &model.heads);
@@ -32,7 +32,7 @@ impl Shown {
         QUANTITIES.iter().filter_map(shown).collect()
     }
 
-    /// The number of a value's colour among [`all_shades`].
+    /// Index of the colour of `value` in [`all_shades`].
     pub fn shade(&self, value: f64) -> usize {
         (self.quantity.share(value, self.ends) * (SHADES - 1) as f64).round() as usize
     }
@@ -43,7 +43,7 @@ pub(super) fn all_shades() -> Vec<Rgb> {
     (0..SHADES).map(|at| heat(at as f64 / (SHADES - 1) as f64)).collect()
 }
 
-/// The numbers of all heads, as JSON that may stand in a script.
+/// Formats the numbers of all heads as JSON that is safe in a script.
 pub(super) fn numbers(models: &[DiagnosedModel], shown: &[Shown]) -> String {
     let [attention, logits] = colours().map(|colours| joined(&colours));
     in_script(&json!({
@@ -53,7 +53,7 @@ pub(super) fn numbers(models: &[DiagnosedModel], shown: &[Shown]) -> String {
     }))
 }
 
-/// Colours one after another, six digits each.
+/// Concatenates colours as six hexadecimal digits each.
 fn joined(colours: &[Rgb]) -> String {
     colours.iter().map(|&colour| hex(colour)).collect::<String>().replace('#', "")
 }

@@ -1,10 +1,10 @@
 //! Resolution of the pictures on a page, limited so that the page stays small.
 
-/// Bytes of a page that pictures and keys may take, in base64: with all else the page stays under 10 MB.
+/// Bytes of a page that pictures and keys may take in base64; with the rest, the page stays under 10 MB.
 const BUDGET: usize = 9_200_000;
-/// What the heads that are most worth looking at are shown in.
+/// Detail of the heads that are most worth a look.
 const FINE: Detail = Detail { bins: 256, keys: 8, every: 1 };
-/// The others, the finest that the budget allows.
+/// Details for the other heads; the first that fits the budget is used.
 const OTHERS: [Detail; 7] = [
     Detail { bins: 128, keys: 6, every: 1 },
     Detail { bins: 128, keys: 4, every: 1 },
@@ -15,19 +15,19 @@ const OTHERS: [Detail; 7] = [
     Detail { bins: 32, keys: 1, every: 4 },
 ];
 
-/// How finely a head is shown.
+/// Resolution of a head on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Detail {
-    /// Rows and columns of its pictures, at most.
+    /// Maximum number of rows and columns of its pictures.
     pub bins: usize,
-    /// Keys told of a query.
+    /// Number of keys listed per query.
     pub keys: usize,
-    /// Keys are told of every so many-th query, from the first on.
+    /// Keys are listed for every `every`-th query, from the first on.
     pub every: usize,
 }
 
 impl Detail {
-    /// The details of `fine` heads and of the others, `heads` in all, on passages of `tokens`.
+    /// Details of `fine` heads and of the other `heads - fine`, for passages of `tokens` tokens.
     pub fn of(heads: usize, fine: usize, tokens: usize, is_causal: bool) -> [Self; 2] {
         let bytes = |detail: Self| detail.bytes(tokens, is_causal);
         let fits = |fine_as: Self, other: Self| {
@@ -36,7 +36,7 @@ impl Detail {
         let other = OTHERS.into_iter().find(|&other| fits(FINE, other));
         match other {
             Some(other) => [FINE, other],
-            // Of so many heads, on so long passages, none is finer than the others.
+            // With this many heads and tokens, all heads get the same detail.
             None => {
                 let mut least = OTHERS[OTHERS.len() - 1];
                 while !fits(least, least) && least.bins > 1 {
@@ -47,14 +47,14 @@ impl Detail {
         }
     }
 
-    /// The bytes in base64 that a head takes at most: before they are deflated.
+    /// Upper bound of the bytes of a head in base64, before compression.
     fn bytes(self, tokens: usize, is_causal: bool) -> usize {
         let side = tokens.div_ceil(self.block(tokens));
         let entries = if is_causal { side * (side + 1) / 2 } else { side * side };
         (2 * entries + 3 * self.keys * tokens.div_ceil(self.every)).div_ceil(3) * 4
     }
 
-    /// Rows, and columns, that an entry of a picture stands for.
+    /// Number of rows and columns of the attention matrix per pixel of a picture.
     pub fn block(self, tokens: usize) -> usize {
         tokens.div_ceil(self.bins).max(1)
     }

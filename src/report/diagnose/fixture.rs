@@ -5,7 +5,7 @@ use crate::experiments::heads::{HeadMeasurement, HeadOutcome};
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
 
-/// A fitted head of rank 16 on 256 tokens, whose largest logit is the product of its parts: floor, inflation, tying,
+/// A fitted head of rank 16 on 256 tokens. Its largest logit is the product of the factors floor, inflation, tying,
 /// drift and gauge.
 pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHead {
     let [floor, inflation, tying, drift, gauge] = parts;
@@ -60,7 +60,7 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
     DiagnosedHead { layer, found, look: None }
 }
 
-/// The same head where it was screened and not fitted.
+/// The same head, screened instead of fitted.
 pub(super) fn screened(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHead {
     let mut one = fitted(layer, head, parts);
     let found = &mut one.found;

@@ -1,5 +1,5 @@
-//! One head on one passage as a page shows it: pictures of attention and logits, and the keys that each query attends
-//! to most.
+//! Data of one head on one passage for a page: pictures of attention and logits, and for each query the keys with most
+//! attention.
 
 use std::io::Write as _;
 
@@ -13,39 +13,39 @@ use crate::figure::{Colouring, LEAST_ATTENTION, Rgb};
 use crate::lm::HeadProbe;
 use crate::targets::Visibility;
 
-/// Rows that are computed at once.
+/// Number of rows computed at once.
 const ROWS: usize = 128;
-/// The largest passage: a key is told by 16 bits.
+/// Maximum length of a passage, because keys are stored in 16 bits.
 pub const MOST_TOKENS: usize = 1 << 16;
-/// The byte of a logit of 0: 1 is −`most`, 255 `most`, and 0 stands for what no row sees.
+/// Byte of the logit 0. Byte 1 is −`most` and 255 is `most`; byte 0 means that the mask excludes the whole block.
 const ZERO: f64 = 128.0;
 
-/// A head on a passage, every number in a byte.
+/// A head on a passage, quantised to bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Look {
-    /// Rows, and columns, of the pictures.
+    /// Number of rows and columns of the pictures.
     pub side: usize,
-    /// How many of the passage's each stands for.
+    /// Number of rows and columns of the passage per row and column of the pictures.
     pub block: usize,
-    /// Whether the pictures hold the columns up to each row's own alone, which a causal mask leaves.
+    /// Whether the pictures contain only the columns up to each row's own, because the mask is causal.
     pub is_causal: bool,
-    /// The largest |z| of the passage.
+    /// Largest |z| on the passage.
     pub most: f64,
-    /// The largest attention of each block, row by row: see [`attention_of_byte`].
+    /// Largest attention in each block, row by row: see [`attention_of_byte`].
     pub attention: Vec<u8>,
-    /// The logit farthest from 0 of each block: see [`logit_of_byte`].
+    /// Logit with the largest magnitude in each block: see [`logit_of_byte`].
     pub logits: Vec<u8>,
-    /// Keys told of a query.
+    /// Number of keys listed per query.
     pub keys: usize,
-    /// Keys are told of every so many-th query, from the first on.
+    /// Keys are listed for every `every`-th query, from the first on.
     pub every: usize,
-    /// Query by query, the keys with most attention, the first of them with most.
+    /// Keys with most attention for each listed query, in descending order.
     pub top: Vec<u16>,
-    /// 255 times their attention.
+    /// Attention of these keys, times 255.
     pub weights: Vec<u8>,
 }
 
-/// The attention that a byte of a picture stands for: by its logarithm, 0 for [`LEAST_ATTENTION`] and all that is less.
+/// Attention of a byte on a logarithmic scale; byte 0 stands for values below [`LEAST_ATTENTION`].
 pub(super) fn attention_of_byte(byte: u8) -> f64 {
     match byte {
         0 => 0.0,
@@ -53,12 +53,12 @@ pub(super) fn attention_of_byte(byte: u8) -> f64 {
     }
 }
 
-/// The logit that a byte stands for, as a share of the head's largest; none where no row of the block sees a column.
+/// Logit of a byte, as a share of the head's largest |z|; `None` if the mask excludes the whole block.
 pub(super) fn logit_of_byte(byte: u8) -> Option<f64> {
     (byte > 0).then(|| (f64::from(byte) - ZERO) / (255.0 - ZERO))
 }
 
-/// The colour of each byte of a picture of attention, and of one of logits.
+/// Colours of the 256 bytes, for pictures of attention and of logits.
 pub(super) fn colours() -> [Vec<Rgb>; 2] {
     let logits = Colouring::Logits { most: 1.0 };
     let logit = |byte| logit_of_byte(byte).map_or((255, 255, 255), |share| logits.colour(share));
@@ -69,7 +69,7 @@ pub(super) fn colours() -> [Vec<Rgb>; 2] {
 }
 
 impl Look {
-    /// Looks at a head.
+    /// Computes the pictures and keys of a head.
     pub fn of(probe: &HeadProbe, detail: Detail) -> Self {
         let tokens = probe.queries.nrows();
         let is_causal = probe.visibility == Visibility::Causal;
@@ -127,7 +127,7 @@ impl Look {
         }
     }
 
-    /// Its bytes, deflated and in base64: attention, logits, the low bytes of the keys, their high bytes, weights.
+    /// Packs the data as deflated base64: attention, logits, low bytes of the keys, their high bytes, weights.
     pub fn packed(&self) -> std::io::Result<String> {
         let [low, high]: [Vec<u8>; 2] =
             [0, 1].map(|byte| self.top.iter().map(|key| key.to_le_bytes()[byte]).collect());
@@ -146,7 +146,7 @@ fn byte_of_attention(p: f64) -> u8 {
     }
 }
 
-/// The places of the `count` largest entries, the largest first and of equal ones the later: what is nearer.
+/// Indices of the `count` largest entries in descending order; of equal entries the later (nearer) key comes first.
 fn largest(p: ArrayView1<'_, f64>, count: usize) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::with_capacity(count + 1);
     for (at, value) in p.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A model's heads looked at on one passage, those that are worth it more finely.
+//! Computation of all pictures of a model's heads on one passage, with more detail for suspicious heads.
 
 use rayon::prelude::*;
 
@@ -10,11 +10,11 @@ use crate::lm::{HeadProbe, LmError, Probed};
 use crate::targets::Visibility;
 
 impl DiagnosedModel {
-    /// Looks at its heads on a passage, as one of `beside` heads in all on the page: those that are worth a look finely,
-    /// the others as finely as the page stays small.
+    /// Computes the pictures of all heads on a passage. `beside` is the total number of heads on the page. Suspicious
+    /// heads get full detail, the others as much as the page's size allows.
     ///
     /// # Errors
-    /// A passage that the model cannot read.
+    /// The model cannot read the passage.
     pub fn look(
         &mut self,
         model: &dyn Probed,

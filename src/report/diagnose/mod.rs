@@ -1,4 +1,4 @@
-//! A model's heads on one page: a grid of them, what each looks like, and those most worth worrying about.
+//! The page of `diagnose`: a grid of a model's heads, a view of each head, and a list of suspicious heads.
 
 mod data;
 mod detail;

@@ -1,4 +1,4 @@
-//! A model at one step: its heads' rows, and what they look like on one passage.
+//! A model at one step: the rows of its heads, and their pictures on one passage.
 
 use super::look::Look;
 use crate::experiments::heads::HeadMeasurement;
@@ -9,29 +9,29 @@ use crate::record::Row;
 pub struct DiagnosedHead {
     /// The layer, from 0.
     pub layer: usize,
-    /// Its row.
+    /// The head's row.
     pub found: HeadMeasurement,
-    /// What it looks like on the first passage; none before [`DiagnosedModel::look`].
+    /// Pictures on the first passage; `None` before [`DiagnosedModel::look`].
     pub(super) look: Option<Look>,
 }
 
 /// A model at one step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiagnosedModel {
-    /// The run's name, or the folder's.
+    /// Name of the run or of the model's folder.
     pub name: String,
-    /// The step; none for a model from elsewhere.
+    /// Training step; `None` for published models.
     pub step: Option<usize>,
-    /// What it is: a run's arm, or the type of a published model.
+    /// Variant of a run, or type of a published model.
     pub arm: String,
-    /// The heads, by layer and head.
+    /// Heads, sorted by layer and head.
     pub heads: Vec<DiagnosedHead>,
-    /// The tokens of the first passage as text; where they have no written form, as numbers.
+    /// Tokens of the first passage as text, or as numbers if they have no text.
     pub tokens: Vec<String>,
 }
 
 impl DiagnosedModel {
-    /// The models that rows are of, in their order.
+    /// Groups rows into models, in the order of the rows.
     pub fn of(rows: &[Row<HeadMeasurement>]) -> Vec<Self> {
         let mut models: Vec<Self> = Vec::new();
         for Row { of, found, .. } in rows {
@@ -54,7 +54,7 @@ impl DiagnosedModel {
         models
     }
 
-    /// What it is called beside others.
+    /// Name of the model, with its step if it has one.
     pub fn title(&self) -> String {
         match self.step {
             Some(step) => format!("{}, step {step}", self.name),
@@ -62,12 +62,12 @@ impl DiagnosedModel {
         }
     }
 
-    /// One of its heads.
+    /// Returns one head, if the model has it.
     pub fn head(&self, layer: usize, head: usize) -> Option<&DiagnosedHead> {
         self.heads.iter().find(|other| (other.layer, other.found.head) == (layer, head))
     }
 
-    /// Tokens of a passage.
+    /// Number of tokens per passage.
     pub fn n(&self) -> usize {
         self.heads.first().map_or(0, |head| head.found.n)
     }

@@ -1,4 +1,4 @@
-//! The page of a model's heads: one file that fetches nothing.
+//! The page of a model's heads: one self-contained HTML file.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -15,22 +15,22 @@ const STYLE: &str = include_str!("diagnose.css");
 const SCRIPTS: [&str; 3] =
     [include_str!("picture.js"), include_str!("head.js"), include_str!("diagnose.js")];
 
-/// Models to be shown side by side, and how their rows were measured.
+/// Models to show side by side, and how their rows were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnosis {
     /// The models; steps of one run in order.
     pub models: Vec<DiagnosedModel>,
-    /// How it was measured: what, and how.
+    /// Description of the measurement, as pairs of heading and text.
     pub measured: Vec<(&'static str, String)>,
-    /// The files beside the page.
+    /// Names of the files beside the page.
     pub files: Vec<&'static str>,
 }
 
-/// How the sentences on heads are to be read.
+/// Explains how to read the sentences on heads.
 pub const READING: &str = "Ordered by max |logit| minus what the head needs, or its floor. Softmax depends on the \
     half-range, half of a row's (max − min); the rest of max |logit| shifts whole rows.";
 
-/// A model and the sentences on its heads that stand out.
+/// A model and the sentences on its notable heads.
 struct Worrying<'d> {
     at: usize,
     model: &'d DiagnosedModel,
@@ -38,10 +38,10 @@ struct Worrying<'d> {
 }
 
 impl Diagnosis {
-    /// The page, self-contained. Without scripts it has the grid of max |logit| and the list of heads.
+    /// Builds the self-contained page. Without scripts it has the grid of max |logit| and the list of heads.
     ///
     /// # Errors
-    /// Bytes that cannot be deflated.
+    /// The pictures cannot be compressed.
     pub fn page(&self, generator: &str) -> std::io::Result<String> {
         let shown = Shown::all(&self.models);
         let title = format!("Heads of {}", self.titles().join(" and "));
@@ -70,12 +70,12 @@ impl Diagnosis {
         Ok(document(&title, &[STYLE, &shades()], &[SHARED, picture, head, all], body))
     }
 
-    /// A summary of each model.
+    /// One summary sentence per model.
     pub fn conclusion(&self) -> Vec<String> {
         self.models.iter().filter_map(of_model).collect()
     }
 
-    /// The sentences on heads, each with its place.
+    /// The sentences on heads, each with layer and head.
     pub fn worries(&self) -> Vec<String> {
         let told = |one: Worrying<'_>| {
             let of = match self.models.len() {
@@ -92,14 +92,14 @@ impl Diagnosis {
         self.worrying().into_iter().flat_map(told).collect()
     }
 
-    /// The names of the models, those of one run once.
+    /// Names of the models, without duplicates for steps of the same run.
     fn titles(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
         names.dedup();
         names
     }
 
-    /// What is said of the models, of a run's steps the last one's.
+    /// Sentences on the heads of each model; for a run only those of its last step.
     fn worrying(&self) -> Vec<Worrying<'_>> {
         let mut found = Vec::new();
         for (at, model) in self.models.iter().enumerate() {
@@ -138,7 +138,7 @@ impl Diagnosis {
         }
     }
 
-    /// One grid per model, layers by heads, with the first quantity; with the script the reader chooses others.
+    /// One grid per model (layers by heads) with the first quantity; the script lets the reader choose others.
     fn grids(&self, shown: Option<&Shown>) -> Markup {
         let Some(shown) = shown else { return html! {} };
         html! {
@@ -208,7 +208,7 @@ fn of_model(model: &DiagnosedModel) -> Option<String> {
     ))
 }
 
-/// What a link names a head of the model numbered `at` by.
+/// Anchor of a head of the model with index `at`.
 fn place(layer: usize, head: usize, at: usize) -> String {
     match at {
         0 => format!("layer-{layer}-head-{head}"),
@@ -257,7 +257,7 @@ fn cell(head: &DiagnosedHead, number: usize, at: usize, shown: &Shown) -> Markup
     }
 }
 
-/// A rule for each shade of the grids: the policy of the page forbids inline styles.
+/// CSS rules for the shades of the grids, because the page's policy forbids inline styles.
 fn shades() -> String {
     let rule = |(at, colour): (usize, Rgb)| {
         format!(".shade-{at}{{background:{};color:{}}}\n", hex(colour), ink_on(colour))
@@ -265,7 +265,7 @@ fn shades() -> String {
     all_shades().into_iter().enumerate().map(rule).collect()
 }
 
-/// Black or white, whichever is read on a colour.
+/// Black or white, whichever is readable on the colour.
 fn ink_on((red, green, blue): Rgb) -> &'static str {
     let light = 0.3 * f64::from(red) + 0.59 * f64::from(green) + 0.11 * f64::from(blue);
     if light > 128.0 { "#000" } else { "#fff" }
@@ -304,7 +304,7 @@ mod tests {
 
     const PARTS: [f64; 5] = [4.0, 1.5, 1.25, 2.0, 1.5];
 
-    /// Two steps of a run of two heads, one of which was fitted and looked at.
+    /// Two steps of a run of two heads; one head was fitted and has pictures.
     fn diagnosis() -> (Diagnosis, Look) {
         let definition = TrainDefinition {
             layers: 1,
@@ -330,7 +330,7 @@ mod tests {
         (diagnosis, look)
     }
 
-    /// What stands in the script called `id`.
+    /// Contents of the script with this `id`.
     fn script<'p>(page: &'p str, id: &str) -> &'p str {
         let (_, rest) = page.split_once(&format!(" id=\"{id}\">")).unwrap();
         rest.split_once("</script>").unwrap().0

@@ -3,31 +3,31 @@
 use crate::experiments::heads::HeadMeasurement;
 use crate::heads::PARTS;
 
-/// Where the colours of a quantity begin and end.
+/// Ends of a quantity's colour scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
     /// From 0 to the largest of the heads shown.
     ToLargest,
     /// From 0 to 1.
     Share,
-    /// From 1 to the largest, by logarithms.
+    /// From 1 to the largest, on a logarithmic scale.
     Times,
 }
 
-/// A quantity of each head, by its column of the rows.
+/// A quantity of each head, from a column of the rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quantity {
-    /// The column; of half the spread, `spread`.
+    /// Column of the rows. The half-range has the column `spread`.
     pub column: &'static str,
-    /// Its name on the page.
+    /// Name on the page.
     pub name: &'static str,
-    /// Its unit; logits, shares and ratios have none.
+    /// Unit; empty for logits, shares and ratios.
     pub unit: &'static str,
-    /// What it means, in a sentence.
+    /// Definition in one sentence.
     pub means: &'static str,
-    /// Where its colours begin and end.
+    /// Ends of its colour scale.
     pub scale: Scale,
-    /// Its value.
+    /// Returns the value for a head.
     pub of: fn(&HeadMeasurement) -> Option<f64>,
 }
 
@@ -184,7 +184,7 @@ pub(super) const QUANTITIES: [Quantity; 18] = [
 ];
 
 impl Quantity {
-    /// The values that its first and its last colour stand for, of heads of these values.
+    /// Values at the two ends of the colour scale, for heads with these values.
     pub fn ends(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
         let largest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         match self.scale {
@@ -194,7 +194,7 @@ impl Quantity {
         }
     }
 
-    /// How far between those two a value lies, from 0 to 1.
+    /// Position of a value between the two ends, from 0 to 1.
     pub fn share(&self, value: f64, (from, to): (f64, f64)) -> f64 {
         let share = match self.scale {
             Scale::ToLargest | Scale::Share => (value - from) / (to - from),

@@ -22,7 +22,7 @@ const IMPRECISE_NATS: f64 = 1e-3;
 const SUNK: f64 = 0.5;
 /// The list has at most this many heads.
 const MOST: usize = 16;
-/// The number of heads listed where none is large.
+/// Number of heads listed if none has large logits.
 const LARGEST: usize = 3;
 
 /// A sentence on one head.
@@ -32,12 +32,12 @@ pub(super) struct Worry {
     pub layer: usize,
     /// The head within it, from 0.
     pub head: usize,
-    /// One sentence, without its place.
+    /// The sentence, without layer and head.
     pub sentence: String,
 }
 
-/// The heads with large logits, sorted by how far max |logit| lies above what the head needs. Where no logit is large,
-/// the heads with the largest logits.
+/// Sentences on the heads with large logits, sorted by the excess of max |logit| over what the head needs. If no logit
+/// is large, they are on the heads with the largest logits.
 pub(super) fn worries(model: &DiagnosedModel, before: Option<&DiagnosedModel>) -> Vec<Worry> {
     let mut heads: Vec<&DiagnosedHead> = model.heads.iter().collect();
     heads.sort_by(|a, b| surplus(&b.found).total_cmp(&surplus(&a.found)));
@@ -56,14 +56,14 @@ pub(super) fn worries(model: &DiagnosedModel, before: Option<&DiagnosedModel>) -
     told.into_iter().map(one).collect()
 }
 
-/// The sentence on heads with large logits that have none of their own; none where all have one.
+/// A sentence on the number of heads with large logits that are not listed; `None` if all are listed.
 pub(super) fn left_out(model: &DiagnosedModel) -> Option<String> {
     let large = model.heads.iter().filter(|head| head.found.actual >= LARGE_NATS).count();
     let more = large.checked_sub(MOST).filter(|more| *more > 0)?;
     Some(format!("{more} more heads have max |logit| ≥ {LARGE_NATS}; see rows.csv."))
 }
 
-/// How far max |logit| lies above what the head needs at its rank or, where it was not fitted, above the floor.
+/// Excess of max |logit| over what the head needs at its rank, or over the floor if it was not fitted.
 fn surplus(head: &HeadMeasurement) -> f64 {
     head.actual - head.needed.or(head.floor).unwrap_or(0.0)
 }
@@ -81,10 +81,10 @@ fn sentence(head: &HeadMeasurement, earlier: Option<(usize, f64)>) -> String {
     parts.join("; ") + "."
 }
 
-/// The logit beside what is needed.
+/// Compares max |logit| with what the head needs.
 fn beginning(head: &HeadMeasurement) -> String {
     let (actual, rank) = (format!("max |logit| {}", number(head.actual)), head.rank);
-    // The need refers to logits before a softcap.
+    // The needed logits refer to those before a softcap.
     let uncapped = if head.softcap.is_some() { ", before the softcap" } else { "" };
     let times = |needed: f64| number(head.actual / needed);
     match (head.needed, head.floor) {
@@ -113,7 +113,7 @@ fn beginning(head: &HeadMeasurement) -> String {
     }
 }
 
-/// The factors of the logit that stand out.
+/// Mentions the factors of the logit that exceed their thresholds.
 fn factors(head: &HeadMeasurement) -> Vec<String> {
     let mut parts = Vec::new();
     let half_range = 0.5 * head.spread;
@@ -164,7 +164,7 @@ fn factors(head: &HeadMeasurement) -> Vec<String> {
     parts
 }
 
-/// What it attends to, where that stands out.
+/// Mentions unusual properties of the attention.
 fn attention(head: &HeadMeasurement) -> Vec<String> {
     let mut parts = Vec::new();
     if head.entropy_nats < PEAKED_NATS {
@@ -197,7 +197,7 @@ mod tests {
     use super::super::fixture::{fitted, model, screened};
     use super::*;
 
-    /// floor, inflation, tying, drift and gauge of a head with max |logit| 148 that needs 4.3.
+    /// Factors floor, inflation, tying, drift and gauge of a head with max |logit| 148 that needs 4.3.
     const LARGE: [f64; 5] = [4.0, 1.075, 1.2, 20.0, 148.0 / (4.0 * 1.075 * 1.2 * 20.0)];
 
     fn said(head: DiagnosedHead) -> String {
@@ -268,7 +268,7 @@ mod tests {
         ] {
             assert!(told.contains(words) && !plain.contains(words), "{told}");
         }
-        // On passages that are hardly longer every head is local.
+        // On passages that are not much longer than 16 tokens, every head is local.
         head.found.n = 32;
         assert!(!said(head).contains("within 16"));
     }

@@ -1,4 +1,4 @@
-//! Matrices in files: those of `dump`, or any others.
+//! Shows matrices in files: those of `dump`, or any others.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use crate::report::error::ReportError;
 use crate::table::{Table, significant};
 use crate::targets::{TargetError, TargetFile};
 
-/// Panels of one figure at most.
+/// Maximum number of panels per figure.
 const MOST_PANELS: usize = 12;
-/// How far rows of attention may be from summing to 1.
+/// Largest deviation from 1 of a row's sum in attention.
 const ROW_SUM: f64 = 0.02;
-/// The endings of files that hold matrices.
+/// Extensions of files with matrices.
 const ENDINGS: [&str; 4] = ["npy", "csv", "parquet", "safetensors"];
 
 /// One matrix of a file.
@@ -24,14 +24,14 @@ struct Dumped {
 }
 
 impl Dumped {
-    /// Whether it is attention rather than logits: rows of probabilities.
+    /// Whether the matrix is attention rather than logits: all rows are probabilities.
     fn is_attention(&self) -> bool {
         self.matrix.outer_iter().all(|row| {
             (row.sum() - 1.0).abs() <= ROW_SUM && row.iter().all(|p| (0.0..=1.0).contains(p))
         })
     }
 
-    /// The mean over rows of Σⱼ pᵢⱼ of what `of` says of i, j and pᵢⱼ.
+    /// Mean over rows i of Σⱼ pᵢⱼ · of(i, j, pᵢⱼ).
     fn mean(&self, of: impl Fn(usize, usize, f64) -> f64) -> f64 {
         let seen = self.matrix.indexed_iter().filter(|(_, p)| **p > 0.0);
         seen.map(|((i, j), &p)| p * of(i, j, p)).sum::<f64>() / self.matrix.nrows() as f64
@@ -46,7 +46,8 @@ impl Dumped {
     }
 }
 
-/// The matrices that a folder holds by name, those of `dump` in the order of layers and heads; or a file itself.
+/// Lists the matrix files in a folder that are named as by `dump`, in the order of layers and heads. A file is returned
+/// itself.
 pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
         return vec![path.to_owned()];
@@ -63,17 +64,17 @@ pub(super) fn files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// `layer-L-head-H` as (L, H).
+/// Parses `layer-L-head-H` as (L, H).
 fn place(file: &Path) -> Option<(usize, usize)> {
     let name = file.file_stem()?.to_str()?;
     let (layer, head) = name.strip_prefix("layer-")?.split_once("-head-")?;
     Some((layer.parse().ok()?, head.parse().ok()?))
 }
 
-/// Shows matrices, attention and logits apart.
+/// Shows matrices, with attention and logits separately.
 ///
 /// # Errors
-/// A file that holds no matrix of numbers.
+/// A file is not a matrix of numbers.
 pub(super) fn show(path: &Path, files: &[PathBuf]) -> Result<Shown, ReportError> {
     let read = |file: &PathBuf| {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().replace('-', " ");

@@ -1,4 +1,4 @@
-//! The folder of a fit.
+//! Shows the folder of a fit.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::report::conclusion::fit_conclusion;
 use crate::report::error::ReportError;
 use crate::table::plural;
 
-/// Shows a fit.
+/// Shows a fit: frontier, errors by row and attention.
 ///
 /// # Errors
-/// Files of the folder that are damaged.
+/// A file of the folder is damaged.
 pub(super) fn show(folder: &Path) -> Result<Shown, ReportError> {
     let fit = OneFit::read(folder)?;
     let mut figures = Vec::new();

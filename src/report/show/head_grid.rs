@@ -1,14 +1,14 @@
-//! The heads of one model by layer and step.
+//! Quantities of a model's heads by layer and step, for the page of `show`.
 
 use crate::experiments::heads::tables::head_parts::HeadParts;
 use crate::experiments::heads::tables::heads::TrainedHeads;
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::experiments::training::tables::run_log::Curve;
 
-/// Quantities of each head of a model at steps.
+/// Quantities of each head of a model at several steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadGrid {
-    /// The model.
+    /// Name of the model.
     pub model: String,
     /// The steps, in order.
     pub steps: Vec<usize>,
@@ -25,14 +25,14 @@ pub struct GridHead {
     pub layer: usize,
     /// The head within it, from 0.
     pub head: usize,
-    /// Global, or the window of a local head.
+    /// `global`, or the window of a local head.
     pub kind: String,
-    /// Quantity by quantity, step by step.
+    /// Values by quantity, then by step.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
 impl HeadGrid {
-    /// The heads of a run at each logged step; none where its logs have no heads.
+    /// The heads of a run at each logged step; `None` if its logs have no heads.
     pub fn of_run(run: &RunCourse) -> Option<Self> {
         let first = run.heads.first()?;
         let steps: Vec<usize> = first.max_logit.iter().map(|point| point.0 as usize).collect();
@@ -56,7 +56,7 @@ impl HeadGrid {
         })
     }
 
-    /// The heads of each model of predictions, at one tolerance ε.
+    /// The heads of each model in predictions, at one tolerance ε.
     pub fn of_predictions(study: &TrainedHeads) -> Vec<Self> {
         type Of = fn(&HeadParts) -> Option<f64>;
         const QUANTITIES: [(&str, Of); 6] = [
@@ -82,7 +82,7 @@ impl HeadGrid {
             places.sort_unstable();
             places.dedup();
             let head = |(layer, head): (usize, usize)| {
-                // Of several passages or ranks the first counts.
+                // With several passages or ranks, the first one is shown.
                 let at = |step: usize| {
                     own.iter().find(|h| (h.layer, h.head, h.step) == (layer, head, step))
                 };

@@ -1,4 +1,4 @@
-//! A folder of `predict`, or a study with such rows.
+//! Shows a folder of `predict`, or a study with such rows.
 
 use super::head_grid::HeadGrid;
 use super::shown::Shown;
@@ -7,7 +7,7 @@ use crate::experiments::heads::tables::head_parts::HeadParts;
 use crate::experiments::heads::tables::heads::TrainedHeads;
 use crate::table::significant;
 
-/// Adds to the figures and tables of a study of trained heads what predictions have beyond them.
+/// Adds the figures, grids and sentences that predictions have beyond a study of trained heads.
 pub(super) fn add(shown: &mut Shown, study: &TrainedHeads) {
     let mut figures: Vec<_> = parts(study).into_iter().collect();
     if figures.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn add(shown: &mut Shown, study: &TrainedHeads) {
     let (epsilon, last) = (study.epsilon_told(), study.last_step());
     let largest = study.largest().into_iter();
     let told = largest.filter(|head| head.epsilon == epsilon && head.step == last);
-    // At a head's own rank; the figures show wider ones.
+    // One sentence per model, at the heads' own rank; the figures show larger ranks.
     let mut models: Vec<&HeadParts> = Vec::new();
     for head in told {
         let same = |other: &&HeadParts| (&other.run, other.seed) == (&head.run, head.seed);
@@ -37,7 +37,7 @@ pub(super) fn add(shown: &mut Shown, study: &TrainedHeads) {
     shown.conclusion.extend(models.into_iter().map(of_head));
 }
 
-/// The head of a model with the largest logit, beside what its attention needs.
+/// Compares the largest logit of a model with what that head's attention needs.
 fn of_head(head: &HeadParts) -> String {
     let needs = [
         (head.needed, format!(" at its rank of {}", head.rank)),

@@ -1,4 +1,4 @@
-//! The numbers of a page's figures, as JSON for its script.
+//! Data of a page's figures as JSON, for its script.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use half::bf16;
@@ -8,7 +8,7 @@ use super::head_grid::HeadGrid;
 use crate::figure::{Axis, Figure, Panel, Raster, Scale, Series, Shape, Stroke, hex};
 use crate::report::document::{in_script, number};
 
-/// The numbers of a figure whose panels all have series or all have a matrix; other figures stay pictures.
+/// Data of a figure whose panels all have series or all have a matrix; other figures stay static images.
 pub(super) fn of_figure(figure: &Figure) -> Option<String> {
     let is_of_series = |panel: &Panel| {
         let mut shapes = panel.series.iter().map(|series| series.shape);
@@ -26,7 +26,7 @@ pub(super) fn of_figure(figure: &Figure) -> Option<String> {
     Some(in_script(&value))
 }
 
-/// The numbers of a grid.
+/// Data of a grid of heads.
 pub(super) fn of_grid(grid: &HeadGrid) -> String {
     let heads = grid.heads.iter().map(|head| {
         let values: Vec<Vec<Value>> = head
@@ -89,7 +89,7 @@ fn of_series(series: &Series) -> Value {
     })
 }
 
-/// The entries in bfloat16, which has two digits and a half, row after row.
+/// Encodes the entries row by row in bfloat16, which has about 2.5 significant digits.
 fn of_raster(panel: &Panel, raster: &Raster) -> Value {
     let (rows, columns) = raster.values.dim();
     let bytes: Vec<u8> =

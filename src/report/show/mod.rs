@@ -1,4 +1,4 @@
-//! A folder that the program wrote, as an interactive page.
+//! Shows a folder that the program wrote as an interactive page.
 
 mod dumped;
 mod fit;
@@ -28,11 +28,11 @@ pub use head_grid::{GridHead, HeadGrid};
 pub use page::shown_page;
 pub use shown::Shown;
 
-/// Reads each path: the folder of a fit, of a training run, of predictions, of a study or of dumped matrices, or a file
-/// with a matrix. Several runs are shown together.
+/// Reads each path: a folder of a fit, a training run, predictions, a study or dumped matrices, or a file with a
+/// matrix. Several runs are shown together.
 ///
 /// # Errors
-/// A path that holds none of these, or files that are damaged.
+/// A path is none of these, or a file is damaged.
 pub fn show(paths: &[PathBuf]) -> Result<Vec<Shown>, ReportError> {
     let mut shown = match paths.iter().all(|path| RunCourse::is_in(path)) {
         true => vec![runs::show(paths)?],
@@ -67,7 +67,7 @@ fn one(path: &Path) -> Result<Shown, ReportError> {
     }
 }
 
-/// The folder of a study, or of `predict`, whose rows have no definition.
+/// Shows the folder of a study, or of `predict`, whose rows have no definition.
 fn study(folder: &Path) -> Result<Shown, ReportError> {
     let read = |error: RunError| ReportError::Study(StudyError::from(error));
     let manifest = Manifest::read(&folder.join("manifest.toml")).map_err(read)?;

@@ -1,4 +1,4 @@
-//! The page of `show`: one file that fetches nothing.
+//! The page of `show`: one self-contained HTML file.
 
 use std::collections::BTreeSet;
 
@@ -18,16 +18,16 @@ use crate::table::significant;
 
 const STYLE: &str = include_str!("show.css");
 const SCRIPT: &str = include_str!("show.js");
-/// uPlot 1.6.32 (MIT, Leon Sorokin), as it is published, with its licence beside it.
+/// uPlot 1.6.32 (MIT, Leon Sorokin), unmodified, with its licence.
 const PLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
 const PLOT_SCRIPT: &str = include_str!("uplot/uPlot.iife.min.js");
 const PLOT_LICENCE: &str = include_str!("uplot/LICENSE");
 
-/// One self-contained page. Its script makes line figures zoomable, matrices readable by pointer and keys, and heads
-/// openable.
+/// Builds one self-contained page. Its script makes line figures zoomable, matrices readable by pointer and keyboard,
+/// and heads openable.
 ///
 /// # Errors
-/// A figure that cannot be drawn.
+/// A figure cannot be drawn.
 pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportError> {
     let mut svgs = Vec::new();
     for one in shown {
@@ -50,11 +50,11 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
     Ok(document(&title, &[PLOT_STYLE, STYLE], &[&plot, SHARED, SCRIPT], body))
 }
 
-/// Part number `at` of the page; its files lie beside the page.
+/// Section `at` of the page; its files are in a folder beside the page.
 fn section(shown: &Shown, svgs: &[String], at: usize, is_alone: bool) -> Markup {
     let id = &format!("part-{at}");
     let within = if is_alone { String::new() } else { format!("{}/", at + 1) };
-    // No link to rows: tables are shown whole.
+    // Without a link to rows, tables are shown in full.
     let of_tables = Section { study: id.to_owned(), ..Section::default() };
     html! {
         section id=(id) {
@@ -99,7 +99,7 @@ fn picture(figure: &Figure, svg: &str, id: &str, within: &str) -> Markup {
     }
 }
 
-/// The heads at the last step, one row per layer; with the script the reader chooses the step and opens a head.
+/// The heads at the last step, one row per layer. The script lets the reader choose the step and open a head.
 fn heads(grid: &HeadGrid, id: &str) -> Markup {
     let across: BTreeSet<usize> = grid.heads.iter().map(|head| head.head).collect();
     let down: BTreeSet<usize> = grid.heads.iter().map(|head| head.layer).collect();

@@ -1,4 +1,4 @@
-//! Folders of training runs: one, or several side by side.
+//! Shows folders of training runs: one, or several side by side.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use crate::experiments::training::tables::run_courses::{PairedRuns, RunCourses};
 use crate::report::error::ReportError;
 use crate::table::{Spread, plural, significant};
 
-/// Shows one run, or several.
+/// Shows one or several runs.
 ///
 /// # Errors
-/// Files of a folder that are missing or damaged.
+/// A file of a folder is missing or damaged.
 pub(super) fn show(folders: &[PathBuf]) -> Result<Shown, ReportError> {
     let runs = folders.iter().map(|folder| RunCourse::read(folder));
     let all = RunCourses { runs: runs.collect::<Result<_, _>>()? };

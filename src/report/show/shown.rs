@@ -15,29 +15,29 @@ pub struct Shown {
     pub title: String,
     /// The results, in sentences.
     pub conclusion: Vec<String>,
-    /// What is missing from the figures, and why.
+    /// Contents missing from the figures, and why.
     pub notes: Vec<String>,
-    /// The pictures.
+    /// The figures.
     pub figures: Vec<Figure>,
-    /// Models head by head.
+    /// Grids of heads, one per model.
     pub grids: Vec<HeadGrid>,
     /// The tables.
     pub tables: Vec<Table>,
 }
 
 impl Shown {
-    /// Writes the figures as SVG and PNG into `folder`; gives the paths.
+    /// Writes the figures as SVG and PNG into `folder`; returns the paths.
     ///
     /// # Errors
-    /// A figure that cannot be drawn, or a file that cannot be written.
+    /// A figure cannot be drawn, or a file cannot be written.
     pub fn save_figures(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         save_figures(&self.figures, folder)
     }
 
-    /// Writes the tables as CSV, Parquet, Markdown and LaTeX into `folder`; gives the paths.
+    /// Writes the tables as CSV, Parquet, Markdown and LaTeX into `folder`; returns the paths.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file cannot be written.
     pub fn save_tables(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         save_tables(&self.tables, folder)
     }

@@ -1,10 +1,9 @@
-//! Fully visible blocks: what arguments about rank can be held against.
+//! Fully allowed blocks of a target, to which arguments about rank apply.
 //!
-//! A rank bound on Z says nothing of a matrix of which only a part is visible, such as a causal
-//! one: the invisible part can make up any rank. It does on rows I and columns J all of which are
-//! visible to each other. The rows are divided into groups of consecutive ones; each group with the
-//! columns that all of its rows see is such a block, and, as no two groups share a row, the errors
-//! forced on the blocks add up to no more than n·kl_nats.
+//! A bound on the rank of Z implies nothing if the mask allows only part of the matrix, as a causal mask does: the other part
+//! can have any rank. It does apply to rows I and columns J if the mask allows every pair. Rows are divided into groups of
+//! consecutive rows. Each group with the columns that all of its rows may attend to is such a block. No two groups share a row,
+//! so the errors forced on the blocks add up to at most n·kl_nats.
 
 use std::ops::Range;
 
@@ -14,11 +13,11 @@ use ndarray_linalg::{JobSvd, SVDDC};
 use crate::numerics::blas::on_one_thread;
 use crate::solver::problem::Problem;
 
-/// Rows and columns all visible to each other.
+/// Rows and columns with every pair allowed.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub rows: Range<usize>,
-    /// Ascending.
+    /// Column indices, ascending.
     pub columns: Vec<usize>,
 }
 
@@ -38,9 +37,9 @@ impl Block {
     }
 }
 
-/// Divisions of the rows into groups of n, n/2, n/4, … ≥ `least` rows, each with the columns that
-/// every row of the group sees and that `of_use` keeps, given how many of the group's rows have
-/// weight there. Blocks of fewer than `least` rows or columns are left out.
+/// Divisions of the rows into groups of n, n/2, n/4, … ≥ `least` rows. Each group has the columns to which all of its rows may
+/// attend and that `of_use` accepts, given the number of the group's rows with weight there and its number of rows. Blocks of
+/// fewer than `least` rows or columns are left out.
 pub(super) fn divisions(
     problem: &Problem,
     least: usize,
@@ -74,13 +73,13 @@ fn block(problem: &Problem, rows: Range<usize>, of_use: impl Fn(usize, usize) ->
     Block { rows, columns }
 }
 
-/// τ_r² = Σ_{s>r} σₛ² for r = 0, 1, …: by Eckart and Young (1936, *The approximation of one matrix by
-/// another of lower rank*) the least squared Frobenius distance to a matrix of rank r. Each is
-/// lowered by what the singular values may be off. None where LAPACK fails.
+/// τ_r² = Σ_{s>r} σₛ² for r = 0, 1, …: the smallest squared Frobenius distance to a matrix of rank r (Eckart and Young 1936,
+/// *The approximation of one matrix by another of lower rank*). Each is lowered by the possible error of the singular values.
+/// Returns `None` if LAPACK fails.
 pub(super) fn squared_tails(matrix: &Array2<f64>) -> Option<Vec<f64>> {
     let (_, sigma, _) = on_one_thread(|| matrix.svddc(JobSvd::None)).ok()?;
     let largest = sigma.first().copied().unwrap_or(0.0);
-    // LAPACK's singular values are off by a modest multiple of ε·σ₁ each.
+    // The error of each of LAPACK's singular values is a modest multiple of ε·σ₁.
     let off = 10.0 * (matrix.nrows() + matrix.ncols()) as f64 * f64::EPSILON * largest;
     let mut tails: Vec<f64> = sigma
         .iter()

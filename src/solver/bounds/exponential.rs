@@ -1,47 +1,44 @@
 //! Error of low-degree polynomials as approximations of the exponential in a softmax row.
 //!
-//! A row of √p with largest logit h is √pⱼ ∝ e^{xⱼ} with xⱼ = (zⱼ − h)/2 ∈ [−ℓ, 0], one of them 0.
-//! With a polynomial q in place of e^x the row is missed by Σ(q(xⱼ) − e^{xⱼ})², against Σe^{2xⱼ} of
-//! the row itself. q is searched for numerically, but what is returned bounds the miss of the very q
-//! found: a poor search makes a bound weak, never wrong.
+//! A row of √p with largest logit h is √pⱼ ∝ e^{xⱼ} with xⱼ = (zⱼ − h)/2 ∈ [−ℓ, 0], one of them 0. With a polynomial q in place
+//! of e^x the squared error of the row is Σ(q(xⱼ) − e^{xⱼ})², relative to its squared norm Σe^{2xⱼ}. q is found numerically,
+//! but the result bounds the error of exactly this q: a poor q makes a bound weak, never wrong.
 
 use std::f64::consts::PI;
 
 use nalgebra::{DMatrix, DVector};
 
-/// Rounds of Lawson's reweighting: enough for a few per cent of the least maximum.
+/// Rounds of Lawson's reweighting: enough to come within a few per cent of the minimal maximum.
 const ROUNDS: usize = 12;
-/// Points of the search for each coefficient.
+/// Points of the search per coefficient.
 const POINTS: usize = 8;
-/// What the search lets small entries add to the row, against its largest: of 0.2, 0.5, 1 and 2 the
-/// one with the smallest bounds over degrees 1 to 20.
+/// Assumed share of small entries in the row, relative to its largest: of 0.2, 0.5, 1 and 2 the one with the smallest bounds
+/// over degrees 1 to 20.
 const SMALL_ENTRIES: f64 = 0.5;
-/// Cells of the check for each coefficient: their slack falls with the square.
+/// Cells of the check per coefficient; their slack decreases with the square of this number.
 const CELLS: usize = 128;
-/// Added to every value checked, for the rounding of its evaluation.
+/// Added to every checked value, for the rounding of its evaluation.
 const ROUNDING: f64 = 1e-11;
 
-/// An upper bound on the least ρ for which some polynomial q of degree `degree` has
+/// An upper bound on the smallest ρ for which some polynomial q of degree `degree` has
 ///
 /// > Σⱼ (q(xⱼ) − e^{xⱼ})² ≤ ρ² Σⱼ e^{2xⱼ}
 ///
-/// for every x of at most `columns` ≥ 2 entries in [−`length`, 0] of which one is 0. At most 1, which
-/// q = 0 reaches.
+/// for every x of at most `columns` ≥ 2 entries in [−`length`, 0] of which one is 0. The result is at most 1, because q = 0
+/// reaches 1.
 ///
-/// The entry at 0 adds (q(0) − 1)² on the left and 1 on the right, so with m = columns − 1 others it
-/// is enough that (q(0) − 1)² + m·e² ≤ ρ²(1 + m·e^{2x}) wherever |q(x) − e^x| = e: small entries may
-/// be missed by about 1/√m of the row, which is why ρ stays below 1 for ℓ far above the degree. q
-/// comes from least squares reweighted towards the greatest weighted miss (Lawson's algorithm; Rice
-/// and Usow 1968, *The Lawson algorithm and extensions*). The check walks x = ℓ(cos φ − 1)/2 in steps
-/// h of φ and adds what can lie between two of them, (h²/8)·max|d²/dφ²| ≤ (h²/8)(Σⱼ j²|cⱼ| + ℓ): a
-/// Chebyshev series Σ cⱼ cos jφ has at most the first, and e^x at most ℓ(1/e + 1/2) < ℓ.
+/// The entry at 0 adds (q(0) − 1)² on the left and 1 on the right. So with m = columns − 1 others it is enough that
+/// (q(0) − 1)² + m·e² ≤ ρ²(1 + m·e^{2x}) wherever |q(x) − e^x| = e. The error of small entries may be about 1/√m of the row,
+/// which is why ρ stays below 1 for ℓ far above the degree. q comes from least squares reweighted towards the largest weighted
+/// error (Lawson's algorithm; Rice and Usow 1968, *The Lawson algorithm and extensions*). The check walks x = ℓ(cos φ − 1)/2 in
+/// steps h of φ and adds the largest possible change between two steps, (h²/8)·max|d²/dφ²| ≤ (h²/8)(Σⱼ j²|cⱼ| + ℓ): a Chebyshev
+/// series Σ cⱼ cos jφ contributes at most the first term, and e^x at most ℓ(1/e + 1/2) < ℓ.
 pub(super) fn row_error(degree: usize, length: f64, columns: usize) -> f64 {
     let others = (columns - 1) as f64;
     search(degree, length, others).map_or(1.0, |q| checked(&q, length, others).min(1.0))
 }
 
-/// Chebyshev coefficients on [−length, 0] of a polynomial of small ρ; none where the normal
-/// equations cannot be solved.
+/// Chebyshev coefficients on [−length, 0] of a polynomial of small ρ; `None` if the normal equations cannot be solved.
 fn search(degree: usize, length: f64, others: f64) -> Option<DVector<f64>> {
     let (count, points) = (degree + 1, POINTS * (degree + 1));
     // The end x = 0 is the first point.
@@ -74,7 +71,7 @@ fn search(degree: usize, length: f64, others: f64) -> Option<DVector<f64>> {
     best.map(|(_, q)| q)
 }
 
-/// A certain upper bound on ρ of the polynomial q.
+/// A proven upper bound on ρ of the polynomial q.
 fn checked(q: &DVector<f64>, length: f64, others: f64) -> f64 {
     let cells = CELLS * q.len();
     let step = PI / cells as f64;
@@ -88,7 +85,7 @@ fn checked(q: &DVector<f64>, length: f64, others: f64) -> f64 {
         let t = (step * cell as f64).cos();
         let here = miss(t);
         let within_cell = (before.max(here) + slack).powi(2);
-        // e^x falls along the cell: its far end is the least.
+        // e^x decreases along the cell, so its far end has the smallest value.
         let least = exponential(t, length).powi(2);
         greatest = greatest.max((at_zero + others * within_cell) / (1.0 + others * least));
         before = here;
@@ -133,7 +130,7 @@ mod tests {
             assert!(bound < 0.75, "degree {degree} on {length}: {bound} shows nothing");
             let mut greatest = 0.0f64;
             for draw in 0..4000 {
-                // All others in one place is the worst that a row can be; the rest are for the proof.
+                // All others in one place is the worst possible row; random rows test the bound as well.
                 let place: f64 = -length * rng.random::<f64>();
                 let x: Vec<f64> = (0..columns)
                     .map(|j| match (j, draw % 2) {

@@ -1,28 +1,26 @@
-//! The polynomial lift: low-rank logits within a cap make √P nearly low-rank, and √A may not be.
+//! Lower bound from a polynomial lift: low-rank logits within a bound make √P nearly low-rank, and √A may not be.
 //!
-//! **Statement.** Let one head of rank d have |z| ≤ L on its visible pairs, and let I × J be a fully
-//! visible block of the target. Then for every degree k, with r = C(d + k, k), τ_r² the sum of the
-//! squared singular values of √A[I, J] (square roots of entries) past the r-th, and ρ = ρ_k(L, |J|)
-//! of [`row_error`],
+//! **Statement.** Let one head of rank d have |z| ≤ L on its allowed pairs, and let I × J be a fully allowed block of the
+//! target. Then for every degree k, with r = C(d + k, k), τ_r² the sum of the squared singular values of √A[I, J] (square roots
+//! of entries) past the r-th, and ρ = ρ_k(L, |J|) of [`row_error`],
 //!
 //! > √(Σ_{i∈I} KL(Aᵢ ‖ Pᵢ)) ≥ max( τ_r − ρ√|I| , (τ_r − ρ‖√A[I, J]‖_F)/(1 + ρ) ).
 //!
-//! **Proof.** For a row i let h be its largest logit in J and Sᵢ = Σⱼ e^{zᵢⱼ} over all that it sees, so
-//! that √pᵢⱼ = Sᵢ^{−½} e^{h/2} e^{x}, x = (zᵢⱼ − h)/2 ∈ [−L, 0]. Put a polynomial q of degree k for
-//! e^x and call the result M. (i) M has rank ≤ r: its row i is a polynomial of degree k in
-//! ⟨qᵢ, kⱼ⟩, whose coefficients may differ from row to row, hence linear in the C(d + k, k) monomials
-//! of kⱼ. (ii) Σ_{j∈J} (Mᵢⱼ − √pᵢⱼ)² ≤ ρ² Σ_{j∈J} pᵢⱼ ≤ ρ², by the definition of ρ, so
-//! ‖M − √P‖_F ≤ ρ‖√P‖_F on the block, and ‖√P‖_F is at most √|I| and at most ‖√A‖_F + ‖√A − √P‖_F.
-//! (iii) KL(a ‖ p) ≥ Σ(√a − √p)², since −2 log √(p/a) ≥ 2(1 − √(p/a)); the sum over J alone is smaller
-//! still. (iv) τ_r ≤ ‖√A − M‖_F (Eckart and Young). The triangle inequality ends it. ∎
+//! **Proof.** For a row i let h be its largest logit in J and Sᵢ = Σⱼ e^{zᵢⱼ} over all its allowed columns, so that √pᵢⱼ =
+//! Sᵢ^{−½} e^{h/2} e^{x}, x = (zᵢⱼ − h)/2 ∈ [−L, 0]. Replace e^x by a polynomial q of degree k and call the result M. (i) M has
+//! rank ≤ r: its row i is a polynomial of degree k in ⟨qᵢ, kⱼ⟩, whose coefficients may differ from row to row, hence linear in
+//! the C(d + k, k) monomials of kⱼ. (ii) Σ_{j∈J} (Mᵢⱼ − √pᵢⱼ)² ≤ ρ² Σ_{j∈J} pᵢⱼ ≤ ρ², by the definition of ρ. So ‖M − √P‖_F ≤
+//! ρ‖√P‖_F on the block, and ‖√P‖_F is at most √|I| and at most ‖√A‖_F + ‖√A − √P‖_F. (iii) KL(a ‖ p) ≥ Σ(√a − √p)², since −2
+//! log √(p/a) ≥ 2(1 − √(p/a)); the sum over J only is smaller still. (iv) τ_r ≤ ‖√A − M‖_F (Eckart and Young). The triangle
+//! inequality completes the proof. ∎
 //!
-//! Blocks that share no row add up: n·kl_nats is at least the sum of their squares.
+//! Blocks without common rows add up: n·kl_nats is at least the sum of their squared bounds.
 //!
-//! Polynomials of attention's exponential are those of Alman and Song 2023 (*Fast attention requires
-//! bounded entries*), who approximate each entry of exp(Z) for fast algorithms. Against the plain
-//! form of the argument (Pinsker's ‖a − p‖₁² ≤ 2 KL on A itself, one polynomial for all entries of
-//! e^z), √P halves the exponent, the coefficients of each row adapt to its largest logit, so only its
-//! range counts, and small entries may be missed by their share of the row instead of relatively.
+//! Polynomial approximations of attention's exponential are from Alman and Song 2023 (*Fast attention requires bounded
+//! entries*), who approximate each entry of exp(Z) for fast algorithms. The plain form of the argument uses Pinsker's
+//! ‖a − p‖₁² ≤ 2 KL on A itself and one polynomial for all entries of e^z. Compared with it, √P halves the exponent. The
+//! coefficients of each row adapt to its largest logit, so only the row's range counts. The error of small entries is relative
+//! to the row, not to the entry.
 
 use std::collections::HashMap;
 
@@ -30,28 +28,28 @@ use super::blocks::{Block, divisions, squared_tails};
 use super::exponential::row_error;
 use crate::solver::problem::{LARGEST_CAP, Problem};
 
-/// Degrees past this are not tried: at rank 1 they would be hundreds.
+/// The largest degree that is tried; at rank 1 there would be hundreds.
 const LARGEST_DEGREE: usize = 40;
-/// Below this a higher degree has nothing to add.
+/// Below this error a higher degree cannot improve the bound.
 const NEGLIGIBLE_ERROR: f64 = 1e-3;
-/// Caps at which the bound is looked at: LARGEST_CAP/STEP^i.
+/// The bound is evaluated at the logit bounds LARGEST_CAP/STEP^i.
 const STEP: f64 = 1.02;
 const CAPS: i32 = 400;
 
-/// The lift's bounds for one problem of one head.
+/// The lift's bounds of one problem with one head.
 #[derive(Debug)]
 pub(super) struct Lift {
     n: usize,
     divisions: Vec<Vec<Spectrum>>,
-    /// ρ by cap, degree and columns: the same in every division and for every error asked about.
+    /// ρ by logit bound, degree and columns; it is the same in every division and for every requested error.
     errors: HashMap<(i32, usize, usize), f64>,
 }
 
-/// What the argument needs of one block.
+/// The quantities of one block that the argument needs.
 #[derive(Debug)]
 struct Spectrum {
     rows: usize,
-    /// Rounded up to a power of two: more columns only make ρ larger, and few sizes are computed.
+    /// Rounded up to a power of two: more columns only increase ρ, and few sizes have to be computed.
     columns: usize,
     /// ‖√A[I, J]‖_F.
     norm: f64,
@@ -60,7 +58,7 @@ struct Spectrum {
 }
 
 impl Lift {
-    /// Decomposes √A on the blocks of `problem`, which has one head.
+    /// Decomposes √A on the blocks of `problem`, which must have one head.
     pub fn new(problem: &Problem) -> Self {
         let least = problem.rank() + 2;
         let divisions = divisions(problem, least, |weighted, _| weighted > 0)
@@ -70,8 +68,8 @@ impl Lift {
         Self { n: problem.n(), divisions, errors: HashMap::new() }
     }
 
-    /// A cap L, at least `from`, within which no factors reach `kl_nats`; none where the argument
-    /// does not show it for any above `from`. At most [`LARGEST_CAP`].
+    /// A bound L ≥ `from`, at most [`LARGEST_CAP`], such that no factors with max |logit| ≤ L reach `kl_nats`. Returns `None`
+    /// if the argument proves none above `from`.
     pub fn max_abs_logit(&mut self, kl_nats: f64, from: f64) -> Option<f64> {
         let lowest = ((LARGEST_CAP / from.max(1e-9)).ln() / STEP.ln()).floor();
         // Counted downwards: place 0 is LARGEST_CAP.
@@ -87,7 +85,7 @@ impl Lift {
         Some(cap(excluded))
     }
 
-    /// Whether some division forces a kl_nats above `kl_nats` at the cap in this place.
+    /// Whether some division forces an error above `kl_nats` at the logit bound of index `place`.
     fn excludes(&mut self, place: i32, kl_nats: f64) -> bool {
         let budget = kl_nats * self.n as f64;
         let Self { divisions, errors, .. } = self;
@@ -123,7 +121,7 @@ impl Spectrum {
         })
     }
 
-    /// √(Σ_{i∈I} KLᵢ) is at least this.
+    /// A lower bound on √(Σ_{i∈I} KLᵢ).
     fn forced(&self, place: i32, errors: &mut HashMap<(i32, usize, usize), f64>) -> f64 {
         let mut forced = 0.0f64;
         for &(degree, tail) in &self.tails {
@@ -144,7 +142,7 @@ impl Spectrum {
     }
 }
 
-/// C(d + k, k), the monomials of degree ≤ k in d variables; none where it overflows.
+/// C(d + k, k), the number of monomials of degree ≤ k in d variables; `None` if it overflows.
 fn monomials(d: usize, k: usize) -> Option<usize> {
     (1..=k).try_fold(1usize, |product, i| Some(product.checked_mul(d + i)? / i))
 }

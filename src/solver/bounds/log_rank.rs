@@ -1,30 +1,29 @@
-//! The rank of log A: where A is positive, P = A needs logits log A plus row shifts.
+//! Lower bound from the rank of log A: where A is positive, P = A needs logits log A plus row shifts.
 //!
-//! **Statement.** Let A > 0 on a fully visible block I × J, a_min its least entry there, uᵢ the least of
-//! its row i, vᵢ the columns that row i sees, and τ² the sum of the squared singular values of
-//! diag(√u)·log A[I, J] past the (d + 1)-th. A head of rank d with |z| ≤ L and kl_nats ≤ ε has
+//! **Statement.** Let A > 0 on a fully allowed block I × J, with a_min its smallest entry, uᵢ the smallest entry of its row i,
+//! and vᵢ the number of columns to which row i may attend. Let τ² be the sum of the squared singular values of diag(√u)·log
+//! A[I, J] past the (d + 1)-th. A head of rank d with |z| ≤ L and kl_nats ≤ ε has
 //!
 //! > Σ_{i∈I} KL(Aᵢ ‖ Pᵢ) ≥ c(T)·τ², c(T) = (e^{−T} − 1 + T)/T²,
 //! > T = min( 2L + max_{I,J} log(vᵢaᵢⱼ) , 1 + nε/a_min ).
 //!
-//! The second form of T knows no L: where c(T)τ² > nε then, **no logits of any size** reach ε at this
-//! rank, that is E*(∞) > ε.
+//! The second form of T does not depend on L: if it gives c(T)τ² > nε, then **no logits of any size** reach ε at this rank,
+//! that is E*(∞) > ε.
 //!
-//! **Proof.** Let t = log(p/a). As Σⱼ a e^t ≤ 1 over the support, KL = −Σ a t ≥ Σ a φ(t) with
-//! φ(t) = e^t − 1 − t ≥ 0, so J may be taken alone. φ(t)/t² increases, so φ(t) ≥ c(T)t² for t ≥ −T.
-//! That holds for T: p ≥ e^{−2L}/vᵢ; and a·φ(t) ≤ nε with φ(t) ≥ −t − 1 gives −t ≤ 1 + nε/a. Last, on the
-//! block t = Z − log A less a shift for each row, and Z with the shifts has rank ≤ d + 1, with rows
-//! multiplied by √uᵢ too: Σ a t² ≥ Σ uᵢt² ≥ τ² (Eckart and Young). ∎
+//! **Proof.** Let t = log(p/a). As Σⱼ a e^t ≤ 1 over the support, KL = −Σ a t ≥ Σ a φ(t) with φ(t) = e^t − 1 − t ≥ 0, so it
+//! suffices to sum over J. φ(t)/t² increases, so φ(t) ≥ c(T)t² for t ≥ −T. Both forms of T satisfy this: p ≥ e^{−2L}/vᵢ; and
+//! a·φ(t) ≤ nε with φ(t) ≥ −t − 1 gives −t ≤ 1 + nε/a. Finally, on the block t = Z − log A minus a shift for each row, and Z
+//! with the shifts has rank ≤ d + 1, also with rows multiplied by √uᵢ: Σ a t² ≥ Σ uᵢt² ≥ τ² (Eckart and Young). ∎
 //!
-//! It speaks at small ε only, since c(T) goes as 1/T and u is the least weight of a row.
+//! It is useful at small ε only, since c(T) behaves as 1/T and u is the smallest weight of a row.
 
 use super::blocks::{Block, divisions, squared_tails};
 use crate::solver::problem::{LARGEST_CAP, Problem};
 
-/// Halvings of the bracket of L.
+/// Bisection steps for L.
 const HALVINGS: usize = 40;
 
-/// The bounds by the rank of log A for one problem of one head.
+/// The log-rank bounds of one problem with one head.
 #[derive(Debug)]
 pub(super) struct LogRank {
     n: usize,
@@ -42,7 +41,7 @@ struct LogBlock {
 }
 
 impl LogRank {
-    /// Decomposes log A on the positive blocks of `problem`, which has one head.
+    /// Decomposes log A on the positive blocks of `problem`, which must have one head.
     pub fn new(problem: &Problem) -> Self {
         let divisions = divisions(problem, problem.rank() + 2, |weighted, rows| weighted == rows)
             .into_iter()
@@ -51,8 +50,7 @@ impl LogRank {
         Self { n: problem.n(), divisions }
     }
 
-    /// A cap L, at most [`LARGEST_CAP`], within which no factors reach `kl_nats`; 0 where nothing is
-    /// shown.
+    /// A bound L, at most [`LARGEST_CAP`], such that no factors with max |logit| ≤ L reach `kl_nats`; 0 if nothing is proven.
     pub fn max_abs_logit(&self, kl_nats: f64) -> f64 {
         let excludes = |cap: f64| {
             self.divisions.iter().any(|blocks| {
@@ -103,6 +101,6 @@ impl LogBlock {
 
 /// c(T) = (e^{−T} − 1 + T)/T².
 fn convexity(t: f64) -> f64 {
-    // Below 1e-3 the quotient cancels; the series 1/2 − T/6 + … lies above its first two terms.
+    // Below 1e-3 the quotient loses digits by cancellation; the series 1/2 − T/6 + … lies above its first two terms.
     if t < 1e-3 { 0.5 - t / 6.0 } else { ((-t).exp_m1() + t) / (t * t) }
 }

@@ -1,4 +1,4 @@
-//! The best of the bounds at one error.
+//! The best of the lower bounds at one error.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,24 +9,24 @@ use super::packing::{Packed, Packing};
 use crate::solver::floor::Floor;
 use crate::solver::problem::Problem;
 
-/// Above this n no singular values are computed, and of the bounds floor and packing remain.
+/// Above this n no singular values are computed, and only the floor and packing remain.
 const LARGEST_DECOMPOSED: usize = 1024;
 
-/// Which argument gave a lower bound.
+/// The argument that gave a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoundKind {
-    /// L⁰(ε): what logits of *any* rank need.
+    /// L⁰(ε): the smallest max |logit| of logits of *any* rank.
     Floor,
-    /// Keys told apart by a margin need room (`packing.rs`).
+    /// Keys that differ by a margin need space (`packing.rs`).
     Packing,
-    /// √P is nearly of rank C(d + k, k) and √A is not (`lift.rs`).
+    /// √P is nearly of rank C(d + k, k), and √A is not (`lift.rs`).
     Lift,
-    /// log A is of higher rank than d + 1 (`log_rank.rs`).
+    /// log A has a higher rank than d + 1 (`log_rank.rs`).
     LogRank,
 }
 
 impl BoundKind {
-    /// As it is written in a row.
+    /// The name in table rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor",
@@ -43,29 +43,28 @@ impl fmt::Display for BoundKind {
     }
 }
 
-/// What every factors of the problem's rank with kl_nats ≤ ε have at least.
+/// Lower bounds on all factors of the problem's rank with kl_nats ≤ ε.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LowerBound {
-    /// L⁰(ε), what logits of any rank need.
+    /// L⁰(ε), the smallest max |logit| at any rank.
     pub floor: f64,
-    /// The least max_abs_logit. Lift and log-rank say at most [`LARGEST_CAP`](crate::solver::LARGEST_CAP): a
-    /// bound from there on proves that no logits up to it reach ε.
+    /// Lower bound on max_abs_logit. Lift and log-rank prove at most [`LARGEST_CAP`](crate::solver::LARGEST_CAP): a bound of
+    /// this value or more proves that no logits up to it reach ε.
     pub max_abs_logit: f64,
-    /// The argument that gave it, the first in the order of [`BoundKind`] where two are equal.
+    /// The argument that gave it; ties go to the first in the order of [`BoundKind`].
     pub by: BoundKind,
-    /// The least norm_product, in whatever gauge; at least max_abs_logit, by Cauchy and Schwarz.
+    /// Lower bound on norm_product for every choice of factors; at least max_abs_logit, by Cauchy and Schwarz.
     pub norm_product: f64,
 }
 
-/// The lower bounds of one problem, with what can be computed once for every ε.
+/// The lower bounds of one problem, with everything that can be computed once for every ε.
 ///
-/// Floor: any layout. Packing: one global head; it bounds norm_product, and max_abs_logit only
-/// without a causal mask. Lift and log-rank: one head of either kind, n up to 1024.
+/// The floor applies to any layout. Packing applies to one global head; it bounds norm_product, and max_abs_logit only without
+/// a causal mask. Lift and log-rank apply to one head of either kind with n up to 1024.
 #[derive(Debug)]
 pub struct LowerBounds<'p> {
     floor: Floor<'p>,
-    /// What was asked already, by the bits of ε and of L: a frontier's rows are written again as they
-    /// improve.
+    /// Cached results by the bits of ε and of L: a frontier's rows are written again as they improve.
     known: HashMap<u64, Option<LowerBound>>,
     known_floors: HashMap<u64, f64>,
     packing: Option<Packing>,
@@ -73,7 +72,7 @@ pub struct LowerBounds<'p> {
 }
 
 impl<'p> LowerBounds<'p> {
-    /// Computes the singular values that the bounds need, O(n³) for one head and n up to 1024.
+    /// Computes the singular values that the bounds need, in O(n³), for one head and n up to 1024.
     pub fn new(problem: &'p Problem) -> Self {
         let whole = problem.rows() == problem.n();
         let decomposed = problem.heads() == 1 && problem.n() <= LARGEST_DECOMPOSED && whole;
@@ -86,8 +85,8 @@ impl<'p> LowerBounds<'p> {
         }
     }
 
-    /// The best bound at error ε = `kl_nats`; none where there is no floor: ε is not above 0, or the
-    /// heads do not see all of the target.
+    /// The best bound at error ε = `kl_nats`. Returns `None` if there is no floor: ε is not above 0, or the heads cannot attend
+    /// to all of the target.
     pub fn at(&mut self, kl_nats: f64) -> Option<LowerBound> {
         if let Some(&known) = self.known.get(&kl_nats.to_bits()) {
             return known;
@@ -129,7 +128,7 @@ impl<'p> LowerBounds<'p> {
     }
 }
 
-/// The best lower bound at one ε, see [`LowerBounds`].
+/// The best lower bound at one ε; see [`LowerBounds`].
 ///
 /// ```
 /// use rank_study::solver::{Problem, lower_bound};

@@ -1,7 +1,7 @@
-//! Lower bounds on L*(ε): what no factors of the rank can do, found or not.
+//! Proven lower bounds on L*(ε): the max |logit| that all factors of the rank need.
 //!
-//! A fit bounds L*(ε) from above by its factors; here it is bounded from below by proofs, each in a
-//! file of its own. The two together are a bracket.
+//! A fit bounds L*(ε) from above by its factors; the proofs here, one per file, bound it from below. Together they bracket
+//! L*(ε).
 
 mod blocks;
 mod exponential;

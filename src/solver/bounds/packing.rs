@@ -1,38 +1,35 @@
-//! Packing: keys that rows must tell apart by a margin need room, and rank d has little.
+//! Lower bound by packing: keys that rows distinguish by a margin need space, and rank d has little.
 //!
-//! **Statement.** Let m rows have distinct greatest columns c(i), and let each pair i ≠ j be told
-//! apart by one of the two rows: zᵢ,c(i) − zᵢ,c(j) ≥ Δ > 0, or the same with i and j exchanged, on
-//! visible pairs. Then at rank d
+//! **Statement.** Let m rows have distinct greatest columns c(i), and let one of the two rows of each pair i ≠ j distinguish
+//! them: zᵢ,c(i) − zᵢ,c(j) ≥ Δ > 0, or the same with i and j exchanged, on allowed pairs. Then at rank d
 //!
 //! > norm_product ≥ Δ(m^{1/d} − 1)/2,
 //!
-//! and, where all of these rows see all of these columns, max_abs_logit is at least the same.
+//! and if all of these rows may attend to all of these columns, max_abs_logit has the same lower bound.
 //!
-//! **Proof.** In a norm N on keys for which |zᵢⱼ| ≤ N(kⱼ), the m keys are Δ apart and lie in the ball of
-//! radius R = max N(kⱼ). So m balls of radius Δ/2 fit without overlap into one of radius R + Δ/2, and
-//! the volume of a ball goes with the d-th power of its radius: m(Δ/2)^d ≤ (R + Δ/2)^d. With
-//! N(k) = maxᵢ‖qᵢ‖·‖k‖/√d, R is norm_product. With N(k) = maxᵢ |⟨qᵢ, k⟩|/√d over the m rows, which
-//! needs no bound on norms and no choice of gauge, R is max_abs_logit, *if* every one of those logits
-//! is visible. (Where N is 0 on a subspace, divide it out: the exponent 1/d only grows.) ∎
+//! **Proof.** In a norm N on keys with |zᵢⱼ| ≤ N(kⱼ), the m keys are Δ apart and lie in the ball of radius R = max N(kⱼ). So m
+//! balls of radius Δ/2 fit without overlap into one of radius R + Δ/2. The volume of a ball is proportional to the d-th power
+//! of its radius: m(Δ/2)^d ≤ (R + Δ/2)^d. With N(k) = maxᵢ‖qᵢ‖·‖k‖/√d, R is norm_product. With N(k) = maxᵢ |⟨qᵢ, k⟩|/√d over
+//! the m rows, which depends neither on norms nor on the choice of Q·M and K·M⁻ᵀ, R is max_abs_logit, *if* every one of those
+//! pairs is allowed. (If N is 0 on a subspace, take the quotient: the exponent 1/d only grows.) ∎
 //!
-//! With a causal mask the second form must fail: zᵢⱼ = c^{j−i} is of rank 1, lies in (0, 1] for j ≤ i
-//! and tells the diagonal from all that is before it by 1 − 1/c at any n. Its norms grow as c^n.
+//! With a causal mask the second form does not hold: zᵢⱼ = c^{j−i} has rank 1, lies in (0, 1] for j ≤ i and separates the
+//! diagonal from all earlier columns by 1 − 1/c at any n. Its norms grow as c^n.
 //!
-//! **The margin.** kl_nats ≤ ε leaves at most nε/κ rows with KLᵢ > κ. In any other row, with a = α at
-//! c(i) and at most β elsewhere, s = α + β, let Δ be the log-ratio of the two probabilities. Of all p
-//! with that log-ratio the least KL is s·kl(α/s ‖ 1/(1 + e^{−Δ})) with the binary divergence kl; it
-//! falls as Δ grows to log(α/β), and rises as β falls. So the row keeps at least the Δ at which this
-//! is κ: at β = 0, Δ = −log(e^{κ/α} − 1).
+//! **The margin.** kl_nats ≤ ε leaves at most nε/κ rows with KLᵢ > κ. In any other row, with a = α at c(i) and at most β
+//! elsewhere, s = α + β, let Δ be the log-ratio of the two probabilities. The smallest KL of all p with that log-ratio is
+//! s·kl(α/s ‖ 1/(1 + e^{−Δ})) with the binary divergence kl. It decreases as Δ grows to log(α/β), and increases as β decreases.
+//! So the row has at least the Δ at which this equals κ; for β = 0, Δ = −log(e^{κ/α} − 1).
 
 use crate::solver::problem::Problem;
 use crate::targets::{HeadKind, Visibility};
 
-/// Thresholds κ tried, geometric between ε and the largest that leaves any margin.
+/// Number of thresholds κ, geometric between ε and the largest that leaves any margin.
 const THRESHOLDS: usize = 40;
-/// Halvings in search of a margin.
+/// Bisection steps for a margin.
 const HALVINGS: usize = 40;
 
-/// The rows of one problem of one global head, by what they put where.
+/// The largest entries of the rows of one problem with one global head.
 #[derive(Debug)]
 pub(super) struct Packing {
     rank: f64,
@@ -49,17 +46,16 @@ struct Peak {
     beta: f64,
 }
 
-/// What packing shows.
+/// The lower bounds by packing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Packed {
     pub norm_product: f64,
-    /// 0 where some pair is not visible.
+    /// 0 if the mask forbids some pair.
     pub max_abs_logit: f64,
 }
 
 impl Packing {
-    /// None where the head is local, or the target several sequences: rows far apart then see no key in
-    /// common.
+    /// Returns `None` for a local head, for several sequences or for sampled rows: distant rows may then have no key in common.
     pub fn new(problem: &Problem) -> Option<Self> {
         let one_sequence =
             problem.target().sequence() == problem.n() && problem.rows() == problem.n();
@@ -86,9 +82,9 @@ impl Packing {
         })
     }
 
-    /// What kl_nats ≤ `kl_nats` forces.
+    /// The lower bounds for kl_nats ≤ `kl_nats`.
     ///
-    /// With a causal mask the later row of a pair sees both columns, so every pair is told apart.
+    /// With a causal mask the later row of a pair may attend to both columns, so it distinguishes them.
     pub fn at(&self, kl_nats: f64) -> Packed {
         let greatest = self.rows.iter().map(|row| row.alpha).fold(0.0, f64::max);
         let last = greatest * std::f64::consts::LN_2;
@@ -122,7 +118,7 @@ impl Packing {
     }
 }
 
-/// The least Δ ≥ 0 with which a row's KL can be at most `threshold`; 0 where none is forced.
+/// The smallest Δ ≥ 0 with which a row's KL can be at most `threshold`; 0 if none is forced.
 fn margin(alpha: f64, beta: f64, threshold: f64) -> f64 {
     let cost = |delta: f64| {
         // −log of the two shares 1/(1 + e^{−Δ}) and 1/(1 + e^{Δ}).
@@ -135,7 +131,7 @@ fn margin(alpha: f64, beta: f64, threshold: f64) -> f64 {
     if cost(0.0) <= threshold {
         return 0.0;
     }
-    // At log(α/β) nothing is lost, and with β = 0 as good as nothing is at 700.
+    // At log(α/β) the cost is 0; for β = 0 it is negligible at 700.
     let (mut low, mut high) = (0.0, if beta > 0.0 { (alpha / beta).ln() } else { 700.0 });
     for _ in 0..HALVINGS {
         let middle = 0.5 * (low + high);
@@ -160,7 +156,7 @@ mod tests {
 
     #[test]
     fn rows_of_smaller_kl_have_at_least_the_margin() {
-        // Three entries, p on a grid: whatever has KL ≤ κ has log p₀/p₁ ≥ Δ.
+        // Three entries, p on a grid: every p with KL ≤ κ has log p₀/p₁ ≥ Δ.
         let (a, threshold) = ([0.7, 0.2, 0.1], 0.05);
         let margin = margin(a[0], a[1], threshold);
         let mut least = f64::INFINITY;

@@ -6,11 +6,11 @@ use super::random_codes::random_codes;
 use crate::solver::factors::Factors;
 use crate::solver::problem::{FitError, Problem};
 
-/// Every construction that applies to `problem`, by name, each within `cap`. Random codes draw from
-/// `seed`; the others have nothing random. Empty for layouts of several heads.
+/// All constructions that apply to `problem`, with their names, each within the logit bound `cap`. Random codes draw from
+/// `seed`; the others are deterministic. Empty for layouts of several heads.
 ///
 /// # Errors
-/// `Cap`; `Factors` where values overflow.
+/// `Cap`; `Factors` if values overflow.
 pub fn constructions(
     problem: &Problem,
     cap: f64,

@@ -1,4 +1,4 @@
-//! Fourier features for targets that depend on the lag alone.
+//! Fourier features for targets that depend only on the relative distance.
 
 use std::f64::consts::TAU;
 
@@ -9,25 +9,22 @@ use crate::solver::factors::Factors;
 use crate::solver::problem::{FitError, Problem};
 use crate::targets::Visibility;
 
-/// How far a row may be from the profile that another row has.
+/// Largest difference between entries of rows with the same profile.
 const SAME: f64 = 1e-9;
 
 /// Logits zᵢⱼ = sᵢ(Σ_f c_f cos(2πf(i − j)/N + φ_f) − shift) over ⌊(d − 1)/2⌋ frequencies f.
 ///
-/// **Applies** to one head and targets aᵢⱼ ∝ b(i − j) with one profile b, each row normalised over the
-/// lags that it sees; rows that see no lag of weight may be anything. `None` elsewhere, and for
-/// d < 3 or n < 3.
+/// **Applies** to one head and targets aᵢⱼ ∝ b(i − j) with one profile b, each row normalised over its allowed distances. Rows
+/// without weight at any allowed distance may be arbitrary. Returns `None` for other targets and for d < 3 or n < 3.
 ///
-/// **Why the rank is d.** cos(x − y + φ) = cos(x + φ)cos y + sin(x + φ)sin y: two dimensions a frequency;
-/// one more shifts the rows. This is the classical random-feature picture (Rahimi and Recht 2007,
-/// *Random features for large-scale kernel machines*) with the frequencies chosen: those of largest
-/// amplitude in log b, clamped 2·cap under its greatest. Over one period N the cosines are
-/// orthogonal, so that choice is the best approximation of it with that many frequencies in squared
-/// error. N is n with a causal mask, whose lags are 0 to n − 1, and 2n without, so that no two lags
-/// meet.
+/// **Rank d.** cos(x − y + φ) = cos(x + φ)cos y + sin(x + φ)sin y takes two dimensions per frequency; one more dimension shifts
+/// the rows. These are random features (Rahimi and Recht 2007, *Random features for large-scale kernel machines*) with chosen
+/// frequencies: those of largest amplitude in log b, clamped 2·cap below its maximum. Over one period N the cosines are
+/// orthogonal, so this choice is the best approximation with that many frequencies in squared error. N is n with a causal mask,
+/// whose distances are 0 to n − 1, and 2n without, so that no two distances coincide.
 ///
 /// # Errors
-/// `Cap`; `Factors` where values overflow.
+/// `Cap`; `Factors` if values overflow.
 pub fn fourier_features(problem: &Problem, cap: f64) -> Result<Option<Factors>, FitError> {
     let (n, pairs) = (problem.n(), (problem.rank() - 1) / 2);
     if problem.heads() != 1 || pairs == 0 || n < 3 {
@@ -56,9 +53,9 @@ pub fn fourier_features(problem: &Problem, cap: f64) -> Result<Option<Factors>, 
     scaled_rows(problem, &queries, &keys, cap).map(Some)
 }
 
-/// b by lag modulo `period`; none where the target is not of this form.
+/// b by relative distance modulo `period`; `None` if the target is not of this form.
 ///
-/// The row of most entries is the reference: where some row sees the whole profile, it does.
+/// The row with most entries is the reference: if any row has the whole profile, this one does.
 fn profile(problem: &Problem, period: usize) -> Option<Vec<f64>> {
     let (n, target) = (problem.n(), problem.target());
     let kind = problem.layout().heads()[0];

@@ -1,5 +1,4 @@
-//! Factors by formula: upper bounds on L*(ε) that no optimiser had to find, and starts for those that
-//! look for better.
+//! Factors in closed form: upper bounds on L*(ε) without an optimiser, and starts for searches.
 
 mod all;
 mod fourier;

@@ -1,4 +1,4 @@
-//! Random codes: keys of nearly orthogonal directions, queries that add up those that they want.
+//! Random codes: keys in nearly orthogonal directions, and queries that add up the keys of their columns.
 
 use nalgebra::{DMatrix, DVector};
 use ndarray::Array2;
@@ -13,21 +13,20 @@ use crate::solver::problem::{FitError, Problem};
 /// Ridge, as a share of the mean diagonal of the normal matrix.
 const RIDGE: f64 = 1e-3;
 
-/// Keys are random unit vectors in d − 1 dimensions; a row's query is the ridge solution of
-/// ⟨qᵢ, kⱼ⟩ + shift ≈ the capped log-target over what it sees, columns of weight and the others
-/// counting as much in total; then each row is scaled to the cap.
+/// Keys are random unit vectors in d − 1 dimensions. A row's query is the ridge solution of ⟨qᵢ, kⱼ⟩ + shift ≈ the bounded
+/// log-target over its allowed columns; the columns with weight and the others count equally in total. Then each row is scaled
+/// to the logit bound.
 ///
-/// **Applies** to one head and d ≥ 2; `None` elsewhere.
+/// **Applies** to one head and d ≥ 2; returns `None` otherwise.
 ///
-/// **Why.** Two random unit vectors of m dimensions have |⟨u, v⟩| > t with probability at most
-/// 2e^{−mt²/2}, so with probability 1 − 1/n no two of n keys pass t = √(6 ln n / m). A query that is the
-/// sum of the keys of its k columns then has logits of at least 1 − (k − 1)t there and at most kt
-/// elsewhere: a constant margin at d of the order k² log n (Johnson and Lindenstrauss 1984,
-/// *Extensions of Lipschitz mappings into a Hilbert space*, by the same concentration). Least squares
-/// does no worse than that sum in squared error, ridge aside.
+/// **Why it works.** Two random unit vectors of m dimensions have |⟨u, v⟩| > t with probability at most 2e^{−mt²/2}. So with
+/// probability 1 − 1/n no two of n keys exceed t = √(6 ln n / m). A query that is the sum of the keys of its k columns then has
+/// logits of at least 1 − (k − 1)t there and at most kt elsewhere. This is a constant margin at d of the order k² log n
+/// (Johnson and Lindenstrauss 1984, *Extensions of Lipschitz mappings into a Hilbert space*, by the same concentration). Least
+/// squares is no worse than that sum in squared error, apart from the ridge.
 ///
 /// # Errors
-/// `Cap`; `Factors` where values overflow.
+/// `Cap`; `Factors` if values overflow.
 pub fn random_codes(problem: &Problem, cap: f64, seed: u64) -> Result<Option<Factors>, FitError> {
     let (n, m) = (problem.n(), problem.rank() - 1);
     if problem.heads() != 1 || m == 0 {
@@ -47,8 +46,8 @@ pub fn random_codes(problem: &Problem, cap: f64, seed: u64) -> Result<Option<Fac
     scaled_rows(problem, &queries, &keys, cap).map(Some)
 }
 
-/// The weighted ridge regression of one row's capped log-target on the keys and a constant, without
-/// the constant's coefficient.
+/// The weighted ridge regression of one row's bounded log-target on the keys and a constant; returns it without the constant's
+/// coefficient.
 fn ridge(problem: &Problem, keys: &Array2<f64>, row: usize, cap: f64) -> Vec<f64> {
     let m = keys.ncols();
     let seen = problem.columns(problem.layout().heads()[0], row);

@@ -1,27 +1,26 @@
-//! From the shape of the logits to factors: each row shifted and scaled to the best use of a cap.
+//! From the shape of the logits to factors: shifts and scales each row to make the best use of a logit bound.
 
 use ndarray::{Array1, Array2, Array3, s};
 
 use crate::solver::factors::Factors;
 use crate::solver::problem::{FitError, Problem, check_cap};
 
-/// Halvings of the bracket of a row's scale.
+/// Bisection steps for a row's scale.
 const HALVINGS: usize = 60;
-/// What is left free under the cap, as a share of it, for the rounding of whoever multiplies the
-/// factors out again.
+/// Margin below the logit bound, as a share of it, for rounding when the factors are multiplied again.
 const ROOM: f64 = 1e-9;
-/// A row whose logits differ by less than this share of ‖q‖·max‖k‖ has them equal but for rounding,
-/// which scaling up would show.
+/// A row whose logits differ by less than this share of ‖q‖·max‖k‖ counts as constant: the differences are rounding, which
+/// scaling would amplify.
 const FLAT: f64 = 1e-5;
 
-/// The factors with logits zᵢⱼ = sᵢ(⟨qᵢ, kⱼ⟩ − cᵢ) for queries and keys of shape (n, m), m < d: cᵢ is the
-/// middle of what row i sees, and sᵢ ≥ 0 the scale of least KL(Aᵢ ‖ Pᵢ) within the cap.
+/// The factors with logits zᵢⱼ = sᵢ(⟨qᵢ, kⱼ⟩ − cᵢ) for queries and keys of shape (n, m), m < d. cᵢ is the middle of the allowed
+/// logits of row i, and sᵢ ≥ 0 the scale of least KL(Aᵢ ‖ Pᵢ) within the bound `cap`.
 ///
-/// cᵢ costs one dimension, a key of 1. A row's KL is convex in sᵢ (log Σe^{s·x} − s·Σa·x), so sᵢ is found
-/// by halving on its derivative, E_p[x] − E_a[x]. Queries and keys get equal Frobenius norms.
+/// cᵢ takes one dimension, a key of 1. A row's KL is convex in sᵢ (log Σe^{s·x} − s·Σa·x), so sᵢ is found by bisection on its
+/// derivative, E_p[x] − E_a[x]. Queries and keys get equal Frobenius norms.
 ///
 /// # Errors
-/// `Cap`; `Factors` where a query or key is not finite.
+/// `Cap`; `Factors` if a query or key is not finite.
 pub(super) fn scaled_rows(
     problem: &Problem,
     queries: &Array2<f64>,
@@ -45,7 +44,7 @@ pub(super) fn scaled_rows(
         let (middle, half) = (0.5 * (high + low), 0.5 * (high - low));
         let length = queries.row(row).dot(&queries.row(row)).sqrt();
         if half <= FLAT * length * longest {
-            // Logits of 0: the row is uniform at any scale.
+            // The logits stay 0, because the row is uniform at any scale.
             continue;
         }
         let largest = (1.0 - ROOM) * cap / half;

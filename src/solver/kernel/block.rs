@@ -1,5 +1,5 @@
-//! One block of rows: logits, softmax, gradient with respect to the logits, and what it adds to the
-//! gradients of queries and keys.
+//! One block of rows: logits, softmax, gradient with respect to the logits, and its contribution to the gradients of queries
+//! and keys.
 
 use std::ops::Range;
 
@@ -11,26 +11,26 @@ use crate::numerics::{ColumnSums, Real, Simd};
 use crate::solver::penalty::{Multiplier, Penalty};
 use crate::solver::problem::Problem;
 
-/// What a pass over the rows is for.
+/// The purpose of a pass over the rows.
 pub(super) enum Want<'a> {
-    /// The value alone.
+    /// The value only.
     Value,
-    /// The gradients too; of the queries', by head, the rows of this slot.
+    /// Value and gradients. `query_gradients` holds the slot's rows of the queries' gradient, one slice per head.
     Gradient { penalty: Option<&'a Penalty>, query_gradients: Vec<&'a mut [f64]> },
-    /// The cap's multipliers, updated, by head and row.
+    /// The updated multipliers of the logit bound, per head and row.
     Multipliers { penalty: &'a Penalty, updated: &'a mut [Vec<Vec<Multiplier>>] },
 }
 
-/// The work space of a block: one tile for each head.
+/// The work space of a block: one tile per head.
 #[derive(Default)]
 pub(super) struct Block<T> {
     tiles: Vec<Tile<T>>,
-    /// For the row at hand, log π − log Σ of each head.
+    /// log π − log Σ of each head, for the current row.
     offsets: Vec<f64>,
 }
 
 impl<T: Real> Block<T> {
-    /// Runs over the rows `here` of the slot that begins at `slot_start`.
+    /// Processes the rows `here` of the slot that begins at `slot_start`.
     #[inline(always)]
     pub fn run<S: Simd<T>>(
         &mut self,
@@ -88,7 +88,7 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// Σⱼ aᵢⱼ log Pᵢⱼ of one row; leaves in each tile the shares a·r of the target's entries.
+    /// Σⱼ aᵢⱼ log Pᵢⱼ of one row. Leaves the shares a·r of the target's entries in each tile.
     #[inline(always)]
     fn share(&mut self, problem: &Problem, weights: &[f64], row: usize) -> f64 {
         let (_, a) = problem.target().row(row);

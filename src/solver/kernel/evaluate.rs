@@ -1,4 +1,4 @@
-//! One evaluation: keys packed, slots run, what they add up to.
+//! One evaluation: packs keys, runs the slots and adds up their sums.
 
 use rayon::prelude::*;
 
@@ -12,33 +12,33 @@ use crate::solver::factors::weights_of;
 use crate::solver::penalty::{Multiplier, Penalty};
 use crate::solver::problem::Problem;
 
-/// What one evaluation returns beside the gradient.
+/// Result of one evaluation, except the gradient.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::solver) struct Evaluation {
     /// kl_nats plus the penalty.
     pub value: f64,
     /// Mean over rows of KL(Aᵢ ‖ Pᵢ).
     pub kl_nats: f64,
-    /// max |z| over the visible pairs of every head.
+    /// max |z| over the allowed pairs of every head.
     pub max_abs_logit: f64,
-    /// max over heads and rows of (max − min over visible pairs).
+    /// max over heads and rows of (max − min over allowed pairs).
     pub logit_spread: f64,
 }
 
 /// The objective in the arithmetic of T, with its work space.
 pub(in crate::solver) struct Kernel<T> {
     extension: Extension,
-    /// Σ a log a over the number of rows: what kl_nats is before the fit has any likelihood.
+    /// Σ a log a divided by the number of rows; kl_nats is this minus the mean log likelihood.
     negative_entropy: f64,
     sizes: Sizes,
     keys: Vec<Keys<T>>,
     slots: Vec<Slot<T>>,
-    /// Blocks not in use; a thread takes one for each slot that it works on.
+    /// Blocks not in use; a thread takes one for each slot that it processes.
     blocks: Pool<Block<T>>,
 }
 
 impl<T: Real> Kernel<T> {
-    /// The objective, to be evaluated with the vectors of `extension`.
+    /// Creates the objective for evaluation with the vector instructions of `extension`.
     pub fn new(problem: &Problem, extension: Extension) -> Self {
         let (n, d, heads) = (problem.n(), problem.rank(), problem.heads());
         let sizes = T::run_with(extension, FindSizes(d));
@@ -60,11 +60,10 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// Evaluates at x and, where there is a `gradient`, writes that of kl_nats plus the penalty.
+    /// Evaluates at x and writes the gradient of kl_nats plus the penalty to `gradient`, if given.
     ///
-    /// With one head, ∂kl/∂zᵢⱼ = (pᵢⱼ − aᵢⱼ)/n. With several, rₕᵢⱼ = πₕpₕᵢⱼ/Pᵢⱼ being head h's share
-    /// of pair (i, j) and sₕᵢ = Σⱼ aᵢⱼrₕᵢⱼ, it is (sₕᵢpₕᵢⱼ − aᵢⱼrₕᵢⱼ)/n, and ∂kl/∂log πₕ =
-    /// πₕ − Σᵢ sₕᵢ/n.
+    /// With one head, ∂kl/∂zᵢⱼ = (pᵢⱼ − aᵢⱼ)/n. With several, let rₕᵢⱼ = πₕpₕᵢⱼ/Pᵢⱼ be head h's share of pair (i, j) and sₕᵢ =
+    /// Σⱼ aᵢⱼrₕᵢⱼ. Then the gradient is (sₕᵢpₕᵢⱼ − aᵢⱼrₕᵢⱼ)/n, and ∂kl/∂log πₕ = πₕ − Σᵢ sₕᵢ/n.
     pub fn evaluate(
         &mut self,
         problem: &Problem,
@@ -151,7 +150,7 @@ impl<T: Real> Kernel<T> {
         let Sizes { width, panel } = self.sizes;
         for (head, keys) in self.keys.iter_mut().enumerate() {
             let from = &x[(2 * head + 1) * n * d..2 * (head + 1) * n * d];
-            // Whole slots of panels to a task, so that small problems stay on one thread.
+            // One task packs whole slots of panels, so that small problems stay on one thread.
             let count = SLOT_ROWS / panel * panel;
             keys.rows
                 .par_chunks_mut(count * width)
@@ -163,7 +162,7 @@ impl<T: Real> Kernel<T> {
         }
     }
 
-    /// The keys' gradients, slot by slot in order.
+    /// Adds the keys' gradients of the slots, in order.
     fn add_slots(&self, problem: &Problem, gradient: &mut [f64]) {
         let (n, d) = (problem.n(), problem.rank());
         let (slots, extension) = (&self.slots, self.extension);

@@ -4,19 +4,19 @@ use crate::numerics::products::panel_width;
 use crate::numerics::{Buffer, Kernel, Real, Simd};
 use crate::solver::problem::Problem;
 
-/// What every slot reads.
+/// Inputs that every slot reads.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs<'a, T> {
     pub problem: &'a Problem,
     pub x: &'a [f64],
     pub keys: &'a [Keys<T>],
-    /// π, by head.
+    /// π, one per head.
     pub weights: &'a [f64],
 }
 
 /// One head's keys, packed for the products.
 pub(super) struct Keys<T> {
-    /// By panel: (d, panel width), divided by √d, for the logits.
+    /// One matrix (d, panel width) per panel, divided by √d, for the logits.
     pub panels: Buffer<T>,
     /// (n rounded up to whole panels, width), for the queries' gradient.
     pub rows: Buffer<T>,

@@ -1,17 +1,16 @@
-//! Keys packed before the slots run, and their gradients added up after.
+//! Packs keys before the slots run, and adds up their gradients afterwards.
 
 use super::slot::Slot;
 use crate::numerics::products::{panel_width, transpose};
 use crate::numerics::{Kernel, Real, Simd};
 
-/// Packs whole panels of keys, `from` being (keys, d): its end may be in the middle of a panel, whose
-/// other places stay zero.
+/// Packs whole panels of keys from `from`, (keys, d). The last panel may be incomplete; its other places stay zero.
 pub(super) struct PackKeys<'a, T> {
     pub from: &'a [f64],
     pub d: usize,
     /// (keys, width).
     pub rows: &'a mut [T],
-    /// By panel: (d, panel width), divided by √d.
+    /// One matrix (d, panel width) per panel, divided by √d.
     pub panels: &'a mut [T],
 }
 

@@ -1,8 +1,8 @@
-//! Passes over one row of logits: sums over the target's entries, the cap's hinge, the gradient.
+//! Passes over one row of logits: sums over the target's entries, the hinge of the logit bound, the gradient.
 
 use crate::numerics::{Real, Simd};
 
-/// Σ aᵢbᵢ in eight sums, which need not wait for one another.
+/// Σ aᵢbᵢ in eight independent sums.
 #[inline(always)]
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -18,7 +18,7 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     sum_of_eight(sums)
 }
 
-/// Σ aᵢ in eight sums.
+/// Σ aᵢ in eight independent sums.
 #[inline(always)]
 pub(super) fn sum(a: &[f64]) -> f64 {
     let (a, rest) = a.as_chunks::<8>();
@@ -62,7 +62,7 @@ pub(super) fn hinge<T: Real, S: Simd<T>>(
     0.5 * slope * simd.sum(squares).to_f64()
 }
 
-/// Turns exponentials into a row's gradient: e ← scale·e, plus `extra` where there is one.
+/// Replaces exponentials by a row's gradient: e ← scale·e, plus `extra` if given.
 #[inline(always)]
 pub(super) fn gradient<T: Real, S: Simd<T>>(simd: S, e: &mut [T], scale: f64, extra: Option<&[T]>) {
     let scale = simd.splat(T::from_f64(scale));

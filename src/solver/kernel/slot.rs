@@ -1,4 +1,4 @@
-//! Slots of rows: what a thread takes at a time, and what its rows add up to.
+//! Slots of rows: the units of work of threads, with the sums over their rows.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use super::totals::Totals;
 use crate::numerics::{ColumnSums, Kernel, Real, Simd, equal_shares, panels_of};
 use crate::solver::problem::Problem;
 
-/// Rows of a block at most.
+/// The most rows of a block.
 const BLOCK_ROWS: usize = 96;
-/// Rows of a block at least, so that the products over its rows are worth their overhead.
+/// The fewest rows of a block, so that the products over its rows are worth their overhead.
 const LEAST_BLOCK_ROWS: usize = 24;
-/// What a block's logits may take of the second-level cache, in bytes.
+/// Share of the second-level cache for a block's logits, in bytes.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Rows a slot at least, and slots at most.
+/// The fewest rows per slot, and the most slots.
 pub(super) const SLOT_ROWS: usize = 256;
 const SLOTS: usize = 16;
 
-/// A range of rows, and what they add up to.
+/// A range of rows and its sums.
 pub(super) struct Slot<T> {
     pub rows: Range<usize>,
     pub key_gradients: Vec<ColumnSums<T>>,
@@ -26,7 +26,7 @@ pub(super) struct Slot<T> {
 }
 
 impl<T: Real> Slot<T> {
-    /// Room for what `rows` add up to, in panels of `panel` columns and vectors of `width` numbers.
+    /// Allocates the sums of `rows`, in panels of `panel` columns and vectors of `width` numbers.
     pub fn new(problem: &Problem, rows: Range<usize>, panel: usize, width: usize) -> Self {
         let key_gradients = (0..problem.heads())
             .map(|head| {
@@ -39,7 +39,7 @@ impl<T: Real> Slot<T> {
     }
 }
 
-/// One slot's blocks, one after the other.
+/// Processes the blocks of one slot, one after the other.
 pub(super) struct SlotWork<'a, T> {
     pub inputs: Inputs<'a, T>,
     pub want: Want<'a>,
@@ -67,7 +67,7 @@ impl<T: Real> Kernel<T> for SlotWork<'_, T> {
     }
 }
 
-/// Rows of a block, so that its logits stay within their share of the cache.
+/// Number of rows of a block, such that its logits stay within their share of the cache.
 fn block_rows<T>(problem: &Problem, last_row: usize) -> usize {
     let n = problem.n();
     let widest =
@@ -76,7 +76,7 @@ fn block_rows<T>(problem: &Problem, last_row: usize) -> usize {
     rows.clamp(LEAST_BLOCK_ROWS, BLOCK_ROWS) / 12 * 12
 }
 
-/// Row ranges with about the same number of visible pairs each.
+/// Row ranges with about the same number of allowed pairs each.
 pub(super) fn slot_rows(problem: &Problem) -> Vec<Range<usize>> {
     let n = problem.rows();
     let count = (n / SLOT_ROWS).clamp(1, SLOTS);
@@ -86,7 +86,7 @@ pub(super) fn slot_rows(problem: &Problem) -> Vec<Range<usize>> {
     equal_shares(n, count, pairs)
 }
 
-/// For each slot, by head, its rows of the queries' gradient.
+/// The slot's rows of the queries' gradient, per slot and head.
 pub(super) fn slot_query_gradients<'g, T>(
     gradient: Option<&'g mut [f64]>,
     problem: &Problem,
@@ -104,7 +104,7 @@ pub(super) fn slot_query_gradients<'g, T>(
             parts.push(part);
             left = rest;
         }
-        // Queries of no row.
+        // Queries without a row.
         left.fill(0.0);
     }
     by_slot

@@ -1,4 +1,4 @@
-//! One head's part of a block of rows: its logits, what becomes of them, and the products.
+//! One head's part of a block of rows: its logits, their exponentials and gradients, and the products.
 
 use std::ops::Range;
 
@@ -10,40 +10,38 @@ use crate::numerics::{Buffer, ColumnSums, Real, Simd, Stripe, products};
 use crate::solver::penalty::Penalty;
 use crate::solver::problem::Problem;
 
-/// Rows whose exponentials would be scaled by less are scaled before the products: in float32 the
-/// scaled queries would lose digits.
+/// Rows with a smaller scale are scaled before the products, because in float32 the scaled queries would lose digits.
 const LEAST_SCALE: f64 = 1e-30;
 
 /// One head's part of a block.
 #[derive(Default)]
 pub(super) struct Tile<T> {
     head: usize,
-    /// The rows of the block and the columns that they see.
+    /// The rows of the block and the columns to which they may attend.
     stripe: Stripe,
-    /// Logits, then exponentials, then the gradient with respect to the logits, but for the scale of
-    /// its row.
+    /// Logits, then exponentials, then the gradient with respect to the logits, without the scale of its row.
     values: Buffer<T>,
-    /// By row of the block, what its values are yet to be multiplied by. The products do that: a
-    /// query has d numbers and a row of values up to n.
+    /// The factor by which the values of each row of the block must still be multiplied. The products apply it, because a query
+    /// has d numbers and a row of values up to n.
     scales: Vec<f64>,
-    /// Queries by group: (d, group).
+    /// Queries in groups: (d, group) each.
     query_groups: Buffer<T>,
     /// Queries, (rows, width), and their gradient.
     query_rows: Buffer<T>,
     query_gradient: Buffer<T>,
-    /// For the row at hand: the least and the greatest logit, and Σ exp(z − greatest) ...
+    /// For the current row: the smallest and the largest logit, and Σ exp(z − largest) ...
     extremes: (f64, f64),
     sum: f64,
-    /// ... at each of the target's entries the logit (−∞ where the head does not see it), and then
-    /// a·r, the target's mass that falls to this head ...
+    /// ... at each of the target's entries the logit (−∞ if the head may not attend to it), and then a·r, the target's mass of
+    /// this head ...
     pub shares: Vec<f64>,
-    /// ... and the penalty's gradient, if some logit has one.
+    /// ... and the penalty's gradient, if it is nonzero for some logit.
     penalty_gradient: Buffer<T>,
     penalised: bool,
 }
 
 impl<T: Real> Tile<T> {
-    /// Makes room for head number `head` of the rows `here`, and packs the queries.
+    /// Allocates memory for head number `head` of the rows `here`, and packs the queries.
     #[inline(always)]
     pub fn prepare<S: Simd<T>>(
         &mut self,
@@ -80,7 +78,7 @@ impl<T: Real> Tile<T> {
         }
     }
 
-    /// The logits of every group of rows against the panels that it sees.
+    /// Computes the logits of every group of rows for the panels with allowed columns.
     #[inline(always)]
     pub fn logits<S: Simd<T>>(&mut self, simd: S, problem: &Problem, keys: &Keys<T>) {
         let operands = (&*self.query_groups, &*keys.panels, problem.rank());
@@ -88,19 +86,19 @@ impl<T: Real> Tile<T> {
         self.stripe.by_transposed(simd, seen, operands, &mut self.values);
     }
 
-    /// The visible logits of a row.
+    /// The allowed logits of a row.
     #[inline(always)]
     pub fn row(&self, row: usize, seen: &Range<usize>) -> &[T] {
         &self.values[self.stripe.places(row, seen)]
     }
 
-    /// log Σⱼ exp(zⱼ) of the row at hand.
+    /// log Σⱼ exp(zⱼ) of the current row.
     #[inline(always)]
     pub fn log_sum(&self) -> f64 {
         self.extremes.1 + self.sum.ln()
     }
 
-    /// A row's extremes, and its logits at the target's entries.
+    /// Computes a row's extremes, and reads its logits at the target's entries.
     #[inline(always)]
     pub fn look<S: Simd<T>>(
         &mut self,
@@ -126,7 +124,7 @@ impl<T: Real> Tile<T> {
         }));
     }
 
-    /// Adds the penalty of a row to the totals and keeps its gradient, divided by n.
+    /// Adds the penalty of a row to the totals and stores its gradient, divided by n.
     #[inline(always)]
     pub fn penalise<S: Simd<T>>(
         &mut self,
@@ -155,7 +153,7 @@ impl<T: Real> Tile<T> {
         }
     }
 
-    /// Turns a row's logits into exp(z − greatest).
+    /// Replaces a row's logits by exp(z − largest).
     #[inline(always)]
     pub fn exponentials<S: Simd<T>>(&mut self, simd: S, problem: &Problem, row: usize) {
         let places = self.stripe.places(row, &problem.seen(self.head, row));
@@ -163,9 +161,8 @@ impl<T: Real> Tile<T> {
         self.sum = exponentials(simd, &mut self.values[places], shift);
     }
 
-    /// Turns a row's exponentials into the gradient with respect to its logits, but for a scale; zero
-    /// where the row does not see a column that the products touch. Returns the target's mass of
-    /// this head.
+    /// Replaces a row's exponentials by the gradient with respect to its logits, without a scale. It is zero for columns that
+    /// the products touch but the row may not attend to. Returns the target's mass of this head.
     #[inline(always)]
     pub fn gradient<S: Simd<T>>(&mut self, simd: S, problem: &Problem, row: usize) -> f64 {
         let n = problem.rows() as f64;

@@ -1,6 +1,6 @@
 //! Sums over the rows of an evaluation.
 
-/// What the rows of a slot add up to.
+/// Sums and extremes over the rows of a slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Totals {
     /// Σᵢ Σⱼ aᵢⱼ log Pᵢⱼ.
@@ -9,7 +9,7 @@ pub(super) struct Totals {
     pub penalty: f64,
     pub max_abs_logit: f64,
     pub logit_spread: f64,
-    /// By head, Σᵢ sₕᵢ: the target's mass that falls to it.
+    /// Σᵢ sₕᵢ per head: the target's mass of each head.
     pub usage: Vec<f64>,
 }
 

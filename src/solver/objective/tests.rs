@@ -1,5 +1,4 @@
-//! The objective against dense matrices and finite differences, on every vector extension that the
-//! processor has.
+//! Compares the objective with dense matrices and finite differences, on every vector extension of the processor.
 
 use super::*;
 use crate::solver::Factors;
@@ -7,7 +6,7 @@ use crate::targets::{Family, HeadKind, Layout, Parameters, Target, Visibility};
 use ndarray::{Array2, Axis};
 use proptest::prelude::*;
 
-/// A band with landmarks, or, where no head sees beyond its window, a band alone.
+/// A band with landmarks, or a band only if no head attends beyond its window.
 fn problem(layout: &str, visibility: Visibility, n: usize, rank: usize, seed: u64) -> Problem {
     let layout: Layout = layout.parse().unwrap();
     let (family, parameters) = if layout.heads().contains(&HeadKind::Global) {
@@ -38,8 +37,7 @@ fn vector(problem: &Problem, seed: u64) -> Vec<f64> {
     x
 }
 
-/// kl_nats and its gradient by dense matrices and the definition, with nothing of the blocks in
-/// it.
+/// kl_nats and its gradient from the definition with dense matrices, independent of the block code.
 fn naive(problem: &Problem, x: &[f64]) -> (f64, Vec<f64>) {
     let (n, d, heads) = (problem.n(), problem.rank(), problem.heads());
     let factors = Factors::from_vector(x, heads, n, d).unwrap();
@@ -83,8 +81,8 @@ fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// Value and gradient by every extension in both precisions, with how close each must be to the
-/// exact ones: relative to kl_nats, and to the largest entry of the gradient.
+/// Checks value and gradient on every extension in both precisions against the exact ones. Tolerances are relative to kl_nats
+/// and to the largest entry of the gradient.
 fn assert_close_on_every_extension(problem: &Problem, x: &[f64], case: &str) {
     let (kl_nats, expected) = naive(problem, x);
     let largest = expected.iter().fold(0.0, |most: f64, g| most.max(g.abs()));
@@ -128,7 +126,7 @@ fn largest_gradient_error(
     worst
 }
 
-/// Small enough for Miri, which interprets: groups of rows, panels and vectors that are whole and that are not.
+/// Small enough for the Miri interpreter, with complete and incomplete groups of rows, panels and vectors.
 #[test]
 fn a_small_problem_agrees_with_dense_matrices() {
     let row = |i: usize| (i.saturating_sub(3)..=i).map(move |j| (j, 1.0 / (i + 1).min(4) as f64));
@@ -177,8 +175,8 @@ proptest! {
     }
 }
 
-/// Ranks of one to five vectors and more of 2, 4, 8 and 16 lanes, whole and ragged, each with rows and
-/// columns that end at other places of a group and of a panel.
+/// Ranks of one to five vectors and more of 2, 4, 8 and 16 lanes, complete and incomplete; rows and columns end at varying
+/// places of a group and of a panel.
 #[test]
 fn every_width_agrees_with_dense_matrices() {
     let ranks = [
@@ -296,7 +294,7 @@ fn extremes_are_over_visible_pairs_alone() {
     let target =
         Target::from_rows(vec![vec![(0, 1.0)], vec![(1, 1.0)]], Visibility::Causal).unwrap();
     let problem = Problem::new(target, "global".parse().unwrap(), 1).unwrap();
-    // z = [[2, 200], [3, 300]]: the 200 is hidden.
+    // z = [[2, 200], [3, 300]]: the mask forbids the 200.
     let seen = Objective::new(&problem, Precision::F64).measure(&[2.0, 3.0, 1.0, 100.0]);
     assert_eq!((seen.max_abs_logit, seen.logit_spread), (300.0, 297.0));
 }

@@ -1,4 +1,4 @@
-//! Logits X·C·Xᵀ of given inputs, C any matrix.
+//! The parametrisation of logits X·C·Xᵀ of given inputs by any matrix C.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use super::varied::Varied;
 use crate::numerics::{gemm, product};
 use crate::solver::factors::Factors;
 
-/// W_q·W_kᵀ as any matrix C: keys are the inputs in their coordinates, the rank is their dimension, and a point is C
-/// row by row, in which logits are linear.
+/// W_q·W_kᵀ as any matrix C. Keys are the coordinates of the inputs, the rank is their dimension, and a point is C row by row;
+/// logits are linear in it.
 pub(in crate::solver) struct AnyMatrix {
     pub inputs: Inputs,
 }
 
 impl AnyMatrix {
-    /// The point of factors of whatever rank that it makes, however they are scaled, or of those nearest to them that it
-    /// does make; none where LAPACK fails.
+    /// The point of factors of any rank and scale that this parametrisation can produce, or otherwise the point of the nearest
+    /// ones. Returns `None` if LAPACK fails.
     pub fn matrix_of(&self, factors: &Factors) -> Option<Vec<f64>> {
         let weights = |side| self.inputs.nearest_weights(side, &self.inputs.rows_of(side, factors));
-        // A point's logits are divided by the root of the inputs' dimension, those of factors by that of their rank.
+        // The logits of a point are divided by the root of the inputs' dimension, those of factors by the root of their rank.
         let scale = (self.inputs.dimension() as f64 / factors.rank() as f64).sqrt();
         let c = product(weights(0)?.view(), weights(1)?.t()) * scale;
         Some(c.iter().copied().collect())

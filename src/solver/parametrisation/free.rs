@@ -1,4 +1,4 @@
-//! Queries, keys and the weights of heads, each free: a point is their vector.
+//! The parametrisation of free queries, keys and head weights: a point is their vector.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::solver::factors::Factors;
 use crate::solver::penalty::Penalty;
 use crate::solver::problem::Problem;
 
-/// Factors themselves.
+/// Factors as their own parametrisation.
 pub(in crate::solver) struct Free;
 
 impl Varied for Free {

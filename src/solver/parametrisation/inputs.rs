@@ -1,4 +1,4 @@
-//! The inputs that a head's queries and keys are made of.
+//! The inputs from which a head's queries and keys are projected.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,26 +9,26 @@ use crate::numerics::blas::on_one_thread;
 use crate::solver::factors::Factors;
 use crate::solver::problem::FitError;
 
-/// Singular values of the inputs under this share of the largest are taken for none.
+/// Singular values of the inputs below this share of the largest count as 0.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// Inputs in coordinates in which their columns are orthogonal and of length √n, so that descent is not slowed by
-/// inputs of very different sizes.
+/// Inputs in coordinates in which their columns are orthogonal and of length √n, so that inputs of very different sizes do not
+/// slow the descent.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
     /// (n, r): an orthogonal basis of the columns.
     basis: Arc<Array2<f64>>,
-    /// The rows of it that have queries, where not all have one, and where they stand.
+    /// The rows that have queries and their positions; `None` if all rows have queries.
     queried: Option<(Vec<usize>, Arc<Array2<f64>>)>,
-    /// The same in float32, once it was asked for.
+    /// The inputs in float32, computed at first use.
     single: Arc<OnceLock<Singles>>,
 }
 
-/// What keys are made of, and queries where that is something else, in float32.
+/// The inputs of the keys, and those of the queries if they differ, in float32.
 type Singles = (Array2<f32>, Option<Array2<f32>>);
 
 impl Inputs {
-    /// Takes inputs of shape (n, C).
+    /// Decomposes inputs of shape (n, C).
     pub fn new(inputs: ArrayView2<'_, f64>) -> Result<Self, FitError> {
         let n = inputs.nrows();
         let wrong = |why: String| FitError::Inputs(why);
@@ -44,13 +44,13 @@ impl Inputs {
             return Err(wrong("every entry is zero".to_owned()));
         }
         let basis = &u.slice(s![.., ..kept]) * (n as f64).sqrt();
-        // Factors are vectors, row by row.
+        // Stored row by row, as factors are.
         let basis = Arc::new(basis.as_standard_layout().into_owned());
         Ok(Self { basis, queried: None, single: Arc::default() })
     }
 
-    /// These inputs with more `columns`, (n, k), beside them, each made as long as the basis' own: what all of them
-    /// together span.
+    /// These inputs with additional `columns`, (n, k), each scaled to the length of the basis' own: the result spans all of
+    /// them.
     pub fn beside(&self, columns: ArrayView2<'_, f64>) -> Result<Self, FitError> {
         let n = self.n();
         if columns.nrows() != n {
@@ -73,23 +73,23 @@ impl Inputs {
         })
     }
 
-    /// The same with queries for some rows alone, those at `positions`, in their order.
+    /// The same inputs with queries only for the rows at `positions`, in this order.
     pub fn with_queries_at(self, positions: Vec<usize>) -> Self {
         let rows = Arc::new(self.basis.select(Axis(0), &positions));
         Self { queried: Some((positions, rows)), single: Arc::default(), ..self }
     }
 
-    /// Queries or keys of every row, whether they are made or 0.
+    /// The number of rows, with and without queries.
     pub fn n(&self) -> usize {
         self.basis.nrows()
     }
 
-    /// How many coordinates an input has.
+    /// The number of coordinates of an input.
     pub fn dimension(&self) -> usize {
         self.basis.ncols()
     }
 
-    /// What queries (`side` = 0) or keys (1) are made of.
+    /// The inputs of queries (`side` = 0) or keys (1).
     pub fn of_side(&self, side: usize) -> &Array2<f64> {
         match &self.queried {
             Some((_, rows)) if side == 0 => rows,
@@ -97,7 +97,7 @@ impl Inputs {
         }
     }
 
-    /// The same in float32.
+    /// The inputs of a side in float32.
     pub fn in_single(&self, side: usize) -> &Array2<f32> {
         let single = |m: &Arc<Array2<f64>>| m.mapv(|v| v as f32);
         let (all, queried) = self.single.get_or_init(|| {
@@ -106,7 +106,7 @@ impl Inputs {
         queried.as_ref().filter(|_| side == 0).unwrap_or(all)
     }
 
-    /// Where row number `row` of queries or keys stands among the inputs.
+    /// The position among the inputs of row number `row` of queries or keys.
     pub fn position(&self, side: usize, row: usize) -> usize {
         match &self.queried {
             Some((positions, _)) if side == 0 => positions[row],
@@ -114,13 +114,13 @@ impl Inputs {
         }
     }
 
-    /// The queries or keys that are made, of each row its own.
+    /// The queries or keys of the rows that have inputs.
     pub fn rows_of(&self, side: usize, factors: &Factors) -> Array2<f64> {
         let m = [factors.queries(), factors.keys()][side];
         m.slice(s![0, ..self.of_side(side).nrows(), ..]).to_owned()
     }
 
-    /// The W with which inputs·W is nearest to the `rows` of queries or keys, in squares; none where LAPACK fails.
+    /// The W for which inputs·W is nearest to the `rows` of queries or keys, in squares; `None` if LAPACK fails.
     pub fn nearest_weights(&self, side: usize, rows: &Array2<f64>) -> Option<Array2<f64>> {
         on_one_thread(|| self.of_side(side).least_squares(rows)).ok().map(|found| found.solution)
     }

@@ -1,16 +1,16 @@
-//! Rows of queries or keys, normalised.
+//! Normalisation of the rows of queries or keys.
 
-/// How a row is normalised before it is a query or a key: (row − mean)/√(variance + ε) ∘ gain, or, not centred,
+/// The normalisation of a row before it is a query or a key: (row − mean)/√(variance + ε) ∘ gain, or if not centred
 /// row/√(mean square + ε) ∘ gain (Zhang and Sennrich 2019, arXiv 1910.07467).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Normalisation {
     /// ε.
     pub epsilon: f64,
-    /// Whether the mean is taken off.
+    /// Whether the mean is subtracted.
     pub centred: bool,
 }
 
-/// A row normalised, and 1/√(variance + ε).
+/// A normalised row, and 1/√(variance + ε).
 pub(super) struct Normal {
     pub unit: Vec<f64>,
     scale: f64,
@@ -29,7 +29,8 @@ impl Normalisation {
 }
 
 impl Normal {
-    /// Turns the gradient of gain ∘ unit into that of the row before; adds the gain's.
+    /// Replaces the gradient of gain ∘ unit by that of the row before normalisation, and adds the gradient of the gain to
+    /// `of_gain`.
     pub fn pull_back(&self, gain: &[f64], gradient: &mut [f64], of_gain: &mut [f64]) {
         let d = gradient.len() as f64;
         for ((of_gain, g), u) in of_gain.iter_mut().zip(&*gradient).zip(&self.unit) {

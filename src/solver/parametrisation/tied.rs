@@ -1,4 +1,4 @@
-//! Queries and keys that one pair of matrices makes out of given inputs, as a trained head's are.
+//! Queries and keys that are projections of given inputs by one pair of matrices, as in a trained head.
 
 use std::borrow::Cow;
 
@@ -17,35 +17,32 @@ use crate::solver::penalty::Penalty;
 use crate::solver::precision::Precision;
 use crate::solver::problem::{FitError, Problem};
 
-/// Queries Q = X·W_q and keys K = X·W_k of one head, with free W_q and W_k of (C, d) and the X of every row
-/// given: the attention of all rows comes from the same two matrices. Where a head normalises its
-/// queries and keys, each row is normalised and multiplied by a gain that is free too; where what normalises them is
-/// not this head's alone, each row is multiplied by a number that is given; where it turns them by their positions,
-/// they are turned.
+/// Queries Q = X·W_q and keys K = X·W_k of one head, with free W_q and W_k of (C, d) and given X of every row: the attention of
+/// all rows comes from the same two matrices. If a head normalises its queries and keys, each row is normalised and multiplied
+/// by a gain, which is free as well. If several heads are normalised together, each row is multiplied by a given number
+/// instead. With RoPE, rows are rotated by their positions.
 ///
-/// A point is W_q and then W_k in coordinates in which the columns of X are orthogonal and of length
-/// √n, so that descent is not slowed by inputs of very different sizes; then the gains of both, (d) each, where
-/// there are any.
+/// A point is W_q, then W_k, in coordinates in which the columns of X are orthogonal and of length √n, so that inputs of very
+/// different sizes do not slow the descent. With normalisation the gains of both, (d) each, follow.
 #[derive(Clone, Debug)]
 pub struct SharedProjection {
     pub(super) inputs: Inputs,
     rank: usize,
     normalisation: Option<Normalisation>,
-    /// What each row of queries and of keys is multiplied by, (n) each.
+    /// The given factor of each row of queries and of keys, (n) each.
     scales: Option<[Vec<f64>; 2]>,
-    /// (cos θ, sin θ) by row and pair of channels, (n, d/2).
+    /// (cos θ, sin θ) per row and pair of channels, (n, d/2).
     turns: Option<Array2<[f64; 2]>>,
-    /// Whether descent is sparing, see [`Self::sparing`].
+    /// Whether the descent is faster and less exact; see [`Self::sparing`].
     sparing: bool,
 }
 
 impl SharedProjection {
-    /// Factors of `rank` tied to `inputs`, (n, C). `turns` are the cosines and sines that channels 2i and 2i + 1
-    /// of each row turn by, (n, d/2).
+    /// Factors of `rank` that are projections of `inputs`, (n, C). `turns`, (n, d/2), are the cosines and sines of the angles
+    /// by which channels 2i and 2i + 1 of each row are rotated (RoPE).
     ///
     /// # Errors
-    /// `Inputs` where they are not finite, hold nothing or cannot be decomposed, or the turns have another
-    /// shape.
+    /// `Inputs` if the inputs are not finite, are all zero or cannot be decomposed, or if the turns have another shape.
     pub fn new(
         inputs: ArrayView2<'_, f64>,
         rank: usize,
@@ -55,7 +52,7 @@ impl SharedProjection {
         Self::on(Inputs::new(inputs)?, rank, normalisation, turns)
     }
 
-    /// The same on inputs that other heads' queries and keys are made of too.
+    /// As [`Self::new`] with inputs that other heads share.
     pub(crate) fn on(
         inputs: Inputs,
         rank: usize,
@@ -72,18 +69,18 @@ impl SharedProjection {
         Ok(Self { inputs, rank, normalisation, scales: None, turns, sparing: false })
     }
 
-    /// The same, whose descents spend less: their products are float32 where they are, and their directions begin with
-    /// an approximate inverse of the Hessian. They end elsewhere, by as much as descents from other starts do.
+    /// A copy whose descents are faster: products are float32 if the descent is, and directions start with an approximate
+    /// inverse of the Hessian. Results differ by as much as those of descents from other starts.
     #[must_use]
     #[cfg(feature = "lm")]
     pub(crate) fn sparing(self) -> Self {
         Self { sparing: true, ..self }
     }
 
-    /// The same with each row of queries and of keys multiplied by a number of its own, (n) each.
+    /// A copy with each row of queries and of keys multiplied by its own number, (n) each.
     ///
     /// # Errors
-    /// `Inputs` where they are not as many as the rows, or not finite.
+    /// `Inputs` if there is not one finite number per row.
     pub fn with_scales(self, scales: [Vec<f64>; 2]) -> Result<Self, FitError> {
         let n = self.n();
         let is_right = |of: &Vec<f64>| of.len() == n && of.iter().all(|v| v.is_finite());
@@ -93,13 +90,13 @@ impl SharedProjection {
         }
     }
 
-    /// The same with queries for some rows alone, those at `positions`, in their order; the queries after them are 0.
+    /// A copy with queries only for the rows at `positions`, in this order; the queries after them are 0.
     #[must_use]
     pub fn with_queries_at(self, positions: Vec<usize>) -> Self {
         Self { inputs: self.inputs.with_queries_at(positions), ..self }
     }
 
-    /// Whether these are factors of a problem, and `points` are points of these.
+    /// Checks that the factors fit the problem, and that `points` are points of this parametrisation.
     pub(in crate::solver) fn check(
         &self,
         problem: &Problem,
@@ -112,18 +109,18 @@ impl SharedProjection {
         of_this_problem.then_some(()).ok_or_else(error)
     }
 
-    /// Whether logits are X·W_q·W_kᵀ·Xᵀ: queries and keys are neither normalised nor turned.
+    /// Whether logits are X·W_q·W_kᵀ·Xᵀ: queries and keys are neither normalised nor rotated.
     pub fn is_bilinear(&self) -> bool {
         self.normalisation.is_none() && self.scales.is_none() && self.turns.is_none()
     }
 
-    /// The same inputs with factors of a larger `rank`, and the point there whose logits are those of `point` here: W_q
-    /// has columns of zeros added, W_k columns orthogonal to its own and as long, as far as there are any, so that descent can
-    /// use them. Both are scaled for √rank. From a rank of the inputs' dimension on W_q·W_kᵀ is any matrix.
+    /// The same inputs with factors of a larger `rank`, and the point whose logits equal those of `point`. W_q gets columns of
+    /// zeros. W_k gets columns that are orthogonal to its own and as long, as far as there are any, so that the descent can use
+    /// them. Both are scaled for √rank. From the dimension of the inputs on, W_q·W_kᵀ can be any matrix.
     ///
     /// # Errors
-    /// `Inputs` where the rank is smaller, or where queries and keys are normalised or turned: more channels would be so
-    /// in another way.
+    /// `Inputs` if the rank is smaller, or if queries and keys are normalised or rotated, because additional channels are then
+    /// undefined.
     pub fn wider(&self, point: &[f64], rank: usize) -> Result<(Self, Vec<f64>), FitError> {
         let wrong = |why: String| Err(FitError::Inputs(why));
         self.check_bilinear()?;
@@ -151,11 +148,11 @@ impl SharedProjection {
         Ok((Self { rank, ..self.clone() }, wider))
     }
 
-    /// The same inputs with more `columns`, (n, k), beside them: what one W_q and W_k make of [X, columns]. Whatever X makes,
-    /// these do.
+    /// The same parametrisation with additional input `columns`, (n, k): projections of [X, columns] by one W_q and W_k. They
+    /// include all projections of X.
     ///
     /// # Errors
-    /// `Inputs` where the columns are not finite or not n long, or where queries and keys are normalised or turned.
+    /// `Inputs` if the columns are not finite or not of length n, or if queries and keys are normalised or rotated.
     pub fn beside(&self, columns: ArrayView2<'_, f64>) -> Result<Self, FitError> {
         self.check_bilinear()?;
         Ok(Self { inputs: self.inputs.beside(columns)?, ..self.clone() })
@@ -164,7 +161,7 @@ impl SharedProjection {
     /// The same inputs with factors of another `rank`.
     ///
     /// # Errors
-    /// `Inputs` where queries and keys are normalised or turned: other channels would be so in another way.
+    /// `Inputs` if queries and keys are normalised or rotated, because other channels are then undefined.
     pub fn of_rank(&self, rank: usize) -> Result<Self, FitError> {
         self.check_bilinear()?;
         Ok(Self { rank, ..self.clone() })
@@ -175,8 +172,8 @@ impl SharedProjection {
         self.is_bilinear().then_some(()).ok_or_else(|| FitError::Inputs(why.to_owned()))
     }
 
-    /// The same inputs with W_q·W_kᵀ any matrix C, and the C of `point`. None where queries and keys are
-    /// normalised or turned.
+    /// The same inputs with any matrix C in place of W_q·W_kᵀ, and the C of `point`. Returns `None` if queries and keys are
+    /// normalised or rotated.
     pub(in crate::solver) fn any_matrix(&self, point: &[f64]) -> Option<(AnyMatrix, Vec<f64>)> {
         let any = self.any()?;
         let [(wq, _), (wk, _)] = [0, 1].map(|side| self.side(point, side));
@@ -185,13 +182,13 @@ impl SharedProjection {
         Some((any, c.iter().copied().collect()))
     }
 
-    /// The same inputs with W_q·W_kᵀ any matrix. None where queries and keys are normalised or turned.
+    /// The same inputs with any matrix in place of W_q·W_kᵀ. Returns `None` if queries and keys are normalised or rotated.
     pub(in crate::solver) fn any(&self) -> Option<AnyMatrix> {
         self.is_bilinear().then(|| AnyMatrix { inputs: self.inputs.clone() })
     }
 
-    /// The point whose factors are nearest to those given, in squares; none where they are normalised, since
-    /// then no least squares of the inputs give it.
+    /// The point whose factors are nearest to the given ones, in squares. Returns `None` if rows are normalised or scaled,
+    /// because it is then not a least-squares problem.
     pub fn nearest(&self, factors: &Factors) -> Option<Vec<f64>> {
         if self.normalisation.is_some() || self.scales.is_some() {
             return None;
@@ -199,7 +196,7 @@ impl SharedProjection {
         let mut point = Vec::with_capacity(self.length());
         for side in [0, 1] {
             let mut rows = self.inputs.rows_of(side, factors);
-            // Turning back keeps distances.
+            // Rotating back keeps distances.
             for (at, mut row) in rows.rows_mut().into_iter().enumerate() {
                 let row = row.as_slice_mut().expect("rows lie together");
                 self.turn(self.inputs.position(side, at), row, -1.0);
@@ -209,12 +206,12 @@ impl SharedProjection {
         Some(point)
     }
 
-    /// Queries or keys of every row.
+    /// The number of rows of queries or keys.
     fn n(&self) -> usize {
         self.inputs.n()
     }
 
-    /// Weights of queries, or of keys, without gains.
+    /// The number of weights of queries, or of keys, without gains.
     fn matrix_length(&self) -> usize {
         self.inputs.dimension() * self.rank
     }
@@ -223,14 +220,13 @@ impl SharedProjection {
         if self.normalisation.is_some() { self.rank } else { 0 }
     }
 
-    /// The numbers of a point.
+    /// The number of entries of a point.
     pub fn length(&self) -> usize {
         2 * (self.matrix_length() + self.gains_length())
     }
 
-    /// The point whose queries and keys, before any normalisation and turn, are nearest to `queries` and
-    /// `keys`, (n, d) each, in squares; they are met where they are linear in the inputs. The gains are
-    /// those given.
+    /// The point whose queries and keys, before normalisation and rotation, are nearest to `queries` and `keys`, (n, d) each,
+    /// in squares. They are equal if those are linear in the inputs. The gains are set to `gains`, or to 1.
     pub fn point(
         &self,
         queries: ArrayView2<'_, f64>,
@@ -254,13 +250,13 @@ impl SharedProjection {
     /// The factors at a point.
     ///
     /// # Panics
-    /// Where it has not the length of a point, or is not finite.
+    /// If `point` has the wrong length, or is not finite.
     pub fn at(&self, point: &[f64]) -> Factors {
         Factors::from_vector(&self.factors(point), 1, self.n(), self.rank)
             .expect("finite weights make factors")
     }
 
-    /// Weights and gain of queries (`side` = 0) or keys (1).
+    /// The weights and the gain of queries (`side` = 0) or keys (1).
     fn side<'x>(&self, x: &'x [f64], side: usize) -> (ArrayView2<'x, f64>, &'x [f64]) {
         let (matrix, gains) = (self.matrix_length(), self.gains_length());
         let weights = &x[side * matrix..(side + 1) * matrix];
@@ -270,14 +266,14 @@ impl SharedProjection {
         (weights, &x[x.len() - 2 * gains + side * gains..][..gains])
     }
 
-    /// Multiplies row `at` of queries or keys by its number.
+    /// Multiplies row `at` of queries or keys by its given factor.
     pub(super) fn scale(&self, side: usize, at: usize, row: &mut [f64]) {
         if let Some(scales) = &self.scales {
             row.iter_mut().for_each(|v| *v *= scales[side][at]);
         }
     }
 
-    /// Turns the pairs of channels of row `at`, forwards where `sign` is 1 and back where it is −1.
+    /// Rotates the pairs of channels of row `at` by their angles if `sign` is 1, and back if it is −1.
     pub(super) fn turn(&self, at: usize, row: &mut [f64], sign: f64) {
         let Some(turns) = &self.turns else { return };
         for (pair, [cos, sin]) in row.chunks_exact_mut(2).zip(turns.row(at)) {
@@ -288,11 +284,11 @@ impl SharedProjection {
     }
 }
 
-/// What queries (0) or keys (1) are made of, in the arithmetic of T.
+/// The inputs of queries (0) or keys (1), in the arithmetic of T.
 type Basis<'a, T> = &'a dyn Fn(usize) -> &'a Array2<T>;
 
 impl SharedProjection {
-    /// The factors at x, their products in the arithmetic of T.
+    /// The factors at x, with products in the arithmetic of T.
     fn factors_by<T: Real>(&self, basis: Basis<'_, T>, x: &[f64]) -> Vec<f64> {
         let (n, d) = (self.n(), self.rank);
         let mut factors = vec![0.0; 2 * n * d];

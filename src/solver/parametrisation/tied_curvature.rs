@@ -1,4 +1,4 @@
-//! The curvature in the weights of tied factors.
+//! The preconditioner for the weights of shared projections.
 
 use ndarray::{Array2, ArrayView1, Axis, s};
 
@@ -10,13 +10,13 @@ use crate::solver::penalty::Penalty;
 use crate::solver::problem::Problem;
 use crate::solver::side_curvature::{Side, Sides};
 
-/// Rows whose probabilities are held at once.
+/// Number of rows whose probabilities are in memory at once.
 const BLOCK_ROWS: usize = 128;
-/// Rows whose own blocks are looked at: B is their mean.
+/// Number of rows whose own blocks are computed: B is their mean.
 const LOOKED_AT: usize = 64;
 
 impl SharedProjection {
-    /// At these `factors`, not normalised ones; none where it is not finite.
+    /// The preconditioner at these `factors`, which must not be normalised; `None` if it is not finite.
     pub(super) fn sides(
         &self,
         problem: &Problem,
@@ -78,7 +78,7 @@ impl SharedProjection {
             .map(|sides| Preconditioner::Sides(Box::new(sides)))
     }
 
-    /// Adds row number `row`'s part to the blocks of queries and of keys, as they are before they are turned.
+    /// Adds the share of row number `row` to the blocks of queries and of keys, before rotation (RoPE).
     fn look(
         &self,
         row: usize,

@@ -1,4 +1,4 @@
-//! Bounds that a study's rows are held to.
+//! Bounds that a study's rows must satisfy.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,35 +8,35 @@ use crate::experiment::{Kind, read_each, read_table};
 use crate::record::{Column, ColumnKind};
 use crate::system::nearest::nearest;
 
-/// One bound: a statistic of one column over some rows, between two numbers.
+/// A bound: a statistic of one column over some rows must lie between two numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    /// What it says, in words.
+    /// Description of the bound in words.
     pub what: String,
-    /// The rows.
+    /// Rows that the bound applies to.
     pub rows: Selection,
-    /// Rows whose same statistic it is divided by, where a ratio is meant.
+    /// Rows whose statistic is the denominator, if the bound applies to a ratio.
     pub over: Option<Selection>,
-    /// The column.
+    /// Column of the values.
     pub column: String,
-    /// What is taken of the rows.
+    /// Statistic of the column.
     pub of: Statistic,
-    /// What it may be.
+    /// Range of allowed values.
     pub bound: Bound,
 }
 
-/// The rows whose every named column has one of the values given; all rows where none is named.
+/// Selects rows in which every named column has one of the given values; all rows if no column is named.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection(pub Vec<(String, Vec<String>)>);
 
-/// What is taken of a column.
+/// Statistic of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
-    /// Every value by itself. A row without a value counts as infinite: no logit reached the error.
+    /// Every value separately. A row without a value counts as infinite: no logits reached the error.
     Every,
     /// The median; a row without a value counts as infinite.
     Median,
-    /// How many rows have a value.
+    /// Number of rows with a value.
     Count,
 }
 
@@ -45,17 +45,17 @@ impl Statistic {
         [("every", Self::Every), ("median", Self::Median), ("count", Self::Count)];
 }
 
-/// The least and the greatest value, where there is such a limit.
+/// Smallest and largest allowed value, either of which may be missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// The least value allowed.
+    /// Smallest allowed value.
     pub least: Option<f64>,
-    /// The greatest value allowed.
+    /// Largest allowed value.
     pub most: Option<f64>,
 }
 
 impl Bound {
-    /// Whether `value` is within.
+    /// Whether `value` lies within the bound.
     pub fn holds(&self, value: f64) -> bool {
         self.least.is_none_or(|least| value >= least) && self.most.is_none_or(|most| value <= most)
     }
@@ -82,7 +82,7 @@ pub(super) struct Raw {
     most: Option<f64>,
 }
 
-/// The bounds on rows of `kind`.
+/// Reads the bounds on rows of `kind`.
 pub(super) fn read(tables: &[Table], kind: Kind) -> Result<Vec<Expected>, String> {
     let columns = kind.columns();
     read_each(tables, "expected", |table| one(table, &columns))
@@ -123,7 +123,7 @@ fn one(table: &Table, columns: &[Column]) -> Result<Expected, String> {
     })
 }
 
-/// What a column holds, or the name nearest to it.
+/// Returns the type of a column, or the error that has the most similar name.
 fn kind_of(column: &str, columns: &[Column]) -> Result<ColumnKind, String> {
     let known = columns.iter().find(|known| known.name == column);
     known.map(|known| known.kind).ok_or_else(|| {
@@ -132,7 +132,7 @@ fn kind_of(column: &str, columns: &[Column]) -> Result<ColumnKind, String> {
     })
 }
 
-/// The selection that the table at `place` makes: for each column a value, or a list of them.
+/// Reads the selection in the table at `place`: for each column one value or a list.
 fn selection(table: &Table, place: &str, columns: &[Column]) -> Result<Selection, String> {
     let mut selected = Vec::new();
     for (column, value) in table {

@@ -1,4 +1,4 @@
-//! A study as its definition asks for it: a TOML file, checked key by key.
+//! Study definitions: TOML files, checked key by key.
 
 mod expected;
 mod schema;

@@ -1,4 +1,4 @@
-//! A study as it is asked for: a TOML file, checked key by key.
+//! The parsed definition of a study, which is a TOML file checked key by key.
 
 use std::path::{Path, PathBuf};
 
@@ -14,39 +14,39 @@ use crate::experiment::{
 use crate::experiments::{KINDS, view_of_kind};
 use crate::system::FileError;
 
-/// A study: what it asks, what is measured for it, and what its rows are held to.
+/// A study: its question, its work and the bounds on its rows.
 #[derive(Clone, Debug)]
 pub struct StudyDefinition {
-    /// The name; rows go to `data/NAME/`.
+    /// Name of the study; rows go to `data/NAME/`.
     pub study: String,
-    /// One line for headings.
+    /// Title for headings, in one line.
     pub title: String,
-    /// What it asks, in a sentence or two.
+    /// Question of the study, in a sentence or two.
     pub question: String,
-    /// Which tables, figures and verdicts its rows are made into, where they are to be.
+    /// Tables, figures and verdicts to make from the rows, if any.
     pub view: Option<View>,
     /// The presets that include it.
     pub presets: Vec<Preset>,
     /// The preset that it was read for.
     pub preset: Preset,
-    /// What is measured.
+    /// Cells to measure.
     pub work: StudyWork,
-    /// What `verify` holds the rows to.
+    /// Bounds that `verify` checks the rows against.
     pub expected: Vec<Expected>,
-    /// The text that its models read where no other is named, as the key `text` has it, beside the definition's file.
+    /// Text that models read by default: the key `text`, relative to the definition's file.
     pub own_text: Option<PathBuf>,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The file's text.
+    /// Text of the file.
     pub text: String,
 }
 
 impl StudyDefinition {
-    /// Reads a definition from a file, at the size of `preset`, with an eye to the studies that it names.
+    /// Reads a definition from a file, for one preset, and checks the studies that it refers to.
     ///
     /// # Errors
-    /// A file that cannot be read; those of [`StudyDefinition::parse`]; a study that is not defined beside the
-    /// file, or a run that it does not have, with the nearest name.
+    /// The file cannot be read; errors of [`StudyDefinition::parse`]; a study that is not defined in the same folder or
+    /// a run that it does not have, with the most similar name.
     pub fn read(path: &Path, preset: Preset) -> Result<Self, StudyError> {
         let text = std::fs::read_to_string(path).map_err(|e| FileError::read(path, e))?;
         for size in Preset::ALL {
@@ -59,18 +59,18 @@ impl StudyDefinition {
         Self::parse(path, text, preset)
     }
 
-    /// The definition that `text` is by itself, as from the file `path`, at the size of `preset`: a smaller one lays
-    /// the table of its name, such as `[quick]`, over the rest. All sizes are checked, whichever is asked for.
+    /// Parses a definition without its references, as if read from the file `path`, for one preset. A smaller preset
+    /// replaces keys by those of its table, such as `[quick]`. All presets are checked.
     ///
     /// # Errors
-    /// Text that is not TOML, an unknown key, family, column or view (with the nearest valid one), a value that
-    /// its key cannot take; [`StudyError::Size`] where the study has no such size.
+    /// Text that is not TOML; an unknown key, family, column or view, with the most similar valid name; an invalid
+    /// value. [`StudyError::Size`] if the study does not have the preset.
     pub fn parse(path: &Path, text: String, preset: Preset) -> Result<Self, StudyError> {
         Self::at_sizes(&Preset::ALL, path, text, preset)
     }
 
-    /// The definition that rows were measured by, as their manifest has it: [`StudyDefinition::parse`] with an eye to
-    /// the size of these rows alone. What is wrong with the others was not measured.
+    /// Parses the definition in a manifest of rows, as [`StudyDefinition::parse`], but only for the preset of these
+    /// rows. Errors in other presets do not matter, because they were not measured.
     ///
     /// # Errors
     /// As [`StudyDefinition::parse`].
@@ -78,7 +78,7 @@ impl StudyDefinition {
         Self::at_sizes(&[preset], path, text, preset)
     }
 
-    /// The definition at the size of `preset`, after all of `sizes` that it has were read.
+    /// Parses the definition for `preset`, and checks all of `sizes` that it has.
     fn at_sizes(
         sizes: &[Preset],
         path: &Path,
@@ -126,7 +126,7 @@ impl StudyDefinition {
     }
 }
 
-/// The keys of a definition beside its tables.
+/// Keys of a definition outside of its tables.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Keys {
     /// Name; rows go to `data/NAME`.
@@ -149,7 +149,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Reads them, and refuses keys and tables that no definition has.
+    /// Reads the keys, and refuses keys and tables that no definition has.
     fn read(table: &Table) -> Result<Self, String> {
         let own = fields_of::<Self>().iter().copied();
         let tables = KINDS.iter().flat_map(|kind| kind.table_names());
@@ -160,10 +160,10 @@ impl Keys {
     }
 }
 
-/// The tables that a definition of any kind may have.
+/// Tables that a definition of any kind may have.
 const TABLES_OF_ALL: [&str; 3] = ["expected", "quick", "smoke"];
 
-/// Refuses tables that a study of this kind does not use, and keys that a smaller size cannot replace.
+/// Refuses tables that a study of this kind does not use, and keys that a smaller preset cannot replace.
 fn check_tables(table: &Table, kind: Kind) -> Result<(), String> {
     let own: Vec<&str> = kind.table_names().collect();
     let is_of_other = |name: &&str| table.contains_key(*name) && !own.contains(name);
@@ -186,7 +186,7 @@ fn check_tables(table: &Table, kind: Kind) -> Result<(), String> {
     Ok(())
 }
 
-/// The parts of a definition that may differ between sizes.
+/// Parts of a definition that may differ between presets.
 struct AtSize {
     work: StudyWork,
     expected: Vec<Expected>,

@@ -1,4 +1,4 @@
-//! Every definition that comes with the project, at every size, and which sizes a study has.
+//! Tests of all definitions in the repository, for every preset, and of the presets that a study has.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::experiments::training::TrainStudy;
 use crate::lm::TrainDefinition;
 use crate::study::Plan;
 
-/// The files of `analysis/` that are definitions, with their keys.
+/// Returns the definition files in `analysis/`, with their keys.
 fn files() -> Vec<(PathBuf, Table)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis");
     let mut paths: Vec<PathBuf> =
@@ -25,7 +25,7 @@ fn files() -> Vec<(PathBuf, Table)> {
     paths.into_iter().map(|path| (path.clone(), keys(&path))).collect()
 }
 
-/// A study that reads at one size may name runs, views or studies that there are at another only.
+/// Reading a study alone is not enough: it may refer to runs, views or studies that exist only for another preset.
 #[test]
 fn every_definition_that_comes_with_the_project_reads_at_every_size() {
     let data = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ fn every_definition_that_comes_with_the_project_reads_at_every_size() {
     );
 }
 
-/// What keeps a study from being measured and reported at a size.
+/// Returns the error that prevents a study from being measured and reported for a preset.
 fn problem(path: &Path, preset: Preset, data: &Path) -> Result<(), StudyError> {
     let wrong = |why: String| Err(StudyError::Definition { path: path.to_owned(), why });
     let definition = StudyDefinition::read(path, preset)?;
@@ -63,7 +63,7 @@ fn problem(path: &Path, preset: Preset, data: &Path) -> Result<(), StudyError> {
     if definition.view.is_none() {
         return wrong("has no view".to_owned());
     }
-    // What is fetched to runs/ need not be here, and reads texts.
+    // Models fetched to runs/ may be missing here, and need texts.
     if definition.work.measures_models() && definition.text.contains("\"runs/") {
         return Ok(());
     }
@@ -138,7 +138,7 @@ fn seeds_are_shared_or_a_run_s_own_and_each_is_named_once() {
     }
 }
 
-/// A folder of definitions, by study.
+/// Creates a folder of definitions, one file per study.
 fn folder(studies: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (study, text) in studies {
@@ -147,7 +147,7 @@ fn folder(studies: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// What is wrong with the definition of `study`, the same at every size.
+/// Returns the error of the definition of `study`, which must be the same for every preset.
 fn error_of(folder: &tempfile::TempDir, study: &str) -> String {
     let path = folder.path().join(format!("{study}.toml"));
     let errors = Preset::ALL.map(|preset| match StudyDefinition::read(&path, preset) {
@@ -162,7 +162,7 @@ fn error_of(folder: &tempfile::TempDir, study: &str) -> String {
 const PARTS: &str = "study = 'parts'\nkind = 'predict'\npresets = ['quick', 'paper']\n[predict]\nof = ['runs']\n\
                      epsilon = [0.1]\n";
 
-/// Runs of a study at the paper's size are none of a quick study's.
+/// Runs of a study for the preset `paper` are not used by a study for `quick`.
 #[test]
 fn a_quick_study_of_trained_heads_is_of_quick_runs() {
     let beside = folder(&[("parts", PARTS), ("runs", RUNS)]);
@@ -178,7 +178,7 @@ fn a_quick_study_of_trained_heads_is_of_quick_runs() {
     }
 }
 
-/// A slip in `[quick]` stops a study, but takes no verdict from rows of its own size.
+/// An error in `[quick]` prevents new measurements, but rows of another preset stay usable.
 #[test]
 fn rows_are_of_one_size_of_their_definition() {
     let text = format!("{RUNS}[quick.train]\nsteps = [1, 2]\n");
@@ -250,7 +250,7 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
     ] {
         read(&starts(of_run, &format!("{of_a}{more}"))).unwrap();
     }
-    // What all runs share, and one sets otherwise.
+    // A start shared by all runs, which one run overrides.
     let shared = format!(
         "study = 'more'\nkind = 'train'\n[train]\nseed = 1\nstart = {{ {of_a} }}\n[[run]]\nname = 'b'\n[[run]]\n\
          name = 'c'\nslopes = 'learned'\nstart = {{ {of_a}, edit = 'flat+slope', degrees = 2 }}\n"

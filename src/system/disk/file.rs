@@ -1,4 +1,4 @@
-//! A file that is open for writing.
+//! Files that are open for writing.
 
 use std::fs::TryLockError;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::watch::{Answer, Operation, watched, watcher};
 
-/// A file that is open for writing. What is written is with the system at once, and on the disk itself after
+/// A file that is open for writing. Writes are unbuffered: the operating system has them at once, the disk after
 /// [`File::sync`].
 #[derive(Debug)]
 pub struct File {
@@ -16,76 +16,76 @@ pub struct File {
 }
 
 impl File {
-    /// Makes a file, or empties the one that is there.
+    /// Creates a file, or truncates an existing one.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = watched(Operation::Create(path), || std::fs::File::create(path))?;
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Makes a file that is not there yet.
+    /// Creates a file that must not exist yet.
     ///
     /// # Errors
-    /// Those of the file system; [`io::ErrorKind::AlreadyExists`] where there is one.
+    /// I/O errors; [`io::ErrorKind::AlreadyExists`] if the file exists.
     pub fn create_new(path: &Path) -> io::Result<Self> {
         let options = || std::fs::File::options().write(true).create_new(true).open(path);
         let file = watched(Operation::CreateNew(path), options)?;
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Opens a file that is there, at its start, to be read and to be written on.
+    /// Opens an existing file for reading and writing, at its start.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = std::fs::File::options().read(true).write(true).open(path)?;
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Cuts the file, or makes it longer with zeros.
+    /// Truncates the file, or extends it with zeros.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn set_length(&self, length: u64) -> io::Result<()> {
         let operation = Operation::SetLength { path: &self.path, length };
         watched(operation, || self.file.set_len(length))
     }
 
-    /// Returns once all that was written is on the disk itself.
+    /// Returns once everything written is on the disk itself.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// I/O errors.
     pub fn sync(&self) -> io::Result<()> {
         watched(Operation::Sync(&self.path), || self.file.sync_all())
     }
 
-    /// Takes the file for this process alone, as long as it is open.
+    /// Locks the file for this process alone, until the file is closed.
     ///
     /// # Errors
-    /// Another process that has it, or a file system that knows no locks.
+    /// Another process holds the lock, or the file system does not support locks.
     pub fn try_lock(&self) -> Result<(), TryLockError> {
         self.file.try_lock()
     }
 
-    /// [`File::try_lock`], after waiting for another process that has it.
+    /// Locks the file as [`File::try_lock`] does, but waits while another process holds the lock.
     ///
     /// # Errors
-    /// A file system that knows no locks.
+    /// The file system does not support locks.
     pub fn lock(&self) -> io::Result<()> {
         self.file.lock()
     }
 
-    /// When it was written last, by the file system's clock.
+    /// Returns the time of the last modification, by the file system's clock.
     ///
     /// # Errors
-    /// A file system that does not say.
+    /// The file system does not record it.
     pub fn modified(&self) -> io::Result<SystemTime> {
         self.file.metadata()?.modified()
     }
 
-    /// Whether a name leads to it still, as far as the system says.
+    /// Returns `true` if the file still has a name (hard link), as far as the system reports it.
     pub(in crate::system) fn is_named(&self) -> bool {
         #[cfg(unix)]
         let named = |found: std::fs::Metadata| std::os::unix::fs::MetadataExt::nlink(&found) > 0;

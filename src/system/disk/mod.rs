@@ -1,8 +1,8 @@
-//! All that is written to the disk, an operation at a time.
+//! All writes to the disk, as single operations.
 //!
-//! Rows, logs, checkpoints, pages: every file is made, written, renamed and taken away by what is here, and by nothing
-//! beside it. So what becomes of them where the disk is full, fails or loses its power can be tried at every single
-//! operation: a test puts a [`Watch`] between the program and the system.
+//! Every file (rows, logs, checkpoints, pages) is created, written, renamed and removed through this module. So a test
+//! can put a [`Watch`] between the program and the system and make any single operation fail. This simulates a full
+//! disk, a failing disk or a power failure.
 
 mod file;
 mod names;

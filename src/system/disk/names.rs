@@ -1,39 +1,39 @@
-//! The names of files and folders: made, changed, taken away.
+//! Operations on the names of files and folders: create, rename, remove.
 
 use std::io;
 use std::path::Path;
 
 use super::watch::{Operation, watched};
 
-/// Gives a file or folder another name, over a file that has it. Lost power may undo it until
-/// [the folder is on the disk](sync_folder).
+/// Renames a file or folder, and replaces a file of the new name. A power failure may undo this until [the folder is
+/// synced](sync_folder).
 ///
 /// # Errors
-/// Those of the file system.
+/// I/O errors.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     watched(Operation::Rename { from, to }, || std::fs::rename(from, to))
 }
 
-/// Takes a file away. Lost power may bring it back until [the folder is on the disk](sync_folder).
+/// Removes a file. A power failure may undo this until [the folder is synced](sync_folder).
 ///
 /// # Errors
-/// Those of the file system.
+/// I/O errors.
 pub fn remove_file(path: &Path) -> io::Result<()> {
     watched(Operation::RemoveFile(path), || std::fs::remove_file(path))
 }
 
-/// Takes an empty folder away.
+/// Removes an empty folder.
 ///
 /// # Errors
-/// Those of the file system.
+/// I/O errors.
 pub fn remove_folder(path: &Path) -> io::Result<()> {
     watched(Operation::RemoveFolder(path), || std::fs::remove_dir(path))
 }
 
-/// Takes a folder away, and first what is in it.
+/// Removes a folder and its contents.
 ///
 /// # Errors
-/// Those of the file system; what was not taken away yet stays.
+/// I/O errors; entries that were not removed yet stay.
 pub fn remove_all(folder: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -45,10 +45,10 @@ pub fn remove_all(folder: &Path) -> io::Result<()> {
     remove_folder(folder)
 }
 
-/// Makes a folder, and those above it that are missing, each on the disk before the next.
+/// Creates a folder and its missing parents. Each is synced to the disk before the next is created.
 ///
 /// # Errors
-/// Those of the file system.
+/// I/O errors.
 pub fn make_folders(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -56,22 +56,22 @@ pub fn make_folders(path: &Path) -> io::Result<()> {
     let above = folder_of(path);
     make_folders(above)?;
     match watched(Operation::MakeFolder(path), || std::fs::create_dir(path)) {
-        // Another process made it meanwhile.
+        // Another process created it meanwhile.
         Err(_) if path.is_dir() => Ok(()),
         Err(error) => Err(error),
         Ok(()) => sync_folder(above),
     }
 }
 
-/// The folder that a path lies in.
+/// Returns the parent folder of a path, `.` if the path has none.
 pub(in crate::system) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns once the names in a folder are on the disk itself: what was made, renamed and taken away there.
+/// Syncs a folder: returns once the names created, renamed and removed in it are on the disk itself.
 ///
 /// # Errors
-/// Those of the file system, but for that it cannot do this, or not for a folder that may not be read.
+/// I/O errors, except where the system cannot sync folders, or not those without read permission.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     watched(Operation::SyncFolder(folder), || match synced(folder) {
         Err(error) if cannot_be(&error) => Ok(()),
@@ -84,13 +84,13 @@ fn synced(folder: &Path) -> io::Result<()> {
     std::fs::File::open(folder)?.sync_all()
 }
 
-/// A folder is no file there.
+/// Other systems cannot open a folder as a file, so there is nothing to sync.
 #[cfg(not(unix))]
 fn synced(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether an error says that folders cannot be put on the disk, as of some network file systems.
+/// Returns `true` for errors that mean that folders cannot be synced, as on some network file systems.
 fn cannot_be(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     matches!(error.kind(), InvalidInput | PermissionDenied | Unsupported)

@@ -1,77 +1,77 @@
-//! Whoever is told of each operation, and may have it fail.
+//! Hook for tests: it is called for each disk operation and can make it fail.
 
 use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// What is done to the disk.
+/// An operation on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
-    /// A file is made where there is none, and emptied where there is one.
+    /// Create a file, or truncate an existing one.
     Create(&'a Path),
-    /// A file is made, which must not be there yet.
+    /// Create a file that must not exist yet.
     CreateNew(&'a Path),
-    /// Bytes are written into a file that is open.
+    /// Write bytes to an open file.
     Write {
-        /// The file, by the name that it was opened under.
+        /// Name under which the file was opened.
         path: &'a Path,
-        /// Where in it they begin.
+        /// Offset of the first byte in the file.
         offset: u64,
-        /// What is written.
+        /// Bytes to write.
         bytes: &'a [u8],
     },
-    /// A file is cut, or made longer with zeros.
+    /// Truncate a file, or extend it with zeros.
     SetLength {
-        /// The file, by the name that it was opened under.
+        /// Name under which the file was opened.
         path: &'a Path,
-        /// How many bytes it then has.
+        /// New length in bytes.
         length: u64,
     },
-    /// What a file holds is put on the disk itself.
+    /// Sync a file's contents to the disk itself.
     Sync(&'a Path),
-    /// A file or folder takes another name, over a file that has it.
+    /// Rename a file or folder; a file of the new name is replaced.
     Rename {
-        /// The name that it had.
+        /// Old name.
         from: &'a Path,
-        /// The name that it has then.
+        /// New name.
         to: &'a Path,
     },
-    /// A file's name is taken away.
+    /// Remove a file.
     RemoveFile(&'a Path),
-    /// A folder is made in one that is there.
+    /// Create a folder in an existing one.
     MakeFolder(&'a Path),
-    /// An empty folder is taken away.
+    /// Remove an empty folder.
     RemoveFolder(&'a Path),
-    /// The names in a folder are put on the disk itself.
+    /// Sync the names in a folder to the disk itself.
     SyncFolder(&'a Path),
 }
 
-/// What becomes of an operation.
+/// Decision of a [`Watch`] about an operation.
 #[derive(Debug)]
 pub enum Answer {
-    /// It is done.
+    /// Do the operation.
     GoOn,
-    /// It is not done, and this is the error.
+    /// Skip the operation and return this error.
     Fail(io::Error),
-    /// Of a write so many bytes are done, and this is the error then; of anything else nothing is.
+    /// Write this many bytes, then return the error. Other operations are skipped and return the error.
     Cut(usize, io::Error),
 }
 
-/// Whoever is told of each operation: in tests.
+/// Hook that is called for each disk operation, in tests.
 pub trait Watch: Send + Sync {
-    /// What is to become of an operation that is about to be done.
+    /// Called before an operation; decides whether it is done or fails.
     fn before(&self, operation: &Operation<'_>) -> Answer;
 
-    /// It was done, and the system said that it was done well.
+    /// Called after an operation that succeeded.
     fn done(&self, operation: &Operation<'_>);
 }
 
 static WATCH: OnceLock<Box<dyn Watch>> = OnceLock::new();
 
-/// Tells `watch` of every operation of this process from now on.
+/// Calls `watch` for every disk operation of this process from now on.
 ///
 /// # Panics
-/// Where there is one already.
+/// If a watch is already set.
 #[doc(hidden)]
 pub fn watch_with(watch: Box<dyn Watch>) {
     assert!(WATCH.set(watch).is_ok(), "another thread is watching the disk");
@@ -81,7 +81,7 @@ pub(super) fn watcher() -> Option<&'static dyn Watch> {
     WATCH.get().map(|watch| &**watch)
 }
 
-/// Does `act`, unless whoever watches has it fail.
+/// Runs `act`, unless the watch makes the operation fail.
 pub(super) fn watched<T>(
     operation: Operation<'_>,
     act: impl FnOnce() -> io::Result<T>,

@@ -1,4 +1,4 @@
-//! Comma-separated numbers, a line a row.
+//! CSV files: comma-separated numbers, one line per row.
 
 use std::io::Write;
 
@@ -46,7 +46,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     Array2::from_shape_vec((n, n), values).map_err(|error| error.to_string().into())
 }
 
-/// What separates the numbers of a line without commas.
+/// Name of the separator of a line of numbers without commas.
 fn other_separator(record: &csv::StringRecord) -> Option<&'static str> {
     let line = record.iter().next().filter(|_| record.len() == 1)?;
     [(';', "semicolons"), ('\t', "tabs"), (' ', "spaces")].into_iter().find_map(|(sign, name)| {
@@ -55,7 +55,7 @@ fn other_separator(record: &csv::StringRecord) -> Option<&'static str> {
     })
 }
 
-/// Each number in the shortest form that reads back as the same float64.
+/// Writes each number in the shortest form that reads back as the same float64.
 pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {
     let mut writer = csv::Writer::from_writer(file);
     for row in dense.outer_iter() {

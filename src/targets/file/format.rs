@@ -1,4 +1,4 @@
-//! Reading and writing a target by the format that its file's name tells.
+//! Reads and writes a target in the format that the file's extension names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ enum Format {
 }
 
 impl Format {
-    /// By the extension, in any case.
+    /// Chooses the format by the extension, regardless of case.
     fn of(path: &Path) -> Result<Self, String> {
         let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
         match extension.as_deref() {
@@ -49,7 +49,7 @@ impl Format {
     }
 }
 
-/// The matrix in a file, or that of one head of a stack.
+/// Reads the matrix of a file, or one head of a stack.
 pub(super) fn read_matrix(path: &Path, head: Option<usize>) -> Result<Array2<f64>, Problem> {
     let (file, tensor) = split_tensor_name(path);
     let format = Format::of(&file)?;
@@ -66,11 +66,11 @@ pub(super) fn read_matrix(path: &Path, head: Option<usize>) -> Result<Array2<f64
 impl Target {
     /// Writes the matrix, dense and in float64, in the format that the extension names.
     ///
-    /// The file appears whole or not at all: it is written aside and renamed. A `.safetensors`
-    /// file gets one tensor, named `target`.
+    /// The file is written under a temporary name and renamed, so it is never partial. A `.safetensors` file gets one tensor,
+    /// named `target`.
     ///
     /// # Errors
-    /// `Write` for an unknown extension, a folder that is not there, a full disk.
+    /// `Write` for an unknown extension, a missing folder or a full disk.
     pub fn write(&self, path: &Path) -> Result<(), TargetError> {
         write_matrix(&self.dense(), path)
     }
@@ -96,7 +96,7 @@ pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError
     .map_err(|error| wrong(error.to_string()))
 }
 
-/// `file.safetensors#name` as its file and name; a file that has a # in its own name stays whole.
+/// Splits `file.safetensors#name` into file and tensor name. An existing file with # in its own name is not split.
 fn split_tensor_name(path: &Path) -> (PathBuf, Option<String>) {
     if !path.exists()
         && let Some((file, tensor)) = path.to_string_lossy().rsplit_once('#')

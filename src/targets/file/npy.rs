@@ -1,4 +1,4 @@
-//! NumPy's .npy.
+//! NumPy's .npy files.
 
 use std::io::{self, Cursor, Read as _, Write};
 use std::path::Path;
@@ -10,17 +10,17 @@ use ndarray_npy::{ReadNpyExt, ReadableElement, WriteNpyExt};
 
 use super::problem::Problem;
 
-/// How deep brackets may stand in a header, which nest twice in one of a matrix and four times in one of records: the time
-/// that the reader takes doubles with each.
+/// Deepest nesting of brackets that a header may have. A matrix needs two levels, records need four. The reader's time doubles
+/// with each level.
 const DEEPEST: usize = 8;
 
-/// Holds the header of a .npy file to be there, since the reader makes room for all that it is said to be, and to nest no
-/// deeper than any that NumPy writes.
+/// Checks that the header is complete, since the reader allocates the length that it announces, and that its brackets nest no
+/// deeper than NumPy writes them.
 ///
 /// # Errors
-/// In words, one that is not, or does.
+/// A message if the header is cut off or nests too deeply.
 fn check_header(bytes: &[u8]) -> Result<(), String> {
-    // Of the first version it is as long as two bytes say, of later ones as four do.
+    // Version 1 stores the header length in two bytes, later versions in four.
     let (start, width) = if bytes.get(6) == Some(&1) { (10, 2) } else { (12, 4) };
     let mut length = [0; 4];
     if let Some(told) = bytes.get(8..8 + width) {
@@ -64,7 +64,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
         "u1" => (|bytes, _, _| convert::<u8>(bytes), 1),
         "i1" => (|bytes, _, _| convert::<i8>(bytes), 1),
         "f2" => (|_, header, data| halves(header, data, |bits| f16::from_bits(bits).into()), 2),
-        // As NumPy writes the bfloat16 of ml_dtypes, of which it knows nothing but the width.
+        // NumPy writes the bfloat16 of ml_dtypes as an opaque type of two bytes.
         "V2" => (|_, header, data| halves(header, data, |bits| bf16::from_bits(bits).into()), 2),
         _ => {
             return Err(format!("unsupported element type {descriptor}; save it as float64").into());
@@ -89,11 +89,11 @@ fn convert<T: ReadableElement + Copy + Into<f64> + 'static>(
     bytes: &[u8],
 ) -> Result<ArrayD<f64>, Problem> {
     let array = ArrayD::<T>::read_npy(Cursor::new(bytes)).map_err(|error| error.to_string())?;
-    // `mapv` goes by position, so that a Fortran-ordered file is read right as well.
+    // `mapv` iterates by position, so a Fortran-ordered file is read correctly as well.
     Ok(array.mapv(Into::into))
 }
 
-/// Numbers of two bytes, which the reader does not know.
+/// Reads two-byte floats, which ndarray-npy does not support.
 fn halves(
     header: &Header,
     mut data: Cursor<&[u8]>,
@@ -111,10 +111,10 @@ fn halves(
     ArrayD::from_shape_vec(shape, values).map_err(|error| error.to_string().into())
 }
 
-/// An array of any shape, as [`read`] reads it.
+/// Reads an array of any shape, with the types that [`read`] supports.
 ///
 /// # Errors
-/// A file that cannot be read or is no array.
+/// The file cannot be read or holds no array.
 pub(crate) fn read_npy(path: &Path) -> io::Result<ArrayD<f64>> {
     read(&std::fs::read(path)?).map_err(|problem| match problem {
         Problem::Unreadable(why) => io::Error::other(why),

@@ -1,4 +1,4 @@
-//! Parquet, one numeric column a matrix column. The only use of polars in this room.
+//! Parquet files: one numeric column per matrix column. This is the only use of polars in this module.
 
 use std::io::{Cursor, Write};
 #[cfg(feature = "study")]
@@ -14,15 +14,15 @@ use super::parquet_pages;
 use super::problem::{Problem, square};
 use crate::system::caught;
 
-/// Bytes that a number takes at most, with what says whether it is there, ...
+/// Largest size of one number in bytes, including its validity bit.
 const OF_A_NUMBER: usize = 32;
-/// ... and that words of a row do.
+/// Largest size of one table row (numbers and short texts) in bytes.
 #[cfg(feature = "study")]
 const OF_A_WORD: usize = 1 << 16;
 
 type Reader<'b> = ParquetReader<Cursor<&'b [u8]>>;
 
-/// The library panics at some files that are damaged, so it is heard alone, on this thread.
+/// Reads a square matrix. polars panics on some damaged files, so the panic is caught on this thread.
 pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     let read = || dense_of(bytes);
     caught(read).unwrap_or_else(|why| Err(format!("damaged file ({why}); write it again").into()))
@@ -31,7 +31,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
 fn dense_of(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     let mut reader = ParquetReader::new(Cursor::new(bytes));
     let (rows, columns) = shape_of(&mut reader).map_err(|error| one_line(&error))?;
-    // Before anything is unpacked: a few bytes can stand for any number of rows.
+    // Checked before anything is decompressed: a few bytes can stand for any number of rows.
     let n = square(rows, columns)?;
     check_pages(bytes, &mut reader, OF_A_NUMBER)
         .map_err(|why| format!("damaged file ({why}); write it again"))?;
@@ -61,8 +61,7 @@ fn dense_of(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     Ok(dense)
 }
 
-/// Rows and columns, as the description at the file's end has them; the rows of the groups that they lie in, should those
-/// be more.
+/// Rows and columns from the file's metadata. The row count is the larger of the total and the sum over row groups.
 fn shape_of(reader: &mut Reader<'_>) -> PolarsResult<(usize, usize)> {
     let described = reader.get_metadata()?;
     let groups = described.row_groups.iter().map(|group| group.num_rows());
@@ -70,7 +69,7 @@ fn shape_of(reader: &mut Reader<'_>) -> PolarsResult<(usize, usize)> {
     Ok((rows, reader.schema()?.len()))
 }
 
-/// Holds every page to the rows that its group is said to have, of so many bytes each at most.
+/// Checks that no page announces more rows than its row group has, or more than `of_a_row` bytes per row.
 fn check_pages(bytes: &[u8], reader: &mut Reader<'_>, of_a_row: usize) -> Result<(), String> {
     let described = reader.get_metadata().map_err(|error| one_line(&error))?;
     for group in &described.row_groups {
@@ -81,10 +80,10 @@ fn check_pages(bytes: &[u8], reader: &mut Reader<'_>, of_a_row: usize) -> Result
     Ok(())
 }
 
-/// The table in a Parquet file that the program wrote, of numbers and short words.
+/// Reads a Parquet file that this program wrote, with numbers and short texts.
 ///
 /// # Errors
-/// In words, a file that cannot be read, or that is damaged.
+/// A message if the file cannot be read or is damaged.
 #[cfg(feature = "study")]
 pub(crate) fn read_frame(path: &Path) -> Result<DataFrame, String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
@@ -97,7 +96,7 @@ pub(crate) fn read_frame(path: &Path) -> Result<DataFrame, String> {
     caught(read).unwrap_or_else(Err)
 }
 
-/// Columns are named by their number, from 0.
+/// Writes the matrix; columns are named by their index, from 0.
 pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {
     let columns = dense
         .columns()
@@ -109,7 +108,7 @@ pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), St
     ParquetWriter::new(file).finish(&mut frame).map(|_| ()).map_err(|error| one_line(&error))
 }
 
-/// polars' messages can run over several lines.
+/// Joins an error message of several lines into one line.
 fn one_line(error: &impl ToString) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

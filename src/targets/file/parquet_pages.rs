@@ -1,5 +1,5 @@
-//! The pages of a Parquet file, held to what its description says before they are unpacked: the library takes the numbers in
-//! their headers on trust, and a damaged one has it ask for any amount of memory.
+//! Checks the page headers of a Parquet file against its metadata before decompression. The library trusts the numbers in these
+//! headers, so a damaged one makes it allocate any amount of memory.
 
 use std::io::{Cursor, Read as _};
 use std::ops::Range;
@@ -7,13 +7,13 @@ use std::ops::Range;
 use polars_parquet_format::PageHeader;
 use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 
-/// Bytes that a page takes beside its values.
+/// Bytes that a page may take in addition to its values.
 const OF_A_PAGE: usize = 4096;
 
-/// Holds the pages of one column, in these bytes of the file, to `rows` rows of `of_a_row` bytes each at most.
+/// Checks the pages of one column, at bytes `column` of `file`: at most `rows` rows of at most `of_a_row` bytes each.
 ///
 /// # Errors
-/// In words, the first header that cannot be.
+/// A message that describes the first invalid page header.
 pub(super) fn check(
     file: &[u8],
     column: Range<u64>,

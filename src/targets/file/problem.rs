@@ -2,11 +2,11 @@
 
 use crate::targets::TargetError;
 
-/// Why the bytes of a file are no square matrix.
+/// The reason why a file holds no square matrix that can be a target.
 pub(super) enum Problem {
-    /// They cannot be read as a matrix.
+    /// The bytes cannot be read as a matrix.
     Unreadable(String),
-    /// The matrix is not one that a target can be.
+    /// The matrix cannot be a target.
     Unfit(TargetError),
 }
 
@@ -16,7 +16,7 @@ impl From<String> for Problem {
     }
 }
 
-/// A square shape, or what is wrong with this one.
+/// Returns n for an n × n shape with n ≥ 1, and the error otherwise.
 pub(super) fn square(rows: usize, columns: usize) -> Result<usize, Problem> {
     if rows == 0 {
         Err(Problem::Unfit(TargetError::Empty))

@@ -1,4 +1,4 @@
-//! The .safetensors format, whose files can hold many tensors.
+//! Safetensors files, which can hold several tensors.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use super::problem::Problem;
 use crate::system::nearest::nearest;
 
-/// The tensor called `name`, or, with none named, the only one of two dimensions or more.
+/// Reads the tensor `name`. Without a name the file must have exactly one tensor of two or more dimensions.
 pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Problem> {
     let tensors = SafeTensors::deserialize(bytes)
         .map_err(|error| format!("not a whole .safetensors file: {error}"))?;
@@ -32,7 +32,7 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Prob
 
 fn named<'a>(tensors: &SafeTensors<'a>, name: &str) -> Result<TensorView<'a>, String> {
     tensors.tensor(name).map_err(|_| {
-        // Sorted, since the nearest of equals is the first, and the header's map has no order.
+        // Sorted because ties go to the first name and the header's map has no fixed order.
         let mut names = tensors.names();
         names.sort_unstable();
         let nearest = nearest(name, &names);

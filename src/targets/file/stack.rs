@@ -1,10 +1,11 @@
-//! One matrix of what a file holds: a matrix, or a stack of them, one a head.
+//! Selection of one matrix from an array: the array is a matrix or a stack of matrices, one per head.
 
 use ndarray::{Array2, ArrayD, Axis, Ix2};
 
 use super::problem::{Problem, square};
 
-/// The matrix of `array`, or that of its head `head` where it is a stack (heads, n, n), or one in a batch of one.
+/// Returns `array` if it is a matrix, or head `head` of a stack (heads, n, n). Leading axes of length 1 before a stack are
+/// removed.
 pub(super) fn matrix_of(array: ArrayD<f64>, head: Option<usize>) -> Result<Array2<f64>, Problem> {
     let shape = array.shape().to_vec();
     let mut stack = array;

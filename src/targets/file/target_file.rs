@@ -1,4 +1,4 @@
-//! A target that a file holds: a matrix, or one of a stack; of attention, or of logits.
+//! Reads a target from a file: a matrix of attention or logits, or one matrix of a stack.
 
 use std::path::{Path, PathBuf};
 
@@ -9,46 +9,45 @@ use super::problem::Problem;
 use crate::targets::matrix::ROW_SUM_TOLERANCE;
 use crate::targets::{Target, TargetError, Visibility};
 
-/// How far rows of half-precision numbers may be from summing to 1: bfloat16 rounds each entry by a share of up to
-/// 2⁻⁹, of which this is twice.
+/// Largest deviation of a row sum from 1 that half precision explains. bfloat16 rounds each entry by a relative error of up to
+/// 2⁻⁹; this is twice that.
 const HALF_PRECISION: f64 = 1.0 / 256.0;
-/// Rows further than this from summing to 1 are of no attention, whatever its precision.
+/// A row whose sum is further from 1 than this is not attention, whatever its precision.
 const NO_ROW_OF_ATTENTION: f64 = 0.01;
 
-/// Where a target is, and what stands there.
+/// The location of a target and how to read it.
 #[derive(Clone, Debug)]
 pub struct TargetFile {
-    /// The file, by extension `.npy` (float64, float32, float16, bfloat16 as ml_dtypes saves it, int32, int8 or uint8),
-    /// `.csv` (a line a row; a first line without any number is a header), `.parquet` (one numeric column a matrix
-    /// column; with the feature `parquet`), `.safetensors` (its one tensor of two dimensions or more, or the one named
-    /// as in `heads.safetensors#layer0`; F64, F32, F16 or BF16).
+    /// The file. Its extension gives the format: `.npy` (float64, float32, float16, bfloat16 as ml_dtypes saves it, int32, int8
+    /// or uint8), `.csv` (one line per row; a first line without numbers is a header), `.parquet` (one numeric column per
+    /// matrix column; needs the feature `parquet`) or `.safetensors` (F64, F32, F16 or BF16; the only tensor of two or more
+    /// dimensions, or the one named as in `heads.safetensors#layer0`).
     pub path: PathBuf,
-    /// Which matrix of a stack of shape (heads, n, n), from 0.
+    /// Index of the matrix in a stack of shape (heads, n, n), from 0.
     pub head: Option<usize>,
-    /// Whether the entries are logits z, of which A = softmax(z) is the target, row by row over the pairs that the
-    /// visibility shows.
+    /// Whether the entries are logits z. The target is then A = softmax(z), row by row over the pairs that the mask allows.
     pub logits: bool,
 }
 
-/// A target as it was read.
+/// A target that was read from a file.
 #[derive(Clone, Debug)]
 pub struct TargetRead {
     /// The target.
     pub target: Target,
-    /// How far from 1 its rows summed at most, where they were divided by their sums as rounded to half precision.
+    /// Largest deviation of a row sum from 1, if the rows were rescaled because half precision had rounded them.
     pub rescaled: Option<f64>,
 }
 
 impl TargetFile {
-    /// A matrix of attention at `path`.
+    /// The file `path`, which holds one attention matrix.
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned(), head: None, logits: false }
     }
 
-    /// The matrix as it stands, whatever it is of.
+    /// Reads the matrix without checking its entries.
     ///
     /// # Errors
-    /// As [`Self::read`], but for what is checked row by row.
+    /// As [`Self::read`], except for the checks of entries and rows.
     pub fn matrix(&self) -> Result<Array2<f64>, TargetError> {
         read_matrix(&self.path, self.head).map_err(|problem| match problem {
             Problem::Unreadable(why) => TargetError::File { path: self.path.clone(), why },
@@ -60,12 +59,12 @@ impl TargetFile {
         TargetError::InFile { path: self.path.clone(), problem: Box::new(problem) }
     }
 
-    /// Reads the matrix and checks it row by row. Rows that miss 1 by no more than the rounding of half precision are
-    /// divided by their sums.
+    /// Reads the matrix and checks it row by row. If row sums differ from 1 by no more than half-precision rounding, each row
+    /// is divided by its sum.
     ///
     /// # Errors
-    /// `File` where the file is missing, cut off, of an unknown kind or holds no such matrix of numbers; `InFile`
-    /// around what [`Target::from_rows`] finds wrong, or around `NotSquare`, `Logits` or `NoLogits`.
+    /// `File` if the file is missing, cut off, of an unknown format or holds no such matrix of numbers; `InFile` around an
+    /// error of [`Target::from_rows`], or around `NotSquare`, `Logits` or `NoLogits`.
     pub fn read(&self, visibility: Visibility) -> Result<TargetRead, TargetError> {
         let mut dense = self.matrix()?;
         if self.logits {
@@ -80,7 +79,7 @@ impl TargetFile {
 }
 
 impl Target {
-    /// Reads a square row-stochastic matrix and checks it row by row: [`TargetFile::read`] of a file with one.
+    /// Reads a square row-stochastic matrix and checks it row by row. Calls [`TargetFile::read`] with a file of one matrix.
     ///
     /// # Errors
     /// As [`TargetFile::read`].
@@ -90,14 +89,14 @@ impl Target {
 }
 
 fn from_dense(dense: &Array2<f64>, visibility: Visibility) -> Result<Target, TargetError> {
-    // NaN is not equal to 0, so it stays and is found by the check.
+    // NaN is not equal to 0, so it is kept and the check of the row finds it.
     let entries = |row: ArrayView1<'_, f64>| {
         row.iter().copied().enumerate().filter(|&(_, p)| p != 0.0).collect()
     };
     Target::from_rows(dense.outer_iter().map(entries).collect(), visibility)
 }
 
-/// Logits into attention: exp(z − max z) / Σ over what a row sees, and 0 elsewhere.
+/// Replaces logits by attention: exp(z − max z) / Σ over the columns that the mask allows, and 0 elsewhere.
 fn softmax(logits: &mut Array2<f64>, visibility: Visibility) -> Result<(), TargetError> {
     let n = logits.nrows();
     for (row, mut z) in logits.outer_iter_mut().enumerate() {
@@ -120,8 +119,8 @@ fn softmax(logits: &mut Array2<f64>, visibility: Visibility) -> Result<(), Targe
     Ok(())
 }
 
-/// Divides every row by its sum where all of them are as near to 1 as half precision brings them, and not all nearer
-/// than single precision does; then says how far the furthest was.
+/// Divides every row by its sum if the largest deviation from 1 is explained by half precision but not by single precision.
+/// Returns that deviation, or `None` if the rows are unchanged.
 fn rescale(dense: &mut Array2<f64>) -> Option<f64> {
     let furthest = dense.outer_iter().map(|row| (row.sum() - 1.0).abs()).fold(0.0, f64::max);
     if !(ROW_SUM_TOLERANCE..=HALF_PRECISION).contains(&furthest) {
@@ -134,8 +133,8 @@ fn rescale(dense: &mut Array2<f64>) -> Option<f64> {
     Some(furthest)
 }
 
-/// That a matrix which is no attention looks like logits: rows that are none of attention, of finite numbers some of
-/// which no probability can be.
+/// Returns `Logits` if the matrix looks like logits: more than half of the rows do not sum to 1, and some finite entry is not a
+/// probability.
 fn logits_in(dense: &Array2<f64>, visibility: Visibility) -> Option<TargetError> {
     let n = dense.nrows();
     let seen =

@@ -5,48 +5,48 @@ use serde::Serialize;
 use super::product::Transpose;
 use crate::targets::Target;
 
-/// How often the point is improved at which the lower bound on the entropy is taken.
+/// Number of times that the point of the lower bound on the entropy is improved.
 const IMPROVEMENTS: usize = 8;
 
-/// A number that is known only to lie between two.
+/// A lower and an upper bound on a number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bounds<T> {
-    /// It is no less than this.
+    /// The lower bound.
     pub at_least: T,
-    /// Nor more than this.
+    /// The upper bound.
     pub at_most: T,
 }
 
 impl<T> Bounds<T> {
-    /// Bounds of f(x), for an f that does not fall.
+    /// Bounds on f(x), for a non-decreasing f.
     pub fn map<U>(self, f: impl Fn(T) -> U) -> Bounds<U> {
         Bounds { at_least: f(self.at_least), at_most: f(self.at_most) }
     }
 }
 
-/// What is known of a spectrum σ₁ ≥ σ₂ ≥ …: that σⱼ lies in \[aⱼ, bⱼ\] for the j ≤ k that are given,
-/// that no more than m are above 0, and that Σσⱼ² = ‖A‖_F².
+/// Known facts of a spectrum σ₁ ≥ σ₂ ≥ …: σⱼ lies in \[aⱼ, bⱼ\] for the given j ≤ k, at most m values are above 0, and Σσⱼ² =
+/// ‖A‖_F².
 pub(super) struct Known {
-    /// aⱼ, the values found, without those beyond the m-th.
+    /// aⱼ, the computed values, without those beyond the m-th.
     at_least: Vec<f64>,
-    /// bⱼ, of all k.
+    /// bⱼ, for all k.
     pub at_most: Vec<f64>,
-    /// How many values beyond the k may be above 0.
+    /// The number of values beyond the k-th that may be above 0.
     others: usize,
     /// ‖A‖_F².
     energy: f64,
-    /// What the values found beyond the k-th have of it: a part of the tail that is certain.
+    /// Share of `energy` in the computed values beyond the k-th: a lower bound on the energy of the tail.
     beyond: f64,
-    /// Σσⱼ⁴, where it is known.
+    /// Σσⱼ⁴, if known.
     fourth_powers: Option<f64>,
 }
 
 impl Known {
-    /// `values` are the singular values of QᵀA, of which `count` are asked for.
+    /// `values` are the singular values of QᵀA, of which `count` are requested.
     ///
-    /// aⱼ: Q's columns are orthonormal, so no value of QᵀA exceeds A's in its place. bⱼ: AᵀA =
-    /// (QᵀA)ᵀQᵀA + EᵀE with E = A − QQᵀA, so σⱼ² ≤ aⱼ² + ‖E‖² (Weyl), ‖E‖² ≤ ‖E‖_F² = ‖A‖_F² − Σa²;
-    /// and σ₁² ≤ ‖A‖₁·‖A‖_∞, whose second factor is 1, and j·σⱼ² ≤ ‖A‖_F².
+    /// aⱼ: Q's columns are orthonormal, so no singular value of QᵀA exceeds that of A at the same index. bⱼ: AᵀA = (QᵀA)ᵀQᵀA +
+    /// EᵀE with E = A − QQᵀA, so σⱼ² ≤ aⱼ² + ‖E‖² (Weyl) and ‖E‖² ≤ ‖E‖_F² = ‖A‖_F² − Σa². Also σ₁² ≤ ‖A‖₁·‖A‖_∞ with ‖A‖_∞ =
+    /// 1, and j·σⱼ² ≤ ‖A‖_F².
     pub fn new(
         target: &Target,
         transpose: &Transpose,
@@ -62,7 +62,7 @@ impl Known {
                 return a;
             }
             let flat = energy / (j + 1) as f64;
-            // A value found is never above the true one but by rounding.
+            // A computed value exceeds the true one by rounding at most.
             a.max((a * a + missed).min(greatest_column).min(flat).sqrt())
         };
         let within = count.min(columns);
@@ -89,12 +89,11 @@ impl Known {
         Bounds { at_least: self.least_effective_rank().min(at_most), at_most }
     }
 
-    /// The spectrum of the greatest entropy among those that are possible.
+    /// The possible spectrum of largest entropy.
     ///
-    /// Moving energy from a larger σ to the smallest raises H: with dσ₁ = −σ₂ε and dσ₂ = σ₁ε, dH is
-    /// ε·(Σσ)⁻¹·\[σ₁(log 1/p₂ − H) − σ₂(log 1/p₁ − H)\] ≥ 0, as p₂ is the smallest p, so that
-    /// log 1/p₂ ≥ H, and p₁ ≥ p₂. So at the greatest H every σ that is above its aⱼ is at one
-    /// common level, the smallest of all.
+    /// Moving energy from a larger σ to the smallest raises H: with dσ₁ = −σ₂ε and dσ₂ = σ₁ε, dH is ε·(Σσ)⁻¹·\[σ₁(log 1/p₂ − H)
+    /// − σ₂(log 1/p₁ − H)\] ≥ 0, because p₂ is the smallest p, hence log 1/p₂ ≥ H, and p₁ ≥ p₂. So at the largest H all σ above
+    /// their aⱼ have one common value, the smallest of all.
     fn most_even(&self) -> Moments {
         let mut given = self.at_least.len();
         let (mut level_count, mut level_energy) = (self.others, self.tail_energy().at_most);
@@ -114,21 +113,20 @@ impl Known {
         moments
     }
 
-    /// A lower bound on exp(H) over all spectra that are possible: the better of two.
+    /// A lower bound on exp(H) over all possible spectra: the larger of two.
     ///
-    /// Of a flat spectrum, ‖A‖_F⁴/Σσ⁴: e^H ≥ S²/‖A‖_F² for S = Σσ (H is no less than Rényi's entropy
-    /// of order 2), and S² ≥ ‖A‖_F⁶/Σσ⁴ (Hölder).
+    /// ‖A‖_F⁴/Σσ⁴ is sharp for flat spectra: e^H ≥ S²/‖A‖_F² for S = Σσ (H is no less than Rényi's entropy of order 2), and S²
+    /// ≥ ‖A‖_F⁶/Σσ⁴ (Hölder).
     fn least_effective_rank(&self) -> f64 {
         let flat = self.fourth_powers.map_or(1.0, |fourth| self.energy.powi(2) / fourth);
         self.least_by_values().max(flat)
     }
 
-    /// A lower bound on exp(H) that is close where the values given have most of the energy.
+    /// A lower bound on exp(H) that is tight if the given values have most of the energy.
     ///
-    /// For any c, e^H ≥ e^{1−c}·Σψ(σⱼ) with ψ(σ) = σ(c − log σ), since S log S is convex in S = Σσ;
-    /// equality where c = 1 + Σσ log σ/S. ψ is concave, so over \[aⱼ, bⱼ\] it is least at an end; and
-    /// the others, none above b = bₖ, have Σψ ≥ (energy/b²)·ψ(b) where c ≥ log b. Every c gives a
-    /// bound: the best is sought.
+    /// For any c, e^H ≥ e^{1−c}·Σψ(σⱼ) with ψ(σ) = σ(c − log σ), since S log S is convex in S = Σσ; equality holds at c = 1 +
+    /// Σσ log σ/S. ψ is concave, so over \[aⱼ, bⱼ\] its minimum is at an end. The other values are at most b = bₖ and have Σψ ≥
+    /// (energy/b²)·ψ(b) if c ≥ log b. Every c gives a bound; the loop searches for the best.
     fn least_by_values(&self) -> f64 {
         let largest_other = self.at_most.last().copied().unwrap_or(0.0);
         let (least_c, count_others) = if self.others > 0 && largest_other > 0.0 {
@@ -154,7 +152,7 @@ impl Known {
     }
 }
 
-/// Σσ and Σσ log σ, which fix the effective rank.
+/// Σσ and Σσ log σ, which determine the effective rank.
 #[derive(Default)]
 struct Moments {
     sum: f64,
@@ -162,7 +160,7 @@ struct Moments {
 }
 
 impl Moments {
-    /// Adds `count` values of `sigma`; none where it is 0.
+    /// Adds `count` values of `sigma`; values of 0 add nothing.
     fn add(&mut self, count: f64, sigma: f64) {
         if sigma > 0.0 {
             self.sum += count * sigma;

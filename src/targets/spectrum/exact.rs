@@ -1,4 +1,4 @@
-//! Every singular value, from the dense matrix.
+//! All singular values of a target, from the dense matrix.
 
 use ndarray::Array2;
 use ndarray_linalg::SVD;
@@ -7,13 +7,13 @@ use serde::Serialize;
 use crate::numerics::blas::on_one_thread;
 use crate::targets::{Target, TargetError};
 
-/// The singular values of a target, and what they say of its rank.
+/// The singular values of a target and its rank.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spectrum {
     /// σ₁ ≥ σ₂ ≥ … ≥ σₙ ≥ 0.
     pub singular_values: Vec<f64>,
-    /// How many σ exceed n·ε·σ₁, ε being float64's: the rank to rounding (Press et al. 2007,
-    /// *Numerical Recipes*, section 2.6).
+    /// The number of σ above n·ε·σ₁, with ε of float64: the numerical rank (Press et al. 2007, *Numerical Recipes*, section
+    /// 2.6).
     pub numerical_rank: usize,
     /// exp(−Σ pₖ log pₖ) with pₖ = σₖ/Σσ (Roy and Vetterli 2007, *The effective rank: a measure of
     /// effective dimensionality*, definition 1): n for the identity, 1 for equal rows.
@@ -21,13 +21,13 @@ pub struct Spectrum {
 }
 
 impl Spectrum {
-    /// The largest n whose whole spectrum is computed; the dense decomposition takes O(n³).
+    /// The largest n for which the whole spectrum is computed; the dense decomposition takes O(n³).
     pub const LARGEST_N: usize = 4096;
 
     /// The spectrum of `target`, from LAPACK's SVD of the dense matrix.
     ///
     /// # Errors
-    /// `SpectrumTooLarge` above [`Spectrum::LARGEST_N`]; `Decomposition` where LAPACK fails.
+    /// `SpectrumTooLarge` above [`Spectrum::LARGEST_N`]; `Decomposition` if LAPACK fails.
     pub fn of(target: &Target) -> Result<Self, TargetError> {
         let n = target.n();
         if n > Self::LARGEST_N {
@@ -39,7 +39,7 @@ impl Spectrum {
     /// The spectrum of any square matrix.
     ///
     /// # Errors
-    /// `Decomposition` where LAPACK fails.
+    /// `Decomposition` if LAPACK fails.
     pub fn of_matrix(matrix: &Array2<f64>) -> Result<Self, TargetError> {
         let (_, singular_values, _) = on_one_thread(|| matrix.svd(false, false))
             .map_err(|error| TargetError::Decomposition(error.to_string()))?;
@@ -52,7 +52,7 @@ impl Spectrum {
     }
 }
 
-/// How many of `singular_values`, which descend, exceed n·ε·σ₁.
+/// The number of descending `singular_values` above n·ε·σ₁.
 pub(super) fn above_rounding(singular_values: &[f64], n: usize) -> usize {
     let largest = singular_values.first().copied().unwrap_or(0.0);
     let rounding = n as f64 * f64::EPSILON * largest;

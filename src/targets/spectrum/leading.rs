@@ -17,55 +17,53 @@ use crate::numerics::blas::on_one_thread;
 use crate::numerics::product;
 use crate::targets::{Target, TargetError};
 
-/// Vectors carried beyond the k asked for (Halko, Martinsson and Tropp 2011, section 4.2: 5 or 10).
+/// Number of vectors beyond the requested k (Halko, Martinsson and Tropp 2011, section 4.2: 5 or 10).
 const OVERSAMPLING: usize = 10;
-/// The iteration ends once none of the k values rises by more than this share of σ₁.
+/// The iteration ends if none of the k values rises by more than this share of σ₁ in one round.
 const STEADY: f64 = 1e-9;
-/// Or after this many rounds: values packed closely together do not settle within any budget.
+/// The iteration also ends after this number of rounds, because closely spaced values do not converge within any budget.
 const MOST_ROUNDS: usize = 12;
-/// The most entries of a block of vectors, n·(k + oversampling): 1 GiB, of which a few are held.
+/// The most entries of a block of vectors, n·(k + oversampling): 1 GiB. A few blocks are in memory at a time.
 const MOST_ENTRIES: usize = 1 << 27;
 
-/// The k leading singular values of a target, and what is known of the others.
+/// The k leading singular values of a target, and bounds on the others.
 ///
-/// Everything here holds up to rounding, whatever the spectrum; only how tight it is depends on
-/// the spectrum's decay. What cannot be known from k values is given as bounds.
+/// Everything here is exact up to rounding for any spectrum. Only the tightness of the bounds depends on how fast the spectrum
+/// decays.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeadingSpectrum {
-    /// σ̂₁ ≥ … ≥ σ̂ₖ, the singular values of QᵀA for a Q of orthonormal columns; none is above the
-    /// σⱼ in its place.
+    /// σ̂₁ ≥ … ≥ σ̂ₖ, the singular values of QᵀA for a Q with orthonormal columns; σ̂ⱼ ≤ σⱼ.
     pub singular_values: Vec<f64>,
-    /// No σⱼ is above this: the least of √(σ̂ⱼ² + ‖A − QQᵀA‖_F²), √(‖A‖₁·‖A‖_∞) and ‖A‖_F/√j.
+    /// Upper bound on each σⱼ: the minimum of √(σ̂ⱼ² + ‖A − QQᵀA‖_F²), √(‖A‖₁·‖A‖_∞) and ‖A‖_F/√j.
     pub at_most: Vec<f64>,
-    /// ‖A·v̂ⱼ − σ̂ⱼûⱼ‖₂: so near σ̂ⱼ there is a singular value of A. It need not be the j-th where
-    /// values are packed more closely than this.
+    /// ‖A·v̂ⱼ − σ̂ⱼûⱼ‖₂: A has a singular value within this distance of σ̂ⱼ. It need not be the j-th if values lie closer
+    /// together than this.
     pub residuals: Vec<f64>,
-    /// Σ_{j>k} σⱼ², what the best approximation of rank k lacks of ‖A‖_F². What the approximation
-    /// found lacks, ‖A − Σ_{j≤k} σ̂ⱼûⱼv̂ⱼᵀ‖_F², is exactly the upper bound.
+    /// Σ_{j>k} σⱼ², the squared error of the best approximation of rank k. The upper bound is exactly the squared error of the
+    /// computed approximation, ‖A − Σ_{j≤k} σ̂ⱼûⱼv̂ⱼᵀ‖_F².
     pub tail_energy: Bounds<f64>,
-    /// How many σ exceed n·ε·σ₁, as in [`Spectrum`](super::Spectrum): at least those found, at most
-    /// the columns that have an entry.
+    /// The number of σ above n·ε·σ₁, as in [`Spectrum`](super::Spectrum): at least the computed ones, at most the number of
+    /// columns with an entry.
     pub numerical_rank: Bounds<usize>,
     /// The effective rank, as in [`Spectrum`](super::Spectrum).
     pub effective_rank: Bounds<f64>,
-    /// How often the basis was multiplied by AᵀA.
+    /// The number of multiplications of the basis by AᵀA.
     pub rounds: usize,
 }
 
 impl LeadingSpectrum {
-    /// The `count` leading singular values of `target`, or all where n is less.
+    /// The `count` leading singular values of `target`, or all if n is smaller.
     ///
-    /// Subspace iteration from `count` + 10 normal vectors, orthonormalised by QR after each product
-    /// (Halko, Martinsson and Tropp 2011, *Finding structure with randomness*, SIAM Review 53(2),
-    /// algorithm 4.4), then the SVD of the projection QᵀA (algorithm 5.1), which costs no product of
-    /// its own here: with AᵀQ = PR it is that of the small Rᵀ. The rounds q end when the values
-    /// stand still, or at 12.
+    /// Subspace iteration from `count` + 10 normal vectors, orthonormalised by QR after each product (Halko, Martinsson and
+    /// Tropp 2011, *Finding structure with randomness*, SIAM Review 53(2), algorithm 4.4), followed by the SVD of the
+    /// projection QᵀA (algorithm 5.1). That SVD needs no further product: with AᵀQ = PR it is the SVD of the small Rᵀ. The q
+    /// rounds end when the values no longer change, or after 12.
     ///
-    /// Time O((nnz + n·k)·k·q), memory O(nnz + n·k). A function of target, count and seed, on any
-    /// number of threads.
+    /// Takes time O((nnz + n·k)·k·q) and memory O(nnz + n·k). The result depends on target, count and seed, not on the number
+    /// of threads.
     ///
     /// # Errors
-    /// `TooManySingularValues` where n·count is above 2²⁷ or so; `Decomposition` where LAPACK fails.
+    /// `TooManySingularValues` if n·(count + 10) is above 2²⁷; `Decomposition` if LAPACK fails.
     pub fn of(target: &Target, count: NonZeroUsize, seed: u64) -> Result<Self, TargetError> {
         let n = target.n();
         let count = count.get().min(n);
@@ -74,7 +72,7 @@ impl LeadingSpectrum {
             let most = (MOST_ENTRIES / n).saturating_sub(OVERSAMPLING);
             return Err(TargetError::TooManySingularValues { count, n, most });
         }
-        // Where OpenBLAS splits a product depends on its threads, and rounding with it.
+        // OpenBLAS splits a product differently for each number of threads, which changes its rounding; hence one thread.
         let transpose = Transpose::of(target);
         let start = normals(n, width, seed);
         let found = on_one_thread(|| iterate(target, &transpose, count, start))
@@ -98,11 +96,11 @@ impl LeadingSpectrum {
     }
 }
 
-/// What the iteration ends with.
+/// The result of the iteration.
 struct Found {
-    /// σ̂ of every vector carried, descending.
+    /// σ̂ of all vectors, including those of the oversampling, descending.
     values: Vec<f64>,
-    /// ‖A·v̂ − σ̂û‖₂ of the leading k.
+    /// ‖A·v̂ − σ̂û‖₂ of the leading k vectors.
     residuals: Vec<f64>,
     rounds: usize,
 }
@@ -112,8 +110,7 @@ fn normals(n: usize, width: usize, seed: u64) -> Array2<f64> {
     Array2::from_shape_simple_fn((n, width), || StandardNormal.sample(&mut generator))
 }
 
-/// Subspace iteration from the block of vectors `start`, until its leading `count` values stand
-/// still.
+/// Subspace iteration from the block of vectors `start`, until its leading `count` values no longer change.
 fn iterate(
     target: &Target,
     transpose: &Transpose,
@@ -146,8 +143,8 @@ fn iterate(
     }
 }
 
-/// Q and R of a tall block. LAPACK's blocks are columns: of a block of rows it would take the far
-/// slower LQ.
+/// Q and R of a tall block. The block is copied to column-major order: for row-major blocks LAPACK would compute the far slower
+/// LQ.
 fn orthonormal(block: &Array2<f64>) -> Result<(Array2<f64>, Array2<f64>), LinalgError> {
     let mut columns = Array2::zeros(block.raw_dim().f());
     columns.assign(block);

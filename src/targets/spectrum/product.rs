@@ -5,16 +5,16 @@ use rayon::prelude::*;
 
 use crate::targets::Target;
 
-/// Aᵀ of a target, stored sparse, row by row of Aᵀ.
+/// Aᵀ of a target A, stored sparse, row by row of Aᵀ.
 pub(super) struct Transpose {
-    /// Where each column of A starts in `rows` and `probabilities`; n + 1 offsets.
+    /// Start of each column of A in `rows` and `probabilities`; n + 1 offsets.
     offsets: Vec<usize>,
     rows: Vec<u32>,
     probabilities: Vec<f64>,
 }
 
 impl Transpose {
-    /// Aᵀ, in O(nnz + n): the entries of A put into the places that counting them by column gives.
+    /// Transposes A in O(nnz + n) with a counting sort of its entries by column.
     pub fn of(target: &Target) -> Self {
         let n = target.n();
         let mut offsets = vec![0; n + 1];
@@ -39,13 +39,13 @@ impl Transpose {
         Self { offsets, rows, probabilities }
     }
 
-    /// Column `column` of A as its rows, ascending, and their probabilities.
+    /// Rows of column `column` of A, ascending, and their probabilities.
     fn column(&self, column: usize) -> (&[u32], &[f64]) {
         let stored = self.offsets[column]..self.offsets[column + 1];
         (&self.rows[stored.clone()], &self.probabilities[stored])
     }
 
-    /// How many columns of A have an entry, and the largest sum of a column: ‖A‖₁.
+    /// The number of columns of A with an entry, and the largest column sum, ‖A‖₁.
     pub fn columns_in_use(&self) -> (usize, f64) {
         let used = self.offsets.windows(2).filter(|pair| pair[0] < pair[1]).count();
         let sum = |column| self.column(column).1.iter().sum::<f64>();
@@ -58,12 +58,11 @@ impl Transpose {
     }
 }
 
-/// ‖AᵀA‖_F² = Σσ⁴, exact; none where it takes more than `most` multiplications, Σᵢ (entries in
-/// row i)².
+/// ‖AᵀA‖_F² = Σσ⁴, exact. Returns `None` if it needs more than `most` multiplications, Σᵢ (entries in row i)².
 pub(super) fn fourth_powers(target: &Target, transpose: &Transpose, most: usize) -> Option<f64> {
     let n = target.n();
     let work = (0..n).map(|row| target.row(row).0.len().pow(2)).fold(0, usize::saturating_add);
-    // Row j of AᵀA, squared and summed: a row is one thread's, so its rounding is the same always.
+    // Squared norm of row j of AᵀA. One thread computes each row, so rounding does not depend on the number of threads.
     let of_row = |sums: &mut (Vec<f64>, Vec<u32>), j: usize| {
         let (sums, touched) = sums;
         let (rows, weights) = transpose.column(j);
@@ -91,10 +90,10 @@ pub(super) fn times(target: &Target, x: &Array2<f64>) -> Array2<f64> {
     gathered(|row| target.row(row), x)
 }
 
-/// Row i of the result is the sum of the rows of `x` that `entries(i)` names, each by its weight.
+/// Row i of the result is the sum of the rows of `x` that `entries(i)` names, times their weights.
 ///
-/// Rows are computed in parallel and each by one thread in the order of its entries, so the result
-/// does not depend on the number of threads.
+/// Rows are computed in parallel, each by one thread in the order of its entries. So the result does not depend on the number
+/// of threads.
 fn gathered<'a>(
     entries: impl Fn(usize) -> (&'a [u32], &'a [f64]) + Sync,
     x: &Array2<f64>,

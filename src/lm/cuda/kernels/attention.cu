@@ -1,15 +1,15 @@
-// Causal multi-head attention, each head over all earlier columns or over a window of them, and
-// what its logits did on the way. Tensors have shape (B, T, H, D); row t of head h sees the columns
-// max(0, t − windows[h] + 1)..=t. Logits are z = scale q·k, or c tanh(z/c) with a softcap c > 0, and where `sloped`
-// is not 0 more by lag_slopes[h] (column − row).
+// Causal multi-head attention with global and local heads, and statistics of the logits. Tensors
+// have shape (B, T, H, D); row t of head h attends to the columns max(0, t − windows[h] + 1)..=t.
+// Logits are z = scale q·k, or c tanh(z/c) with a softcap c > 0. If `sloped` is not 0,
+// lag_slopes[h] (column − row) is added to them.
 //
-// Rows are cut into blocks that leave one log-sum-exp a row, from which the backward pass rebuilds
-// the probabilities; no T × T array is ever built. Sums go in a fixed order, but for dq and the slopes' gradients:
-// blocks of columns add to them atomically, in whatever order they run.
+// Each block of rows keeps one log-sum-exp per row, from which the backward pass recomputes the
+// probabilities; no T × T array is allocated. Sums have a fixed order, except for dq and the
+// gradients of the slopes: blocks of columns add to them atomically, in any order.
 #include "attention_bf16.cuh"
 #include "attention_f32.cuh"
 
-// grid (⌈T/64⌉, B·H), THREADS threads, for a d_head of at most DP.
+// Grid (⌈T/64⌉, B·H) with THREADS threads per block, for d_head ≤ DP.
 #define ATTENTION(T, NAME, DP)                                                                     \
     KERNEL(THREADS)                                                                                \
     attention_forward_##NAME##_##DP(const T* q, const T* k, const T* v, T* output,                 \
@@ -40,7 +40,7 @@ ATTENTION(bf16, bf16, 64)
 ATTENTION(bf16, bf16, 96)
 ATTENTION(bf16, bf16, 128)
 
-// delta = Σ output ∘ gradient over each row of each head. A warp a row, whole warps, any grid.
+// delta = Σ output ∘ gradient for each row of each head. One warp per row, whole warps, any grid.
 template <class T>
 DEVICE void attention_delta(const T* output, const T* gradient, float* delta, int batch, int time,
                             int heads, int d_head) {

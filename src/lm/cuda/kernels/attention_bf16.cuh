@@ -1,14 +1,14 @@
 // Attention on tensor cores: bfloat16 operands, float32 sums. The tiling is that of
-// FlashAttention-2 (Dao 2023, arXiv 2307.08691): forward a warp owns 16 rows, backward 16 columns.
+// FlashAttention-2 (Dao 2023, arXiv 2307.08691): a warp owns 16 rows (backward: 16 columns).
 #pragma once
 
 #include "attention_common.cuh"
 #include "head_statistics.cuh"
 
-// Shared rows are 16 bytes longer than DP channels: 8 rows of one matrix then lie in 32 banks.
+// Shared rows are 16 bytes longer than DP channels: 8 rows of a matrix then use all 32 banks.
 constexpr int PADDING = 8;
 
-// How many neighbours global memory can be asked for at once.
+// The number of adjacent elements that one access to global memory can read.
 enum class Access { ONE, TWO, EIGHT };
 
 template <class... Pointers> DEVICE Access access(int d_head, Pointers... pointers) {
@@ -18,8 +18,8 @@ template <class... Pointers> DEVICE Access access(int d_head, Pointers... pointe
     return fits(8) ? Access::EIGHT : fits(2) ? Access::TWO : Access::ONE;
 }
 
-// The element of a 16×16 tile where a lane's row of load_matrices begins: MAJOR for matrices that
-// follow each other down the rows first, as A does, and B where it is stored by its k.
+// Offset in a 16×16 tile of the row that a lane passes to load_matrices. MAJOR: the matrices
+// follow each other down the rows first, as for A, and for B stored by its k.
 template <bool MAJOR> DEVICE int lane_offset(int pitch) {
     const int lane = threadIdx.x % 32;
     const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
@@ -35,7 +35,7 @@ DEVICE void start_copy(bf16* tile, const bf16* from, const Head& head, int first
     copy_async<2 * COUNT>(tile + row * (DP + PADDING) + channel, from + offset, inside);
 }
 
-// Rows first..first + ROWS of a head, zeros outside the sequence and above d_head.
+// Starts loading rows first..first + ROWS of a head; zeros outside the sequence and d_head.
 template <int ROWS, int DP>
 DEVICE void start_loading(bf16* tile, const bf16* from, const Head& head, int first,
                           Access access) {
@@ -61,8 +61,8 @@ DEVICE void start_loading(bf16* tile, const bf16* from, const Head& head, int fi
     }
 }
 
-// A warp's 16 rows of DP sums to rows first.. of a head, by way of the warp's own part of shared
-// memory; scaled by one factor for each of the lane's rows, lane / 4 and lane / 4 + 8.
+// Stores a warp's 16 rows of DP sums to rows first.. of a head, through the warp's own part of
+// shared memory; scaled by one factor for each of the lane's rows, lane / 4 and lane / 4 + 8.
 template <int DP>
 DEVICE void store_rows(bf16* to, bf16* tile, const float (&sums)[DP / 8][4],
                        const float (&scale)[2], const Head& head, int first, Access access) {
@@ -97,7 +97,7 @@ DEVICE void store_rows(bf16* to, bf16* tile, const float (&sums)[DP / 8][4],
     }
 }
 
-// Sums of 16×8 tiles n and n + 1 as the A operand whose k they span.
+// The sums of 16×8 tiles n and n + 1 as the A operand whose k they span.
 DEVICE void as_operand(uint32_t (&a)[4], const float (&left)[4], const float (&right)[4]) {
     a[0] = pack(left[0], left[1]);
     a[1] = pack(left[2], left[3]);
@@ -105,7 +105,7 @@ DEVICE void as_operand(uint32_t (&a)[4], const float (&left)[4], const float (&r
     a[3] = pack(right[2], right[3]);
 }
 
-// sums += a xᵀ for an A operand of k = 16 and 16·PAIRS rows of x, from its lane offset on.
+// sums += a xᵀ for an A operand of k = 16 and 16·PAIRS rows of x, starting at its lane offset.
 template <int PAIRS>
 DEVICE void multiply_transposed(float (*sums)[4], const uint32_t (&a)[4], const bf16* x,
                                 int pitch) {
@@ -118,7 +118,7 @@ DEVICE void multiply_transposed(float (*sums)[4], const uint32_t (&a)[4], const 
     }
 }
 
-// sums += a x for an A operand of k = 16 and 16 rows of x with 16·PAIRS channels, likewise.
+// sums += a x for an A operand of k = 16 and 16 rows of x with 16·PAIRS channels.
 template <int PAIRS>
 DEVICE void multiply(float (*sums)[4], const uint32_t (&a)[4], const bf16* x) {
     UNROLL
@@ -169,7 +169,7 @@ DEVICE void attention_forward(const bf16* q, const bf16* k, const bf16* v, bf16*
     for (int tile = first_tile; tile <= last_tile; ++tile) {
         const int stage = (tile - first_tile) % 2, column = tile * COLUMNS;
         wait_for_copies();
-        // This tile has come, and nobody reads the one before it any more.
+        // This tile has arrived, and no thread reads the previous one any more.
         block_barrier();
         if (tile < last_tile) {
             const int next = (1 - stage) * STAGE;
@@ -266,7 +266,7 @@ DEVICE void attention_forward(const bf16* q, const bf16* k, const bf16* v, bf16*
         rows[half].gather<4>();
         inverse[half] = rows[half].inverse();
         const int row = warp_row + lane / 4 + 8 * half;
-        // One of a row's four lanes speaks for it.
+        // One of the four lanes of a row writes its results.
         if (lane % 4 == 0 && row < time) {
             log_sum_exp[head.row_start + row] = rows[half].log_sum_exp();
             entropy += rows[half].entropy();
@@ -294,7 +294,7 @@ DEVICE void attention_backward(const bf16* q, const bf16* k, const bf16* v, cons
     const Access access = ::access(d_head, q, k, v, gradient, dk, dv);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int first_column = blockIdx.x * BLOCK, warp_column = first_column + warp * 16;
-    // The last column is seen by the window's length of rows.
+    // The last column is attended to by at most `window` rows.
     const int end_row = minimum(time, first_column + BLOCK - 1 + head.window);
     const int by_row = lane_offset<true>(PITCH), by_column = lane_offset<false>(PITCH);
 
@@ -326,10 +326,11 @@ DEVICE void attention_backward(const bf16* q, const bf16* k, const bf16* v, cons
     for (int row = first_column; row < end_row; row += ROWS) {
         wait_for_copies();
         block_barrier();
-        // A lane's part of dSᵀ, where its warp stores it.
+        // The place in shared memory for this lane's part of dSᵀ.
         bf16* const slope = slopes + (warp * 16 + lane / 4) * SLOPE_PITCH + lane % 4 * 2;
         if (head.any_seen(row, ROWS, warp_column, 16)) {
-            // Both transposed, so that they become operands where they lie.
+            // Both are computed transposed, so that they are operands of the next products in
+            // place.
             float y[ROWS / 8][4] = {}, ds[ROWS / 8][4] = {};
             UNROLL
             for (int part = 0; part < DP / 16; ++part) {
@@ -360,7 +361,8 @@ DEVICE void attention_backward(const bf16* q, const bf16* k, const bf16* v, cons
                     for (int i = 0; i < 4; ++i) y[n][i] = head.capped(y[n][i]);
                 }
             }
-            // The slope's gradient is that of y, before the cap bends it.
+            // The gradient of the slope is that of y, before the derivative of the softcap is
+            // applied.
             if (head.sloped) {
                 UNROLL
                 for (int n = 0; n < ROWS / 8; ++n) {
@@ -424,10 +426,10 @@ DEVICE void attention_backward(const bf16* q, const bf16* k, const bf16* v, cons
             }
         }
         block_barrier();
-        // Nobody needs these rows any more: the next come while dQ is computed.
+        // No thread needs these rows any more: load the next ones while dQ is computed.
         if (row + ROWS < end_row) start_rows(row + ROWS);
 
-        // dQ = dS K: a warp has 16 rows and all channels, or half of them where there are 32 rows.
+        // dQ = dS K: a warp has 16 rows and all channels, or half of them if there are 32 rows.
         constexpr int SHARES = BLOCK / ROWS, PAIRS = DP / 16 / SHARES;
         const int part_row = warp % (ROWS / 16) * 16, first_pair = warp / (ROWS / 16) * PAIRS;
         uint32_t a[BLOCK / 16][4];

@@ -1,12 +1,12 @@
-// What the attention kernels of both element types share.
+// Definitions shared by the attention kernels for float32 and bfloat16.
 #pragma once
 
 #include "device.cuh"
 
 constexpr int THREADS = 128;
-// Rows of a forward block and columns of a backward one.
+// Rows per block in the forward pass, columns per block in the backward pass.
 constexpr int BLOCK = 64;
-// A logit that no row sees. Finite, so that no difference of two is NaN.
+// Logit of a masked pair. Finite, so that no difference of two is NaN.
 constexpr float HIDDEN = -1e30f;
 
 // One head of one sequence in a tensor of shape (B, T, H, D).
@@ -15,20 +15,20 @@ struct Head {
     int d_head;
     // Elements from one row to the next.
     size_t stride;
-    // Of its first element in the tensor.
+    // Offset of its first element in the tensor.
     size_t start;
-    // Of its first row in an array of shape (B, H, T).
+    // Offset of its first row in an array of shape (B, H, T).
     size_t row_start;
-    // Columns that a row sees, itself the last, at most T.
+    // Number of columns that a row attends to, ending with itself; at most T.
     int window;
     float scale;
     float softcap;
-    // 1/c; of no meaning without a softcap.
+    // 1/c; undefined without a softcap.
     float inverse_cap;
-    // Whether logits have a slope over the lag, and that slope: y + lag_slope (column − row).
+    // Whether a linear position bias is added, and its slope: y + lag_slope (column − row).
     bool sloped;
     float lag_slope;
-    // Its place among the layer's heads.
+    // Index among the layer's heads.
     int index;
 
     DEVICE Head(const int* windows, const float* lag_slopes, int sloped, int time, int heads,
@@ -47,7 +47,7 @@ struct Head {
         return column <= row && column > row - window && row < time;
     }
 
-    // What the slope adds to a logit.
+    // The position bias of a logit.
     DEVICE float of_lag(int row, int column) const {
         return lag_slope * static_cast<float>(column - row);
     }
@@ -58,7 +58,7 @@ struct Head {
         return 1.0f - tanh * tanh;
     }
 
-    // Whether each row of first..first + rows sees all of the columns, and whether any sees any.
+    // Whether each of the rows attends to all of the columns, and whether any attends to any.
     DEVICE bool all_seen(int row, int rows, int column, int columns) const {
         return row + rows <= time && column + columns - 1 <= row &&
                column > row + rows - 1 - window;
@@ -67,22 +67,23 @@ struct Head {
         return row < time && column <= row + rows - 1 && column + columns - 1 > row - window;
     }
 
-    // c tanh(z/c), by tanh x = 1 − 2/(1 + e²ˣ), whose error is one of float32 times c.
+    // c tanh(z/c), by tanh x = 1 − 2/(1 + e²ˣ); its error is c times a rounding error of float32.
     DEVICE float capped(float z) const {
         const float power = exp2_fast(z * (2.0f * LOG2_E * inverse_cap));
         return softcap * (1.0f - divide_fast(2.0f, 1.0f + power));
     }
 };
 
-// Online softmax of one row (Milakov and Gimelshein 2018, arXiv 1805.02867), with what its entropy
-// needs. The sums are of this lane's columns, the maximum of all.
+// Online softmax of one row (Milakov and Gimelshein 2018, arXiv 1805.02867), with the sums for its
+// entropy. The sums cover this lane's columns, the maximum covers all columns.
 struct RunningSoftmax {
     float max = HIDDEN;
     float sum = 0.0f;
     // Σ p (y − max) in units of ln 2, p = e^(y − max).
     float moment = 0.0f;
 
-    // Goes over to a new maximum; returns the factor of all that was summed under the old one.
+    // Switches to a new maximum; returns the factor for everything that was summed under the old
+    // one.
     DEVICE float raise(float seen) {
         const float next = fmaxf(max, seen);
         const float change = (max - next) * LOG2_E;
@@ -93,7 +94,7 @@ struct RunningSoftmax {
         return factor;
     }
 
-    // What is subtracted from logits; anything finite will do for a row that saw nothing yet.
+    // The number to subtract from logits; any finite number works for a row without logits so far.
     DEVICE float origin() const { return max > HIDDEN ? max : 0.0f; }
 
     DEVICE float add(float power) {
@@ -103,7 +104,7 @@ struct RunningSoftmax {
         return p;
     }
 
-    // Sums over the WIDTH lanes of a row.
+    // Adds up the sums over the WIDTH lanes of a row.
     template <int WIDTH> DEVICE void gather() {
         sum = lanes_sum<WIDTH>(sum);
         moment = lanes_sum<WIDTH>(moment);
@@ -115,7 +116,7 @@ struct RunningSoftmax {
     DEVICE float entropy() const { return logf(sum) - LN_2 * moment / sum; }
 };
 
-// Adds what all threads of a block found of the gradient of a head's slope. The order in which blocks add is theirs.
+// Adds the block's part of the gradient of a head's slope. Blocks add in any order.
 DEVICE void add_of_slope(float* d_lag_slopes, const Head& head, float found) {
     SHARED(float, of_warps, THREADS / 32);
     found = lanes_sum(found);

@@ -1,19 +1,19 @@
-// Attention in float32 throughout: no tensor cores, whose float32 would be TF32. A block multiplies
-// tiles of 64 × 64 (or 64 × 32) by 8 × 4 (8 × 2) a thread; channels pass through shared memory in
-// chunks, so that heads of every size take the same 32 KiB.
+// Attention in float32, without tensor cores, which would compute in TF32. A block multiplies
+// tiles of 64 × 64 (or 64 × 32), 8 × 4 (or 8 × 2) per thread. Channels pass through shared
+// memory in chunks, so every d_head needs the same 32 KiB.
 #pragma once
 
 #include "attention_common.cuh"
 #include "head_statistics.cuh"
 
-// Rows of a row-major tile that are in shared memory at a time.
+// Number of rows of a row-major tile in shared memory at a time.
 constexpr int STRIP = 32;
 
 template <class... Pointers> DEVICE bool in_fours(int d_head, Pointers... pointers) {
     return d_head % 4 == 0 && (is_aligned(pointers, 16) && ...);
 }
 
-// CHANNELS channels of ROWS rows, by channel: tile[channel · ROWS + row]. Zeros outside.
+// Loads CHANNELS channels of ROWS rows by channel: tile[channel · ROWS + row]. Zeros outside.
 template <int ROWS, int CHANNELS>
 DEVICE void load_by_channel(float* tile, const float* from, const Head& head, int first,
                             int first_channel, bool fours) {
@@ -40,7 +40,7 @@ DEVICE void load_by_channel(float* tile, const float* from, const Head& head, in
     }
 }
 
-// STRIP whole rows: tile[row · DP + channel].
+// Loads STRIP whole rows: tile[row · DP + channel].
 template <int DP>
 DEVICE void load_by_row(float* tile, const float* from, const Head& head, int first, bool fours) {
     from += head.start;
@@ -64,7 +64,7 @@ DEVICE void load_by_row(float* tile, const float* from, const Head& head, int fi
     }
 }
 
-// sums += left right for tiles by channel: 64 rows on the left, 16·WIDTH on the right.
+// sums += left right for tiles stored by channel: 64 rows on the left, 16·WIDTH on the right.
 template <int CHANNELS, int WIDTH>
 DEVICE void add_products(float (&sums)[8][WIDTH], const float* left, const float* right) {
     left += threadIdx.x / 16 * 8;
@@ -83,7 +83,7 @@ DEVICE void add_products(float (&sums)[8][WIDTH], const float* left, const float
     }
 }
 
-// Channels are dealt to the 16 threads of a row in runs.
+// Assignment of channels to the 16 threads of a row, in runs.
 template <int DP> struct Dealt {
     static constexpr int COUNT = DP / 16;
     static constexpr int RUN = COUNT % 4 == 0 ? 4 : COUNT % 2 == 0 ? 2 : 1;
@@ -101,8 +101,8 @@ template <int DP> struct Dealt {
     }
 };
 
-// A tile of weights, 64 for each of 16·WIDTH lines, in which fours are permuted by line: neither
-// the threads that write their 8 × WIDTH nor those that read along a line meet in a bank.
+// A tile of weights, 64 for each of 16·WIDTH lines. Groups of four are permuted within a line, so
+// that neither writing 8 × WIDTH per thread nor reading along a line causes bank conflicts.
 template <int WIDTH> struct Weights {
     float* tile;
 
@@ -123,7 +123,7 @@ template <int WIDTH> struct Weights {
         }
     }
 
-    // sums += weightsᵀ x over STRIP lines from `first` on, x by row.
+    // sums += weightsᵀ x over STRIP lines starting at `first`, with x stored by row.
     template <int DP>
     DEVICE void add_lines(float (&sums)[8][DP / 16], const float* x, int first) const {
         UNROLL_BY(4)
@@ -140,7 +140,8 @@ template <int WIDTH> struct Weights {
         }
     }
 
-    // sums += weights x over STRIP of each line's 64 from `first` on; a thread has 2·WIDTH lines.
+    // sums += weights x over STRIP of the 64 weights of each line, starting at `first`; 2·WIDTH
+    // lines per thread.
     template <int DP>
     DEVICE void add_across(float (&sums)[2 * WIDTH][DP / 16], const float* x, int first) const {
         NO_UNROLL
@@ -164,7 +165,7 @@ template <int WIDTH> struct Weights {
 
 template <int DP> constexpr int CHUNK = DP < 32 ? DP : 32;
 
-// The longer of two chunks by channel and a strip by row.
+// Size of the larger of two chunks stored by channel and one strip stored by row.
 template <int DP> constexpr int PASSING = STRIP * DP > 2 * BLOCK * CHUNK<DP> ? STRIP * DP
                                                                             : 2 * BLOCK * CHUNK<DP>;
 
@@ -221,7 +222,7 @@ DEVICE void attention_forward(const float* q, const float* k, const float* v, fl
             UNROLL
             for (int j = 0; j < DP / 16; ++j) sums[i][j] *= factor;
         }
-        // The barriers of the chunks have freed the tile since it was last read.
+        // The barriers of the chunks guarantee that no thread still reads the tile.
         weights.write(y);
         NO_UNROLL
         for (int strip = 0; strip < BLOCK; strip += STRIP) {
@@ -239,7 +240,7 @@ DEVICE void attention_forward(const float* q, const float* k, const float* v, fl
         const float inverse = rows[i].inverse();
         const int row = own_row + i;
         if (row >= time) continue;
-        // One of a row's sixteen threads speaks for it.
+        // One of the sixteen threads of a row writes its results.
         if (threadIdx.x % 16 == 0) {
             log_sum_exp[head.row_start + row] = rows[i].log_sum_exp();
             entropy += rows[i].entropy();
@@ -255,7 +256,7 @@ DEVICE void attention_forward(const float* q, const float* k, const float* v, fl
     write_partials(partials, row_block, heads, high, low, entropy);
 }
 
-// A thread's 8 columns of dK or dV.
+// Stores a thread's 8 columns of dK or dV.
 template <int DP>
 DEVICE void store_columns(float* to, const float (&sums)[8][DP / 16], float scale,
                           const Head& head, int first) {
@@ -277,7 +278,7 @@ DEVICE void attention_backward(const float* q, const float* k, const float* v,
                                float* dq, float* dk, float* dv, float* d_lag_slopes,
                                const int* windows, const float* lag_slopes, int sloped, int time,
                                int heads, int d_head, float scale, float softcap) {
-    // A thread has 8 columns and WIDTH rows of a tile: fewer where sums take more registers.
+    // A thread has 8 columns and WIDTH rows of a tile: fewer if the sums take more registers.
     constexpr int WIDTH = DP <= 64 ? 4 : 2, ROWS = 16 * WIDTH;
     SHARED(float, passing, PASSING<DP>);
     SHARED(float, tile, BLOCK * ROWS);
@@ -286,7 +287,7 @@ DEVICE void attention_backward(const float* q, const float* k, const float* v,
     const Head head(windows, lag_slopes, sloped, time, heads, d_head, scale, softcap);
     const bool fours = in_fours(d_head, q, k, v, gradient);
     const int first_column = blockIdx.x * BLOCK, own_column = first_column + threadIdx.x / 16 * 8;
-    // The last column is seen by the window's length of rows.
+    // The last column is attended to by at most `window` rows.
     const int end_row = minimum(time, first_column + BLOCK - 1 + head.window);
 
     float key_sums[8][DP / 16] = {}, value_sums[8][DP / 16] = {}, of_slope = 0.0f;
@@ -328,7 +329,7 @@ DEVICE void attention_backward(const float* q, const float* k, const float* v,
             }
         }
         // dV += Pᵀ dO, then dK += dSᵀ Q and dQ = dS K, through the same tile. The barriers of the
-        // chunks have freed it since it was last read.
+        // chunks guarantee that no thread still reads it.
         weights.write(y);
         NO_UNROLL
         for (int strip = 0; strip < ROWS; strip += STRIP) {

@@ -1,5 +1,5 @@
-// What the kernels ask of the device, behind functions: under nvcc, intrinsics and PTX; otherwise
-// the emulation that the tests compile the same kernels against.
+// Device functions that the kernels use: intrinsics and PTX under nvcc, otherwise the
+// emulation against which the tests compile the same kernels.
 #pragma once
 
 #ifdef __CUDACC__
@@ -48,14 +48,14 @@ DEVICE uint32_t pack(float low, float high) {
     return word;
 }
 
-// 2ˣ to two units in the last place.
+// 2ˣ with an error of up to two units in the last place.
 DEVICE float exp2_fast(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
-// a / b to two units in the last place, 0 for b = ∞.
+// a / b with an error of up to two units in the last place, 0 for b = ∞.
 DEVICE float divide_fast(float a, float b) { return __fdividef(a, b); }
 
 DEVICE void block_barrier() { __syncthreads(); }
@@ -67,7 +67,7 @@ DEVICE uint32_t shared_address(const void* p) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// Four 8×8 matrices of bfloat16; lane l names row l % 8 of matrix l / 8.
+// Loads four 8×8 matrices of bfloat16; lane l passes the address of row l % 8 of matrix l / 8.
 template <bool TRANSPOSED> DEVICE void load_matrices(uint32_t (&x)[4], const bf16* row) {
     if constexpr (TRANSPOSED) {
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -82,7 +82,7 @@ template <bool TRANSPOSED> DEVICE void load_matrices(uint32_t (&x)[4], const bf1
     }
 }
 
-// c += a b for a of 16×16, b of 16×8.
+// c += a b for a of 16×16 and b of 16×8.
 DEVICE void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b_0, uint32_t b_1) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -90,7 +90,7 @@ DEVICE void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b_0, ui
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_0), "r"(b_1));
 }
 
-// Starts a copy of 4 or 16 bytes from global to shared memory, of zeros unless `valid`.
+// Starts to copy 4 or 16 bytes from global to shared memory; copies zeros unless `valid`.
 template <int BYTES> DEVICE void copy_async(void* to, const void* from, bool valid) {
     const int size = valid ? BYTES : 0;
     if constexpr (BYTES == 16) {
@@ -105,7 +105,7 @@ template <int BYTES> DEVICE void copy_async(void* to, const void* from, bool val
     }
 }
 
-// Waits for this thread's copies; a barrier shows them to the others.
+// Waits for this thread's copies; other threads see them after a barrier.
 DEVICE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 #else
@@ -141,7 +141,7 @@ inline void wait_for_copies() { emulation::wait_for_copies(); }
 
 #endif
 
-// COUNT neighbours moved as one word of COUNT · sizeof(T) bytes, to which they are aligned.
+// COUNT adjacent elements moved as one word of COUNT · sizeof(T) bytes; must be aligned to it.
 template <class T, int COUNT> struct alignas(COUNT * sizeof(T)) Vector {
     T x[COUNT];
 };
@@ -166,7 +166,7 @@ template <class T, int COUNT> DEVICE void write_vector(T* to, const Vector<T, CO
 #endif
 }
 
-// The same with conversion.
+// Vector access with conversion to and from float.
 template <class T, int COUNT> DEVICE void load(float (&x)[COUNT], const T* from) {
     const auto vector = read_vector<T, COUNT>(from);
     UNROLL
@@ -180,7 +180,7 @@ template <class T, int COUNT> DEVICE void store(T* to, const float (&x)[COUNT]) 
     write_vector<T, COUNT>(to, vector);
 }
 
-// Two neighbours that lie in one word already.
+// Writes two adjacent elements that are packed in one word.
 DEVICE void write_word(bf16* to, uint32_t word) {
 #ifdef __CUDACC__
     *reinterpret_cast<uint32_t*>(to) = word;

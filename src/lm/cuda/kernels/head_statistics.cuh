@@ -1,9 +1,9 @@
-// Each head's largest and smallest logit and its entropy: of a block's rows, then of all blocks.
+// The largest and smallest logit and the entropy of each head: per block, then over all blocks.
 #pragma once
 
 #include "attention_common.cuh"
 
-// The extremes and entropies of a block's rows, from each thread's own.
+// Combines the extremes and entropies of all threads of a block.
 DEVICE void write_partials(float* partials, int row_block, int heads, float high, float low,
                            float entropy) {
     SHARED(float, measured, 3 * (THREADS / 32));
@@ -32,8 +32,8 @@ DEVICE void write_partials(float* partials, int row_block, int heads, float high
     }
 }
 
-// Each head's max z, min z and mean entropy from the blocks' partials (H, count, 3). A block of
-// THREADS threads a head; the order of the additions depends on nothing but `count`.
+// Each head's max z, min z and mean entropy from the blocks' partial results (H, count, 3). One
+// block of THREADS threads per head; the order of the additions depends on `count` alone.
 KERNEL(THREADS)
 attention_statistics(const float* partials, float* statistics, int heads, int count, float rows) {
     SHARED(float, found, 3 * THREADS);

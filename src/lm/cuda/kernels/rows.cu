@@ -1,9 +1,9 @@
 // The row-wise kernels of a training step: layer norm, GELU, the loss, rotary positions, the
-// embedding's gradient and AdamW. All loops stride over the grid, so that any grid is right; each
-// kernel says which is meant. Arithmetic is in float32 whatever the tensors' type.
+// gradient of the embedding, and AdamW. All loops stride over the grid, so any grid is correct;
+// each kernel states the intended one. Arithmetic is float32 for all tensor types.
 #include "device.cuh"
 
-// Rows of a layer-norm block, a warp each.
+// Rows per block of the layer norm, one warp each.
 constexpr int WARPS = 4;
 constexpr float LAYER_NORM_EPSILON = 1e-5f;
 constexpr int LOSS_THREADS = 256;
@@ -22,8 +22,8 @@ template <int COUNT> struct Count {
     static constexpr int VALUE = COUNT;
 };
 
-// Calls each(channel, count) over a row dealt to the lanes of a warp, in runs of RUN channels where
-// `runs`, otherwise one by one; the count is RUN or 1, as a type.
+// Calls each(channel, count) for the channels of a row, distributed over the lanes of a warp: in
+// runs of RUN channels if `runs`, otherwise one by one. The count, RUN or 1, is passed as a type.
 template <int RUN, class Each> DEVICE void over_row(int channels, bool runs, const Each& each) {
     const int lane = threadIdx.x % 32;
     if (runs) {
@@ -85,7 +85,7 @@ DEVICE void layer_norm_backward(const X* x, const float* gain, const float* mean
                                 const float* inverse_deviation, const Y* gradient, X* dx,
                                 float* partials, int rows, int channels) {
     DYNAMIC_SHARED(d_gain);
-    // Each warp sums gradient ∘ x̂ for itself, each lane its own channels.
+    // Each warp sums gradient ∘ x̂ separately; each lane has its own channels.
     float* const own = d_gain + threadIdx.x / 32 * channels;
     const bool runs = channels % RUN == 0 && in_runs(x) && in_runs(gain) && in_runs(gradient) &&
                       in_runs(dx);
@@ -137,8 +137,9 @@ DEVICE void layer_norm_backward(const X* x, const float* gain, const float* mean
     }
 }
 
-// Forward: grid ⌈rows/4⌉. Backward: a few blocks a multiprocessor, each of which writes its row of
-// the partial sums of d gain (gridDim.x, channels); 4 · channels floats of dynamic shared memory.
+// Forward: grid ⌈rows/4⌉. Backward: a few blocks per multiprocessor, each of which writes one row
+// of the partial sums of d gain (gridDim.x, channels); 4 · channels floats of dynamic shared
+// memory.
 #define LAYER_NORM(NAME, X, Y)                                                                     \
     KERNEL(32 * WARPS)                                                                             \
     layer_norm_forward_##NAME(const X* x, const float* gain, Y* y, float* mean,                    \
@@ -157,9 +158,9 @@ LAYER_NORM(f32_f32, float, float)
 LAYER_NORM(f32_bf16, float, bf16)
 LAYER_NORM(bf16_bf16, bf16, bf16)
 
-// Sums of each column of (rows, columns): 32 columns a block of whole warps, grid ⌈columns/32⌉.
-// Each warp adds a run of rows in order, then the runs are added in order; so the result depends on
-// the number of threads a block, on nothing else.
+// Sums of each column of (rows, columns): 32 columns per block of whole warps, grid ⌈columns/32⌉.
+// Each warp adds a run of rows in order, then the runs are added in order. So the result depends
+// on the number of threads per block alone.
 KERNEL(1024)
 column_sums(const float* partials, float* sums, int rows, int columns) {
     SHARED(float, of_runs, 1024);
@@ -231,7 +232,7 @@ DEVICE void gelu_backward(const T* x, const T* gradient, T* dx, long long count)
     }
 }
 
-// A maximum and Σ e^(z − maximum) under it.
+// A running maximum and Σ e^(z − maximum).
 struct Terms {
     // Finite, so that no difference of two is NaN.
     float max = -3e38f;
@@ -254,7 +255,7 @@ struct Terms {
     }
 };
 
-// A block a row. The logits become their gradient where `wanted`.
+// One block per row. If `wanted`, the logits are replaced by their gradient.
 template <class T>
 DEVICE void loss_rows(T* logits, const unsigned* targets, float* cross_entropy, float* square,
                       int rows, int symbols, float share, float z_loss, int wanted) {
@@ -284,7 +285,7 @@ DEVICE void loss_rows(T* logits, const unsigned* targets, float* cross_entropy, 
             of_warps[2 * warp] = terms.max;
             of_warps[2 * warp + 1] = terms.sum;
         }
-        // Also, everyone has read the target's logit before it is replaced.
+        // Also ensures that every thread has read the target's logit before it is overwritten.
         block_barrier();
         terms = Terms();
         for (int other = 0; other < LOSS_THREADS / 32; ++other) {
@@ -316,8 +317,8 @@ DEVICE void loss_rows(T* logits, const unsigned* targets, float* cross_entropy, 
     }
 }
 
-// Turns the pairs (2i, 2i + 1) of each head by the angle of the row's position, forwards for a sign
-// of 1 and back for −1. Blocks stride over rows, threads over a row's pairs; y may be x.
+// Rotates the pairs (2i, 2i + 1) of each head by the angle of the row's position; backwards for a
+// sign of −1. Blocks stride over rows, threads over the pairs of a row; y may be x.
 template <class T>
 DEVICE void rotate(const T* x, T* y, const float* turns, int first, int rows, int time, int heads,
                    int d_head, float sign) {
@@ -350,7 +351,7 @@ DEVICE void rotate(const T* x, T* y, const float* turns, int first, int rows, in
     }
 }
 
-// GELU: a thread for 16 bytes, or fewer. Loss: grid (rows). Rotation: grid (rows).
+// GELU: one thread per 16 bytes, or fewer threads. Loss: grid (rows). Rotation: grid (rows).
 #define ELEMENTS(NAME, T)                                                                          \
     KERNEL(1024) gelu_forward_##NAME(const T* x, T* y, long long count) {                          \
         gelu_forward(x, y, count);                                                                 \
@@ -372,7 +373,7 @@ DEVICE void rotate(const T* x, T* y, const float* turns, int first, int rows, in
 ELEMENTS(f32, float)
 ELEMENTS(bf16, bf16)
 
-// Adds each row's gradient to its token's, in whatever order rows come. Blocks stride over rows.
+// Adds each row's gradient to that of its token, in any order. Blocks stride over rows.
 KERNEL(1024)
 embed_backward(const unsigned* ids, const float* gradient, float* d_token, int rows, int channels) {
     for (int row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -384,7 +385,7 @@ embed_backward(const unsigned* ids, const float* gradient, float* d_token, int r
     }
 }
 
-// Each block's part of Σ x², a block of whole warps.
+// Each block's part of Σ x²; a block has whole warps.
 KERNEL(1024)
 squares(const float* x, float* partials, long long count) {
     SHARED(float, of_warps, 32);
@@ -399,7 +400,7 @@ squares(const float* x, float* partials, long long count) {
     }
 }
 
-// One weight's step of AdamW: `keep` is 1 − η λ, `rate` η/(1 − β₁ᵗ), `second_scale` 1/(1 − β₂ᵗ).
+// One AdamW step: `keep` is 1 − η λ, `rate` η/(1 − β₁ᵗ), `second_scale` 1/(1 − β₂ᵗ).
 KERNEL(1024)
 adamw(float* weight, const float* gradient, float* first, float* second, long long count,
       float gradient_scale, float beta_1, float beta_2, float keep, float rate,

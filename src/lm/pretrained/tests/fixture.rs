@@ -18,7 +18,7 @@ pub(crate) const CONTEXT: usize = 10;
 pub(crate) const HIDDEN: usize = 20;
 pub(crate) const VOCABULARY: usize = 17;
 
-/// What the files of a published model hold.
+/// The contents of the files of a published model.
 #[derive(Clone)]
 pub(crate) struct Published {
     pub(crate) config: Value,
@@ -98,13 +98,13 @@ impl Published {
         Self { config, weights: random(shapes) }
     }
 
-    /// The same with every name of a weight replaced.
+    /// A copy with renamed weights.
     pub(crate) fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
         let weights = self.weights.iter().map(|(old, weight)| (name(old), weight.clone()));
         Self { config: self.config.clone(), weights: weights.collect() }
     }
 
-    /// The same with every weight rounded.
+    /// A copy with rounded weights.
     pub(crate) fn rounded(&self, round: impl Fn(f32) -> f32) -> Self {
         let mut rounded = self.clone();
         for (_, data) in rounded.weights.values_mut() {
@@ -133,7 +133,7 @@ impl Published {
         std::fs::write(folder.join("model.safetensors"), file).unwrap();
     }
 
-    /// The same in float32, with [`words_tokenizer`] beside it.
+    /// Writes the model in float32 together with [`words_tokenizer`].
     #[cfg(feature = "study")]
     pub(crate) fn write_with_tokenizer(&self, folder: &Path) {
         self.write(folder, Dtype::F32);
@@ -141,7 +141,7 @@ impl Published {
     }
 }
 
-/// Words as tokens. As a sentence encoder's, it cuts and fills texts, and puts tokens around them.
+/// A tokenizer with words as tokens. Like that of a sentence encoder, it truncates, pads and adds special tokens.
 pub(crate) fn words_tokenizer() -> Value {
     let special = |id: u32, content: &str| {
         json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
@@ -162,7 +162,7 @@ pub(crate) fn words_tokenizer() -> Value {
     })
 }
 
-/// Gains around one, everything else around zero, such that attention is far from uniform.
+/// Gains around 1, everything else around 0; attention is far from uniform.
 fn random(shapes: Vec<(String, Vec<usize>)>) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
     let mut generator = ChaCha8Rng::seed_from_u64(7);
     let mut draw = |(name, shape): (String, Vec<usize>)| {

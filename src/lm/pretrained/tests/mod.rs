@@ -1,4 +1,4 @@
-//! Published models against plain loops in float64, and what is said where a model cannot be read.
+//! Compares published models with plain loops in float64, and tests the messages for unreadable models.
 
 mod fixture;
 mod reference;
@@ -30,7 +30,7 @@ pub(super) fn written(model: &Published) -> TempDir {
     folder
 }
 
-/// A model and its folder, which it reads from.
+/// A model together with the folder from which it reads.
 struct Opened {
     model: PretrainedModel,
     _folder: TempDir,
@@ -49,13 +49,13 @@ fn read(model: &Published) -> Opened {
     Opened { model: PretrainedModel::read(folder.path()).unwrap(), _folder: folder }
 }
 
-/// Queries, keys and stream of every head.
+/// Queries, keys and layer input of every head.
 fn numbers(model: &PretrainedModel) -> Vec<[Array2<f32>; 3]> {
     let probes = model.probe(&TOKENS).unwrap();
     probes.into_iter().map(|p| [p.queries, p.keys, (*p.inputs.stream).clone()]).collect()
 }
 
-/// The formulas of both models in float64, one number at a time.
+/// The formulas of both models in float64, as scalar loops.
 mod plain {
     use super::*;
 
@@ -155,7 +155,7 @@ mod plain {
             self.linear(&hidden, output, C)
         }
 
-        /// The sum of embeddings by the token's or position's row.
+        /// The sums of token and position embeddings.
         fn embedded(&self, token: &str, position: &str) -> Rows {
             let row = |name: &str, row: usize, c: usize| self.weight(name, row * C + c);
             let one = |(place, &t): (usize, &u32)| {
@@ -345,7 +345,7 @@ fn a_text_is_encoded_whole_and_without_special_tokens() {
     assert_eq!(model.encode("").unwrap(), [0u32; 0]);
 }
 
-/// What is said of a folder, after its path.
+/// The error message of a folder, without its path.
 pub(super) fn said(folder: &Path) -> String {
     let Err(error) = PretrainedModel::read(folder) else { panic!("the model was read") };
     one_line(&error, folder)

@@ -1,4 +1,4 @@
-//! Every type of published model against what `transformers` says of a small one: tests/reference/published.
+//! Compares every type of published model with the results of `transformers`: tests/reference/published.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use super::super::PretrainedModel;
 use crate::lm::{HeadProbe, Probed as _};
 use crate::targets::{HeadKind, Visibility};
 
-/// How far a logit may be from that of eager attention in float32.
+/// Tolerance of a logit against eager attention in float32.
 const LOGIT: f64 = 1e-4;
-/// The same of a probability.
+/// Tolerance of a probability.
 const PROBABILITY: f64 = 1e-5;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/published").join(name)
 }
 
-/// What `transformers` says of a model.
+/// The results of `transformers` for a model.
 struct Expected {
     tokens: Vec<u32>,
     tokenised: Vec<u32>,
-    /// By layer, (H, T, T): all pairs, before softcap and mask.
+    /// By layer, (H, T, T): all pairs, before the softcap and the mask.
     logits: Vec<Array3<f32>>,
-    /// By layer, (H, T, T): as attention uses them.
+    /// By layer, (H, T, T): after softmax.
     attention: Vec<Array3<f32>>,
     text: String,
 }
@@ -61,7 +61,7 @@ impl Expected {
     }
 }
 
-/// A folder with the configuration of older releases in the place of the new one.
+/// A copy of a folder with the configuration of older releases instead of the new one.
 fn with_old_config(folder: &Path) -> Option<TempDir> {
     let old = folder.join("config-old.json");
     if !old.is_file() {
@@ -81,12 +81,12 @@ fn farthest(found: ArrayView2<'_, f64>, expected: ArrayView2<'_, f32>) -> f64 {
     off.fold(0.0, f64::max)
 }
 
-/// All pairs, s·QKᵀ.
+/// s·QKᵀ of all pairs.
 fn all_pairs(probe: &HeadProbe) -> Array2<f64> {
     probe.queries.mapv(f64::from).dot(&probe.keys.mapv(f64::from).t()) * probe.scale
 }
 
-/// P as attention uses it, with what a sink takes missing.
+/// P including the share of a sink, so that rows with a sink sum to less than 1.
 fn used(probe: &HeadProbe) -> Array2<f64> {
     let rows: Vec<usize> = (0..probe.queries.nrows()).collect();
     let mut p = probe.attention();
@@ -115,7 +115,7 @@ fn assert_as_expected(name: &str, folder: &Path, expected: &Expected) -> Pretrai
     model
 }
 
-/// s·QKᵀ made anew of what queries and keys are said to be made of.
+/// s·QKᵀ recomputed from the probe's inputs.
 fn tied_again(probe: &HeadProbe) -> Array2<f64> {
     use crate::lm::NormalisedInputs;
     let inputs = &probe.inputs;
@@ -145,7 +145,7 @@ fn tied_again(probe: &HeadProbe) -> Array2<f64> {
     side(0).dot(&side(1).t()) * probe.scale
 }
 
-/// Logits, attention and tokens of every type, as its newest and its older configuration say them.
+/// Logits, attention and tokens of every type, with its newest and its older configuration.
 #[test]
 fn every_type_is_what_transformers_makes_of_it() {
     let mut old = 0;
@@ -167,7 +167,7 @@ fn every_type_is_what_transformers_makes_of_it() {
     assert!(tried.len() >= 20 && old >= 14, "{old} old of {tried:?}");
 }
 
-/// What tells types apart is what their heads say.
+/// Checks the properties of heads that distinguish the types.
 #[test]
 fn heads_say_what_their_type_has() {
     let kinds = |name: &str| {
@@ -196,7 +196,7 @@ fn heads_say_what_their_type_has() {
     assert!((probe("llama-yarn").scale * d.sqrt() - 1.3 * 1.3).abs() < 1e-6, "lengthened by 1.3");
 }
 
-/// Layers after those asked for are not read.
+/// Layers after the requested ones are not read.
 #[test]
 fn a_layer_is_probed_without_those_after_it() {
     let model = PretrainedModel::read(&folder("llama-sharded")).unwrap();
@@ -210,16 +210,16 @@ fn a_layer_is_probed_without_those_after_it() {
             let off = (&probe.queries - &again.queries).fold(0.0f32, |most, v| most.max(v.abs()));
             assert!(off < 1e-5, "layer {layer}: {off}");
         }
-        // A shorter passage is the beginning of a longer one.
+        // A shorter passage is a prefix of a longer one.
         let (long, short) = (&of_layer[0][0].keys, &of_layer[1][0].keys);
         let off = (&long.slice(s![..5, ..]) - short).fold(0.0f32, |most, v| most.max(v.abs()));
         assert!(off < 1e-5, "layer {layer}: {off}");
     }
 }
 
-/// `make test-smollm2` fetches the model and runs this: SmolLM2-135M-Instruct, quantised, against what transformers makes
-/// of it. Logits here go to 50, of streams that go to 26,000, and transformers' own in float32 are 6e-5 from those in
-/// float64 on such passages.
+/// `make test-smollm2` downloads the model and runs this test: SmolLM2-135M-Instruct, quantised, compared with
+/// transformers. Logits reach 50 and the residual stream reaches 26,000. On such passages transformers in float32 differs
+/// from float64 by 6e-5.
 #[test]
 #[ignore = "needs the model of `make data-smollm2`"]
 fn smollm2_is_what_transformers_makes_of_it() {

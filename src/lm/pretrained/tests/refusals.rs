@@ -1,4 +1,4 @@
-//! Folders that are not whole, and models that are not read: one line of each says which.
+//! Tests that incomplete folders and unsupported models are refused with a message in one line.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::Published;
 use super::fixture::HIDDEN;
 use super::{said, written};
 
-/// What is said of a copy of a folder of tests/reference/published, changed.
+/// The error message of a modified copy of a folder of tests/reference/published.
 fn said_of(name: &str, change: impl FnOnce(&Path)) -> String {
     let folder = tempdir().unwrap();
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/published").join(name);
@@ -22,7 +22,7 @@ fn said_of(name: &str, change: impl FnOnce(&Path)) -> String {
     said(folder.path())
 }
 
-/// Changes a file's text or bytes.
+/// Modifies the contents of a file.
 fn change(path: &Path, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
     fs::write(path, change(fs::read(path).unwrap())).unwrap();
 }
@@ -68,7 +68,7 @@ fn folders_that_are_not_whole_are_refused_in_a_line() {
     assert!(said.contains("its header announces"), "{said}");
     let said = said_of("llama", |folder| change(&folder.join(weights), |b| b[..5].to_vec()));
     assert!(said.starts_with("model.safetensors: is cut off: it has 5 bytes"), "{said}");
-    // A header of 2⁶² bytes, one that is no JSON, and one whose shape is absurd.
+    // A header of 2⁶² bytes, one that is not JSON, and one with an absurd shape.
     let long = |folder: &Path| {
         change(&folder.join(weights), |b| [&(1u64 << 62).to_le_bytes(), &b[8..]].concat())
     };
@@ -96,7 +96,7 @@ fn folders_that_are_not_whole_are_refused_in_a_line() {
         change_json(&folder.join("config.json"), |config| config["vocab_size"] = json!(77));
     });
     assert!(said.contains("the model needs [77, 32]"), "{said}");
-    // A tokenizer with a token that the model has no embedding of.
+    // A tokenizer with a token that has no embedding.
     let said = said_of("llama", |folder| {
         change_json(&folder.join("tokenizer.json"), |tokenizer| {
             tokenizer["model"]["vocab"]["another"] = json!(50_000);
@@ -133,7 +133,7 @@ fn what_is_not_implemented_is_refused_by_name() {
     assert!(said.contains("hidden_act is \"relu2\""), "{said}");
     let said = config("llama", "num_key_value_heads", json!(3));
     assert!(said.contains("must be a multiple of num_key_value_heads, 3"), "{said}");
-    // Weights of a type that is not read.
+    // Weights of an unsupported type.
     let said = said_of("olmo2", |folder| {
         change(&folder.join("model.safetensors"), |bytes| {
             let text = String::from_utf8_lossy(&bytes[8..]).contains("\"F32\"");

@@ -1,4 +1,4 @@
-//! Gradients against differences, and points against the factors that they were made from.
+//! Compares gradients with finite differences, and points with the factors from which they were made.
 
 use super::*;
 use crate::solver::objective::Objective;
@@ -65,7 +65,7 @@ fn the_gradient_in_the_weights_is_that_of_differences() {
 #[test]
 fn what_is_linear_in_the_inputs_is_met_by_a_point() {
     let (n, c, d) = (40, 7, 4);
-    // The last column repeats the first: the inputs have one dimension less than columns.
+    // The last column repeats the first, so the inputs have one dimension less than columns.
     let mut inputs = wave(n, c, 0.0);
     let first = inputs.column(0).to_owned();
     inputs.column_mut(c - 1).assign(&first);
@@ -92,7 +92,7 @@ fn a_larger_rank_begins_with_the_same_logits_and_can_use_what_was_added() {
             assert_eq!(at.len(), wider.length());
             let off = wider.at(&at).logits(0) - &before;
             assert!(off.iter().all(|v| v.abs() < 1e-12), "rank {rank}: {off}");
-            // What the new columns of keys are made of: none is another's multiple.
+            // The new columns of the keys' weights are linearly independent.
             let (keys, _) = wider.side(&at, 1);
             let (_, sigma, _) = keys.svddc(JobSvd::None).unwrap();
             assert!(sigma[rank.min(c) - 1] > 1e-3 * sigma[0], "rank {rank}: {sigma}");
