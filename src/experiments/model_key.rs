@@ -25,7 +25,7 @@ record! {
         /// attention heads a layer
         #[range = Counted]
         heads: usize,
-        /// the dimensions of a head of a trained model; in older rows empty, and d_model / heads
+        /// the dimensions of a head of a trained model; empty where they are d_model / heads
         #[range = Counted]
         d_head: Option<usize>,
         /// heads that see everything, in the layer that has most of them

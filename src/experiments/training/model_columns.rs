@@ -19,7 +19,7 @@ record! {
         /// attention heads per layer
         #[range = Counted]
         heads: usize,
-        /// the dimensions of a head; in older rows empty, and d_model / heads
+        /// the dimensions of a head; empty where they are d_model / heads
         #[range = Counted]
         d_head: Option<usize>,
         /// global heads in the layer with most of them
@@ -48,7 +48,7 @@ impl ModelColumns {
             layers: definition.layers,
             d_model: definition.d_model,
             heads: definition.heads,
-            d_head: Some(definition.head_dimension()),
+            d_head: definition.d_head,
             global_heads: definition.most_global_heads(),
             window: definition.local_tokens(),
             positions: definition.positions.name().to_owned(),

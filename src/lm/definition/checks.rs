@@ -9,6 +9,8 @@ use crate::targets::{Patch, Visibility};
 
 /// Upper bound for sizes. It keeps products of sizes from overflowing before they are compared with the available memory.
 const MOST: usize = 1 << 40;
+/// Attention heads of a layer at most.
+const MOST_HEADS: usize = 1 << 16;
 /// The largest number of sequences per step or evaluation, all of which are drawn before it starts.
 const MOST_SEQUENCES: u128 = 1 << 32;
 
@@ -30,6 +32,13 @@ impl TrainDefinition {
         ] {
             require(found >= 1, key, found, "must be at least 1")?;
             require(found <= MOST, key, found, "must be at most 2^40")?;
+        }
+        // The kinds of all heads are listed before memory is checked.
+        let why = format!("must be at most {MOST_HEADS}");
+        require(self.heads <= MOST_HEADS, "heads", self.heads, &why)?;
+        if let Some(d_head) = self.d_head {
+            require(d_head >= 1, "d_head", d_head, "must be at least 1")?;
+            require(d_head <= MOST, "d_head", d_head, "must be at most 2^40")?;
         }
         self.check_tokens()?;
         require(
@@ -151,7 +160,6 @@ impl TrainDefinition {
         )?;
         let d_head = self.head_dimension();
         let key = if self.d_head.is_some() { "d_head" } else { "d_model" };
-        require(d_head >= 1, key, d_head, "must be at least 1")?;
         require(
             self.positions != Positions::Rope || d_head.is_multiple_of(2),
             key,
