@@ -3,8 +3,8 @@
 use crate::experiments::target_columns::TargetColumns;
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_microseconds};
 use crate::solver::{
-    BoundKind, Candidate, FrontierPoint, LowerBound, LowerBounds, Needed, Outcome, Problem,
-    Solution, norm_product,
+    BoundKind, Candidate, FrontierPoint, LARGEST_CAP, LowerBound, LowerBounds, Needed, Outcome,
+    Problem, Solution, norm_product,
 };
 use crate::targets::{Layout, Visibility};
 
@@ -285,6 +285,9 @@ impl Measurement for FitMeasurement {
         let unreached = found.unreached_max_abs_logit;
         let has_nearest = !feasible && searched && found.kl_nats.is_some();
         check.there("unreached_max_abs_logit", unreached.as_ref(), has_nearest);
+        if let Some(logit) = unreached {
+            check.within("unreached_max_abs_logit", logit, 0.0, LARGEST_CAP);
+        }
         check.there("kl_nats", found.kl_nats.as_ref(), feasible || has_nearest);
         check.holds(feasible == found.reached.is_some(), || {
             "a fit has max_abs_logit if it is infeasible, or none if it is not".into()
