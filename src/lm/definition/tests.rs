@@ -212,7 +212,7 @@ fn settings_that_need_each_other_say_so() {
     for (settings, said) in [
         ([("positions", "rope"), ("d_model", "60")], "d_model gives d_head = 15 (60 found)"),
         ([("positions", "rope"), ("d_head", "15")], "d_head gives d_head = 15"),
-        ([("heads", "65537"), ("d_head", "1")], "heads must be at most 65536"),
+        ([("d_head", "1"), ("heads", "65537")], "heads must be at most 65536"),
         (
             [("arm", "layer-alternating"), ("layers", "1")],
             "layers must be at least 2 with arm = layer-alternating (1 found)",
