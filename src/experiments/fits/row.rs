@@ -292,6 +292,16 @@ impl Measurement for FitMeasurement {
         check.holds(feasible == found.reached.is_some(), || {
             "a fit has max_abs_logit if it is infeasible, or none if it is not".into()
         });
+        let floor = found.floor_max_abs_logit;
+        let proven = found.proven.as_ref().map(|proven| proven.lower_bound_max_abs_logit);
+        // The bounds are of the tolerance, reached or not.
+        if found.kl_nats.is_some() {
+            check.at_most("the proven bound is under the floor", floor, proven, ROUNDING);
+            if found.proven.as_ref().is_some_and(|proven| proven.lower_bound_by == BoundKind::Floor)
+            {
+                check.equal("the bound by the floor is not the floor", proven, floor, 0.0);
+            }
+        }
         let Some(reached) = &found.reached else {
             check.there("cap", found.cap.as_ref(), !searched);
             check.there("inflation", found.inflation.as_ref(), false);
@@ -307,12 +317,6 @@ impl Measurement for FitMeasurement {
         let spread = reached.logit_spread;
         check.at_least("logit_spread", spread, 0.0);
         check.at_most("logit_spread exceeds twice max_abs_logit", spread, 2.0 * logit, ROUNDING);
-        let floor = found.floor_max_abs_logit;
-        let proven = found.proven.as_ref().map(|proven| proven.lower_bound_max_abs_logit);
-        check.at_most("the proven bound is under the floor", floor, proven, ROUNDING);
-        if found.proven.as_ref().is_some_and(|proven| proven.lower_bound_by == BoundKind::Floor) {
-            check.equal("the bound by the floor is not the floor", proven, floor, 0.0);
-        }
         let has_floor = floor.is_some_and(|floor| floor > 0.0);
         check.there("inflation", found.inflation.as_ref(), has_floor);
         if let Some(tolerance) = terms.tolerance {

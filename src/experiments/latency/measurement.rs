@@ -96,8 +96,7 @@ impl Measurement for LatencyMeasurement {
         check.at_least("decode_s", found.decode_s, f64::MIN_POSITIVE);
         check.at_most("one token more takes longer than n", found.decode_s, found.prefill_s, 0.0);
         // A block has four matrices of d_model² entries, and a hidden layer of width 4·d_model with 8·d_model² entries.
-        let blocks = (12 * model.layers * model.d_model * model.d_model) as f64;
-        check.at_least("parameters", found.parameters as f64, blocks);
+        check.at_least("parameters", found.parameters as f64, model.block_weights() as f64);
         // Keys and values are float32: of all tokens read in a global head, of the last `window` tokens in a local one.
         let layer = |global: usize| {
             let tokens = global * of.n

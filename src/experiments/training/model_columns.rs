@@ -40,6 +40,12 @@ impl ModelColumns {
         self.d_head.unwrap_or_else(|| self.d_model / self.heads.max(1))
     }
 
+    /// The weights of the blocks' matrices, L·(4·C·H·D + 8·C²): the least number of parameters.
+    pub fn block_weights(&self) -> usize {
+        let of_heads = self.heads * self.head_dimension();
+        4 * self.layers * self.d_model * (of_heads + 2 * self.d_model)
+    }
+
     /// Those of the run `run`.
     pub fn of(run: &str, definition: &TrainDefinition) -> Self {
         Self {

@@ -107,9 +107,7 @@ impl Measurement for TrainingMeasurement {
         check.at_least("wall_time_s", found.wall_time_s, f64::MIN_POSITIVE);
         // The size of the embeddings depends on the vocabulary, which is not in the rows.
         let model = &of.model;
-        let of_heads = model.heads * model.head_dimension();
-        let blocks = (4 * model.layers * model.d_model * (of_heads + 2 * model.d_model)) as f64;
-        check.at_least("parameters", found.parameters as f64, blocks);
+        check.at_least("parameters", found.parameters as f64, model.block_weights() as f64);
         let all = (of.steps * of.batch * of.context) as f64;
         let read = course.tokens.map_or(0.0, |tokens| tokens as f64);
         check.within("tokens", read, if completed { all } else { 0.0 }, all);
