@@ -21,22 +21,18 @@ test: setup
 	$(CARGO) test --release --locked --no-fail-fast
 	@for example in $(EXAMPLES); do $(CARGO) run --release --locked --quiet --example $$example || exit; done
 
-# What computes, at every level of vector instructions that this processor has, and with OpenBLAS's kernels for
-# other processors: of before AVX, as it takes them where it does not know the processor, and AVX2's.
+# The tests that compute, at each level of vector instructions below the processor's own, which `make test` runs. Each level runs
+# with OpenBLAS's kernels of the same age: those of before AVX, which it takes where it does not know the processor, and AVX2's.
+COMPUTING_UNITS := numerics:: solver:: targets:: heads:: lm::
 COMPUTING := fit:: known_answers:: lower_bounds:: reference:: replay::
 test-levels: setup
 	$(CARGO) test --release --locked --no-run --lib --test solver --test training
-	@for level in portable avx2 avx512; do \
-		if ! RANK_STUDY_INSTRUCTIONS=$$level $(CARGO) run --release --locked --quiet -- --version --verbose >/dev/null 2>&1; \
-		then echo "no $$level on this processor"; continue; fi; \
-		echo "RANK_STUDY_INSTRUCTIONS=$$level"; export RANK_STUDY_INSTRUCTIONS=$$level; \
-		$(CARGO) test --release --locked --lib && \
-		$(CARGO) test --release --locked --no-fail-fast --test solver --test training -- $(COMPUTING) || exit; \
-	done
-	@for core in Prescott Haswell; do \
-		if [ $$core = Haswell ] && ! grep -q avx2 /proc/cpuinfo; then echo "no AVX2 on this processor"; continue; fi; \
-		echo "OPENBLAS_CORETYPE=$$core"; export OPENBLAS_CORETYPE=$$core; \
-		$(CARGO) test --release --locked --lib && \
+	@native=$$($(CARGO) run --release --locked --quiet -- --version --verbose | grep '^instructions'); \
+	for pair in portable:Prescott avx2:Haswell; do \
+		export RANK_STUDY_INSTRUCTIONS=$${pair%:*} OPENBLAS_CORETYPE=$${pair#*:}; \
+		case "$$native" in *" $$RANK_STUDY_INSTRUCTIONS, the widest"*) break;; esac; \
+		echo "RANK_STUDY_INSTRUCTIONS=$$RANK_STUDY_INSTRUCTIONS OPENBLAS_CORETYPE=$$OPENBLAS_CORETYPE"; \
+		$(CARGO) test --release --locked --lib -- $(COMPUTING_UNITS) && \
 		$(CARGO) test --release --locked --no-fail-fast --test solver --test training -- $(COMPUTING) || exit; \
 	done
 
@@ -104,10 +100,11 @@ deny:
 	@if $(CARGO) deny --locked fetch db >/dev/null 2>&1; then $(CARGO) deny --locked check --disable-fetch advisories; \
 	else echo "the list of advisories cannot be fetched here: advisories were NOT checked"; fi
 
-# The same for the build that runs on a GPU, linked too; needs nvcc and the CUDA libraries.
+# The same for the build that runs on a GPU, linked too; needs nvcc and the CUDA libraries. Nothing here runs the program, so this
+# crate is not optimised.
 check-cuda: setup
 	$(CARGO) clippy --release --locked --features cuda --all-targets -- -D warnings
-	$(CARGO) build --release --locked --features cuda
+	$(CARGO) build --release --locked --features cuda --config 'profile.release.package.rank-study.opt-level=0'
 # What lies in target/release is the program that runs without a GPU's driver again.
 	$(CARGO) build --release --locked
 

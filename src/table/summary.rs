@@ -53,7 +53,11 @@ pub struct Spread {
 impl Spread {
     /// Computes the spread of the finite values among `values`, or `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        Self::of_values(values.into_iter().collect())
+    }
+
+    fn of_values(mut sorted: Vec<f64>) -> Option<Self> {
+        sorted.retain(|value| value.is_finite());
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (*sorted.first()?, *sorted.last()?);
         let middle = sorted.len() / 2;

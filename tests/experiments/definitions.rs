@@ -1,5 +1,6 @@
 //! Every key and every value of every definition that comes with the project, mistyped in turn.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -269,15 +270,23 @@ fn every_slip_in_a_study_is_told_in_one_line_at_every_size() {
         folder
     };
     let mut found = Found::default();
+    // A mutation of a key is tried in the first study of a kind that has the key: the others read it with the same code.
+    let mut tried = HashSet::new();
     for (name, text) in all.iter().filter(|(_, text)| text.contains("\nkind = ")) {
-        let judged = mutations(text).into_par_iter().map_init(beside, |folder, mutation| {
+        let kind = text.parse::<Table>().unwrap()["kind"].to_string();
+        let mut untried = mutations(text);
+        untried.retain(|mutation| {
+            let is_listed = matches!(mutation.change, Change::Value { is_listed: true, .. });
+            tried.insert((kind.clone(), mutation.to_string(), is_listed))
+        });
+        let judged = untried.into_par_iter().map_init(beside, |folder, mutation| {
             let path = folder.path().join(name);
             std::fs::write(&path, toml::to_string(&mutation.table).unwrap()).unwrap();
             Found::default().take(&mutation, read(&path))
         });
         found = found.and(judged.reduce(Found::default, Found::and));
     }
-    found.hold(10_000);
+    found.hold(3_000);
 }
 
 #[test]
