@@ -7,7 +7,7 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
+.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
 	test-unsafe fuzz deny data-colour data-speech bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
@@ -42,23 +42,27 @@ test-reproduce: setup
 	tests/main_job.sh smoke
 
 # One model trained by several workers of Open MPI on this machine.
-test-mpi: setup
+test-mpi: setup setup-mpi
+	$(CARGO) test --release --locked --features mpi --test training mpi::
+
+setup-mpi:
 	@if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null || ! ldconfig -p | grep -q libclang; then \
 		if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; \
 		echo "installing libopenmpi-dev, openmpi-bin and libclang-dev"; \
 		$$sudo apt-get update -qq && \
 		$$sudo apt-get install -y -qq --no-install-recommends libopenmpi-dev openmpi-bin libclang-dev; \
 	fi
-	$(CARGO) test --release --locked --features mpi --test training mpi::
 
 # The preset smoke as an array of jobs on a Slurm of one node, whose tasks are killed, stopped and requeued. Needs root: it
 # installs and starts the daemons of Slurm.
-test-slurm: setup
+test-slurm: setup setup-slurm
+	tests/slurm/test.sh
+
+setup-slurm:
 	@if ! command -v slurmctld >/dev/null || ! command -v slurmd >/dev/null || ! command -v munged >/dev/null; then \
 		echo "installing slurm-wlm and munge"; \
 		apt-get update -qq && apt-get install -y -qq --no-install-recommends slurm-wlm munge; \
 	fi
-	tests/slurm/test.sh
 
 # Formatting, lints and documentation, as CI holds them; the lints of the light builds too.
 check: setup
@@ -100,13 +104,13 @@ deny:
 	@if $(CARGO) deny --locked fetch db >/dev/null 2>&1; then $(CARGO) deny --locked check --disable-fetch advisories; \
 	else echo "the list of advisories cannot be fetched here: advisories were NOT checked"; fi
 
-# The same for the build that runs on a GPU, linked too; needs nvcc and the CUDA libraries. Nothing here runs the program, so this
-# crate is not optimised.
+# The same for the build that runs on a GPU; needs nvcc and the CUDA libraries. Its unit tests are linked, with all that the program
+# links, and not run, so this crate is not optimised. The tensor library's kernels take a quarter of an hour of a core, and by
+# default half of the cores.
+check-cuda: export CUDAFORGE_THREADS ?= $(shell nproc)
 check-cuda: setup
-	$(CARGO) clippy --release --locked --features cuda --all-targets -- -D warnings
-	$(CARGO) build --release --locked --features cuda --config 'profile.release.package.rank-study.opt-level=0'
-# What lies in target/release is the program that runs without a GPU's driver again.
-	$(CARGO) build --release --locked
+	$(CARGO) clippy --release --locked --features cuda --lib --bins -- -D warnings
+	$(CARGO) test --release --locked --features cuda --lib --no-run --config 'profile.release.package.rank-study.opt-level=0'
 
 # Speed side by side: `make bench-peers ARGS="--rounds 3"`.
 bench-peers: bench-peers-fit bench-peers-step
@@ -196,11 +200,13 @@ setup-browser:
 # The rows of a study read with pandas, polars, DuckDB and R, which have to agree: `make test-readers
 # STUDY=data/phase` for another study of inflation.
 STUDY ?= data/logit-growth
-test-readers:
+test-readers: setup-readers
+	analysis/readers/test.sh $(STUDY)
+
+setup-readers:
 	@if ! command -v Rscript >/dev/null || ! python3 -c "import ensurepip, venv" 2>/dev/null; then \
 		if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; \
 		echo "installing r-base-core and python3-venv"; \
 		$$sudo apt-get update -qq && \
 		$$sudo apt-get install -y -qq --no-install-recommends r-base-core python3-venv; \
 	fi
-	analysis/readers/test.sh $(STUDY)
