@@ -104,13 +104,14 @@ deny:
 	@if $(CARGO) deny --locked fetch db >/dev/null 2>&1; then $(CARGO) deny --locked check --disable-fetch advisories; \
 	else echo "the list of advisories cannot be fetched here: advisories were NOT checked"; fi
 
-# The same for the build that runs on a GPU; needs nvcc and the CUDA libraries. Its unit tests are linked, with all that the program
-# links, and not run, so this crate is not optimised. The tensor library's kernels take a quarter of an hour of a core, and by
-# default half of the cores.
+# The same for the build that runs on a GPU, linked too; needs nvcc and the CUDA libraries. Nothing here runs the program, so this
+# crate is not optimised. The tensor library's kernels take a quarter of an hour of a core, and by default half of the cores.
 check-cuda: export CUDAFORGE_THREADS ?= $(shell nproc)
 check-cuda: setup
-	$(CARGO) clippy --release --locked --features cuda --lib --bins -- -D warnings
-	$(CARGO) test --release --locked --features cuda --lib --no-run --config 'profile.release.package.rank-study.opt-level=0'
+	$(CARGO) clippy --release --locked --features cuda --all-targets -- -D warnings
+	$(CARGO) build --release --locked --features cuda --config 'profile.release.package.rank-study.opt-level=0'
+# What lies in target/release is the program that runs without a GPU's driver again.
+	$(CARGO) build --release --locked
 
 # Speed side by side: `make bench-peers ARGS="--rounds 3"`.
 bench-peers: bench-peers-fit bench-peers-step
