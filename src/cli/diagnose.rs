@@ -99,7 +99,6 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         folders: &folders,
         steps: &args.step,
         epsilons: &[args.tolerance],
-        ranks: &[],
         passages: Some(args.passages),
         groups: 1,
         tokens: Some(tokens),

@@ -36,7 +36,7 @@ pub struct ListArgs {
     #[command(flatten)]
     json: JsonFlag,
     /// List the columns of a kind of rows instead [kinds: fit, train, spectrum, latency, predict,
-    /// ramp, concentration, lattice, surgery; files of a run: steps, curve, eval, heads]
+    /// ramp, lattice, surgery; files of a run: steps, curve, eval, heads]
     #[arg(long, value_name = "KIND", conflicts_with = "preset", value_parser = columns_of)]
     columns: Option<Columns>,
     /// List the progress of each shard instead

@@ -40,9 +40,6 @@ pub struct PredictArgs {
     /// Find the least max |logit| within this error (KL, nats)
     #[arg(long, value_name = "EPS,…", value_delimiter = ',', default_values_t = [0.01])]
     tolerance: Vec<f64>,
-    /// Fit logits of these larger ranks too
-    #[arg(long, value_name = "D,…", value_delimiter = ',')]
-    rank: Vec<usize>,
     /// Fit each head to this many passages at once [default: 2]
     #[arg(long, value_name = "N")]
     passages: Option<usize>,
@@ -96,7 +93,6 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         folders: &args.runs,
         steps: &args.step,
         epsilons: &args.tolerance,
-        ranks: &args.rank,
         passages: args.passages,
         groups: args.groups,
         tokens: args.tokens,

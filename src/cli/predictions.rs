@@ -23,7 +23,6 @@ pub struct Asked<'a> {
     pub folders: &'a [PathBuf],
     pub steps: &'a [usize],
     pub epsilons: &'a [f64],
-    pub ranks: &'a [usize],
     pub passages: Option<usize>,
     pub groups: usize,
     pub tokens: Option<usize>,
@@ -54,7 +53,6 @@ impl Asked<'_> {
         set("folders", folders.into());
         set("steps", whole(self.steps).into());
         set("epsilon", self.epsilons.to_vec().into());
-        set("ranks", whole(self.ranks).into());
         set("groups", number(self.groups));
         set("split", self.split.name().into());
         set("layers", whole(self.layers).into());

@@ -12,8 +12,6 @@ pub(crate) struct HeadOfGroup<'p> {
     /// The head on each passage of the group.
     pub probes: Vec<&'p HeadProbe>,
     pub group: usize,
-    pub layer: usize,
-    pub head: usize,
 }
 
 /// Applies `find` to every head of the selected layers, group by group. Returns `None` if it was stopped.
@@ -37,8 +35,7 @@ pub(crate) fn of_each_head<F>(
                     return Ok(false);
                 }
                 let probes: Vec<&HeadProbe> = of_layer.iter().map(|of| &of[head]).collect();
-                let layer = probes[0].layer;
-                found.push(find(&HeadOfGroup { probes, group, layer, head })?);
+                found.push(find(&HeadOfGroup { probes, group })?);
                 (context.advanced)(share);
             }
             Ok::<_, StudyError>(true)

@@ -2,7 +2,6 @@
 //! [`KINDS`] lists them.
 
 pub mod claims;
-pub mod concentration;
 mod each_head;
 pub mod fits;
 pub mod heads;
@@ -29,14 +28,13 @@ use crate::experiment::{Kind, View};
 use crate::system::nearest::instead;
 
 /// Every kind of study, in the order of a report: targets, fits, training runs, trained heads.
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 8] = [
     Kind::of::<spectrum::SpectrumStudy>(),
     Kind::of::<fits::FitStudy>(),
     Kind::of::<training::TrainStudy>(),
     Kind::of::<latency::LatencyStudy>(),
     Kind::of::<heads::PredictStudy>(),
     Kind::of::<ramp::RampStudy>(),
-    Kind::of::<concentration::ConcentrationStudy>(),
     Kind::of::<lattice::LatticeStudy>(),
     Kind::of::<interventions::InterventionStudy>(),
 ];

@@ -30,7 +30,7 @@ record! {
         d_head: Option<usize>,
         /// heads that see everything, in the layer that has most of them
         global_heads: Option<usize>,
-        /// how many tokens at and before its own a local head sees; empty where all heads are global, but in `concentration`, which needs one
+        /// how many tokens at and before its own a local head sees; empty where all heads are global
         #[range = Counted]
         window: Option<usize>,
         /// the most tokens that the model reads

@@ -200,11 +200,6 @@ impl Series {
         [Self::new(name, ink, Shape::Seeds, seeds), medians]
     }
 
-    /// A horizontal line at `y` between the two x of `ends`.
-    pub(crate) fn level(name: &str, ink: Ink, ends: (f64, f64), y: f64) -> Self {
-        Self::new(name, ink, Shape::Line, vec![(ends.0, y), (ends.1, y)])
-    }
-
     /// The dashed line on which x and y are equal.
     pub(crate) fn diagonal(name: &str, x: &Axis) -> Self {
         let (low, high) = x.range;

@@ -124,28 +124,6 @@ impl TrainedHead {
         Ok(Self { layer, head, kind, tokens, problem, own, tied, point, rows, attention })
     }
 
-    /// The same attention and inputs with queries and keys of a rank r above the head's own d, to find what r channels would
-    /// need. The start has the head's own logits. From the width of the inputs on, W_q·W_kᵀ can be any matrix.
-    ///
-    /// # Errors
-    /// `Rank` if `rank` is not above d; `NoOtherRank` if queries and keys are normalised or rotated (RoPE).
-    pub fn at_rank(&self, rank: usize) -> Result<Self, PredictError> {
-        let Self { layer, head, .. } = *self;
-        let own = self.rank();
-        if rank <= own {
-            return Err(PredictError::Rank { layer, head, rank, own });
-        }
-        if !self.tied.is_bilinear() {
-            return Err(PredictError::NoOtherRank { layer, head });
-        }
-        let (tied, point) = self.tied.wider(&self.point, rank)?;
-        let problem =
-            Problem::new(self.problem.target().clone(), self.problem.layout().clone(), rank)?;
-        let own = tied.at(&point);
-        let (rows, attention) = (self.rows.clone(), self.attention.clone());
-        Ok(Self { problem, own, tied, point, rows, attention, ..*self })
-    }
-
     /// The number of measured rows per passage.
     pub fn rows(&self) -> usize {
         self.rows.len()

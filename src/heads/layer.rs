@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Parts, PredictError, Screened, Streams, TrainedHead};
 use crate::lm::{HeadProbe, Probed};
-use crate::solver::{AnyRank, SearchOptions, write_factors};
+use crate::solver::{SearchOptions, write_factors};
 
 /// The settings of the fits of a layer's heads.
 pub struct LayerFit<'a> {
@@ -14,8 +14,6 @@ pub struct LayerFit<'a> {
     pub layer: usize,
     /// The errors ε, in nats.
     pub epsilons: &'a [f64],
-    /// Larger ranks at which each head is fitted, in addition to its own.
-    pub ranks: &'a [usize],
     /// The most rows per passage that are fitted.
     pub rows: usize,
     /// Only heads whose max |logit| is above this are fitted; `None` fits all.
@@ -24,7 +22,7 @@ pub struct LayerFit<'a> {
     pub search: SearchOptions,
 }
 
-/// The result for one head on one group of passages, at one rank and one ε.
+/// The result for one head on one group of passages, at one ε.
 pub struct FoundHead<'a> {
     /// The index of the group.
     pub group: usize,
@@ -40,14 +38,12 @@ pub struct FoundHead<'a> {
     pub wall_time_s: f64,
 }
 
-/// The fits of a head at one rank and one ε.
+/// The fits of a head at one ε.
 pub struct FittedHead<'a> {
-    /// The head, at its own rank or a larger one.
+    /// The head.
     pub head: &'a TrainedHead,
     /// The factors of its largest logit.
     pub parts: Parts,
-    /// The fit at any rank, if larger ranks were requested and it is defined.
-    pub any_rank: Option<&'a AnyRank>,
     /// [`TrainedHead::effective_rank_attention`].
     pub effective_rank_attention: Option<f64>,
 }
@@ -55,7 +51,7 @@ pub struct FittedHead<'a> {
 impl LayerFit<'_> {
     /// The number of fits of each head on each group of passages.
     pub fn fits_of_a_head(&self) -> usize {
-        self.epsilons.len() * (1 + self.ranks.len())
+        self.epsilons.len()
     }
 
     /// Screens the heads on groups of passages and fits those whose logits are large enough. Passes the result of each fit, or
@@ -70,7 +66,7 @@ impl LayerFit<'_> {
         stop: &AtomicBool,
         mut found: impl FnMut(FoundHead<'_>) -> Result<(), PredictError>,
     ) -> Result<bool, PredictError> {
-        let Self { layer, epsilons, ranks, rows, above, search } = *self;
+        let Self { layer, epsilons, rows, above, search } = *self;
         for (group, passages) in groups.iter().enumerate() {
             let probes = model.probe_layer(passages, layer)?;
             let mut streams = Streams::default();
@@ -90,30 +86,18 @@ impl LayerFit<'_> {
                     }
                     continue;
                 }
-                let trained = TrainedHead::of_layer(&of_head, Some(rows), &mut streams)?;
-                let effective_rank_attention = trained.effective_rank_attention()?;
-                let mut any_rank = Vec::new();
-                if !ranks.is_empty() {
-                    for &epsilon in epsilons {
-                        any_rank.push(trained.at_any_rank(epsilon, search)?);
+                let head = &TrainedHead::of_layer(&of_head, Some(rows), &mut streams)?;
+                let effective_rank_attention = head.effective_rank_attention()?;
+                for &epsilon in epsilons {
+                    if stop.load(Ordering::Relaxed) {
+                        return Ok(false);
                     }
-                }
-                let wider: Vec<TrainedHead> =
-                    ranks.iter().map(|&rank| trained.at_rank(rank)).collect::<Result<_, _>>()?;
-                for head in [&trained].into_iter().chain(&wider) {
-                    for (at, &epsilon) in epsilons.iter().enumerate() {
-                        if stop.load(Ordering::Relaxed) {
-                            return Ok(false);
-                        }
-                        let began = Instant::now();
-                        let parts = head.parts(screened, epsilon, search)?;
-                        let wall_time_s = began.elapsed().as_secs_f64();
-                        let (floor, any_rank) = (parts.levels.floor, any_rank.get(at));
-                        let any_rank = any_rank.and_then(Option::as_ref);
-                        let fitted =
-                            Some(FittedHead { head, parts, any_rank, effective_rank_attention });
-                        found(FoundHead { group, screened, epsilon, floor, fitted, wall_time_s })?;
-                    }
+                    let began = Instant::now();
+                    let parts = head.parts(screened, epsilon, search)?;
+                    let wall_time_s = began.elapsed().as_secs_f64();
+                    let floor = parts.levels.floor;
+                    let fitted = Some(FittedHead { head, parts, effective_rank_attention });
+                    found(FoundHead { group, screened, epsilon, floor, fitted, wall_time_s })?;
                 }
             }
         }

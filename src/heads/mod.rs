@@ -16,9 +16,7 @@
 //! is the maximum over all. So floor ≤ needed ≤ needed_tied ≤ actual, because shared projections are valid free factors and the
 //! head's own weights are a start. These inequalities need not hold for kl_nats per passage.
 
-mod concentration;
 mod error;
-mod far;
 mod head;
 mod input_set;
 mod largest;
@@ -34,7 +32,6 @@ mod screen;
 mod surgery;
 mod values;
 
-pub use concentration::{ConcentrationMeasurement, FarConcentration, held_from};
 pub use error::PredictError;
 pub use head::{Streams, TrainedHead, held_rows};
 pub use input_set::{InputSet, RankLimit};
@@ -47,4 +44,4 @@ pub use passages::Passages;
 pub use precision::PrecisionRisk;
 pub use ramp::{RampMeasurement, ramp_half_spread, ramp_lag, reach};
 pub use screen::{LAGS, Screened};
-pub use surgery::{Edit, EditedHeads, Operated, Surgery};
+pub use surgery::{Edit, Operated, Surgery};

@@ -2,8 +2,8 @@
 
 use super::{PredictError, Screened, TrainedHead};
 use crate::solver::{
-    AnyRank, Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution,
-    needed_logit_at_any_rank, needed_logit_from, needed_logit_tied,
+    Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from,
+    needed_logit_tied,
 };
 
 /// A search ends if its result is within this relative distance of a lower bound.
@@ -146,22 +146,6 @@ impl TrainedHead {
             }
         };
         Ok(parts(Found::of(free), Found::of(by_inputs)))
-    }
-}
-
-impl TrainedHead {
-    /// The max |logit| that the head's attention needs at error ε = `epsilon` with its own inputs at *any* rank, W_q·W_kᵀ
-    /// being any matrix, and a proven lower bound. `None` if queries and keys are normalised or rotated (RoPE).
-    ///
-    /// # Errors
-    /// `epsilon` is not above 0.
-    pub fn at_any_rank(
-        &self,
-        epsilon: f64,
-        options: SearchOptions,
-    ) -> Result<Option<AnyRank>, PredictError> {
-        let Self { problem, tied, point, .. } = self;
-        Ok(needed_logit_at_any_rank(problem, tied, point, epsilon, options, &())?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Text forms of the types of targets, fits and heads in columns.
 
-use super::{EditedHeads, InputSet, RankLimit};
+use super::{InputSet, RankLimit};
 use crate::record::value;
 use crate::solver::{BoundKind, Outcome};
 use crate::targets::{HeadKind, Layout, Visibility};
@@ -18,14 +18,6 @@ value!(
 value!(Text, "a bound", |by| by.name().to_owned(), bound, BoundKind);
 value!(Text, "a set of inputs", ToString::to_string, |text| text.parse().ok(), InputSet);
 value!(Text, "a rank, or any", ToString::to_string, |text| text.parse().ok(), RankLimit);
-value!(
-    Text,
-    "a choice of heads",
-    |heads| heads.name().to_owned(),
-    |text| EditedHeads::ALL.into_iter().find(|heads| heads.name() == text),
-    EditedHeads
-);
-
 fn head_kind(text: &str) -> Option<HeadKind> {
     match text.parse::<Layout>().ok()?.heads() {
         &[kind] => Some(kind),

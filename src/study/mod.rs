@@ -23,7 +23,6 @@ mod verify;
 pub(crate) use crate::experiment::on_the_same_text;
 pub use crate::experiment::{Kind, Preset, StudyError, StudyTarget, StudyWork};
 pub use crate::experiments::TrainedModels;
-pub use crate::experiments::concentration::ConcentrationStudy;
 pub use crate::experiments::fits::{
     CheckpointStore, FitGoal, FitStudy, fit_search_settings as search_settings,
 };

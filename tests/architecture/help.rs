@@ -6,9 +6,7 @@ use std::path::Path;
 use crate::common::binary::Folder;
 
 /// Flags whose meaning differs between commands, with the only commands that may differ.
-const EXCEPTIONS: [(&str, &str); 2] = [
-    // The ranks beside a head's own.
-    ("rank-study predict", "--rank"),
+const EXCEPTIONS: [(&str, &str); 1] = [
     // A folder to read, in place of a switch.
     ("rank-study bench fit", "--factors"),
 ];

@@ -150,22 +150,9 @@ fn certificates_are_kept_and_reach_what_their_row_says() {
     let mut arguments =
         vec!["predict", "runs/mhsa", "--step", "40", "--layer", "1", "--tolerance", "0.001"];
     arguments.extend(["--factors", "--passages", "1", "--out", "predicted/kept", "--json"]);
-    // At the head's own rank, and at that of the stream.
-    arguments.extend(["--rank", "16"]);
     let printed: serde_json::Value = serde_json::from_str(&folder.done(&arguments)).unwrap();
     let all = folder.csv("predicted/kept/rows.csv").1;
-    assert_eq!((all.len(), printed.as_array().unwrap().len()), (4, 4));
-    let mut ranks: Vec<&str> = all.iter().map(|row| row["rank"].as_str()).collect();
-    ranks.sort_unstable();
-    assert_eq!(ranks, ["16", "16", "8", "8"]);
-    for row in all.iter().filter(|row| number(row, "floor") > 0.0) {
-        let of = |column| number(row, column);
-        let proven_and_found = [of("lower_bound_tied"), of("needed_any_rank")];
-        assert!(proven_and_found.is_sorted() && proven_and_found[0] > 0.0, "{row:?}");
-        // No rank needs less than any rank, but for what the search leaves.
-        assert!(of("needed_any_rank") <= 1.02 * of("needed_tied"), "{row:?}");
-        assert!(of("lower_bound_tied") <= of("needed_tied"), "{row:?}");
-    }
+    assert_eq!((all.len(), printed.as_array().unwrap().len()), (2, 2));
     for row in all.iter().filter(|row| number(row, "floor") > 0.0) {
         for (kind, column) in [("free", "needed"), ("tied", "needed_tied")] {
             let rank = number(row, "rank") as usize;

@@ -126,22 +126,6 @@ fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
 }
 
 #[test]
-fn windows_are_drawn_by_rank_and_described_in_words() {
-    let cells = [(8, 0.3), (16, 0.08), (32, 0.04)]
-        .map(|(window, kl)| layout_cell("band", &format!("local:{window}+global"), 4, 8.0, kl));
-    let smooth = [(8, 1e-8), (16, 1e-9)]
-        .map(|(window, kl)| layout_cell("smooth", &format!("local:{window}+global"), 4, 8.0, kl));
-    let cells = [&cells[..], &smooth].concat();
-    let figure = &fits::figures::window_rule::window_rule(&Layouts { cells, failed: 0 })[0];
-    let [panel] = &figure.panels[..] else { panic!("a panel of errors as good as none") };
-    let line = panel.series.iter().find(|s| s.shape == Shape::Line).unwrap();
-    assert_eq!(line.points, [(8.0, 0.3), (16.0, 0.08), (32.0, 0.04)]);
-    assert_eq!(panel.y.range.0, 1e-6);
-    assert!(figure.caption.contains(": smooth, n = 64"), "{}", figure.caption);
-    assert!(figure.alt.contains("error of 0.1: 16."), "{}", figure.alt);
-}
-
-#[test]
 fn spectra_show_attention_and_logits_of_each_target() {
     let cell = |label: &str, matrix: &str, n: usize, rank: f64| SpectrumCell {
         family: label.to_owned(),
@@ -271,31 +255,9 @@ fn stabilisers_have_a_panel_of_logits_beside_plain_mhsa() {
 }
 
 #[test]
-fn the_ablation_counts_no_global_heads_where_there_are_none_and_the_dial_takes_the_entropy_off() {
-    let mut runs = vec![run("local-only", 0, 1.4), run("ls", 0, 1.2), run("mhsa", 0, 1.3)];
-    runs[0].global_heads = Some(0);
-    runs[1].window = Some(64);
+fn the_dial_subtracts_the_entropy() {
+    let runs = vec![run("local-only", 0, 1.4), run("ls", 0, 1.2), run("mhsa", 0, 1.3)];
     let study = Trainings { runs, failed: 0 };
-    let figure = training::figures::arms::ablation(&study);
-    let names: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
-    assert_eq!(
-        names,
-        ["0 global heads", "1 global head", "one seed", "multi-head: every head global"]
-    );
-    assert_eq!(figure.panels[0].guide, Some(1.3f64.exp()));
-    let at = |context: usize| {
-        let shape = move |run: &TrainingRun| TrainingRun {
-            context: Some(context),
-            d_model: Some(64),
-            heads: Some(4),
-            ..run.clone()
-        };
-        study.runs.iter().map(shape).collect::<Vec<_>>()
-    };
-    let lengths = Trainings { runs: [at(256), at(512)].concat(), failed: 0 };
-    let panels = training::figures::arms::ablation(&lengths).panels;
-    let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
-    assert_eq!(titles, ["n = 256, d_head = 16", "n = 512, d_head = 16"]);
     let dial = training::figures::arms::dial(&study);
     let ls =
         dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("LS-attention")).unwrap();

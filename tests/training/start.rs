@@ -1,4 +1,4 @@
-//! Runs of a study that begin with the weights of another study's runs, edited or not: which weights these are, what is
+//! Runs of a study that begin with the weights of another study's runs: which weights these are, what is
 //! trained first, what is gone on with, and what is measured again.
 
 use std::collections::BTreeMap;
@@ -6,13 +6,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::binary::Folder;
-use rank_study::heads::{Edit, Passages};
 use rank_study::lm::Alone;
 use rank_study::lm::{
-    Corpus, Device, Model, ModelShape, Slopes, Split, StepRecord, SyntheticCorpus, Texts,
-    TrainDefinition,
+    Corpus, Device, Model, ModelShape, Slopes, StepRecord, SyntheticCorpus, TrainDefinition,
 };
-use rank_study::run::{Begin, RunError, TrainResult, TrainedRun, Training, train};
+use rank_study::run::{Begin, RunError, TrainResult, Training, train};
 use safetensors::SafeTensors;
 
 const MODELS: &str = r#"
@@ -60,13 +58,6 @@ name = "last"
 arm = "ls"
 seed = 1
 start = { study = "runs", run = "ls" }
-[[run]]
-name = "flat"
-start = { study = "runs", run = "mhsa", edit = "flat", degrees = 2, learned_on = 3 }
-[[run]]
-name = "flat-slope"
-slopes = "learned"
-start = { study = "runs", run = "mhsa", step = 30, edit = "flat+slope", degrees = 2 }
 "#;
 
 const PARTS: &str = r#"
@@ -117,7 +108,7 @@ const LAST: &str = "checkpoint/training.safetensors";
 fn runs_begin_with_the_weights_that_they_name() {
     let folder = studies();
     let said = sweep(&folder, "on");
-    assert!(said.contains("5 configurations measured; rows in data/on-book/rows.csv"), "{said}");
+    assert!(said.contains("3 configurations measured; rows in data/on-book/rows.csv"), "{said}");
     // What they start from is trained first, and no more than that.
     assert!(!folder.path("data/runs-book/ls/s0").exists());
     folder.done(&["verify", "on-book"]);
@@ -132,36 +123,14 @@ fn runs_begin_with_the_weights_that_they_name() {
     assert!(begun("last/s1") == weights(&there("ls/s1").join(LAST)));
     assert!(begun("as-it-was/s0") != weights(&there("mhsa/s0").join(LAST)));
 
-    let run = TrainedRun::read(&there("mhsa/s0"), None).unwrap();
-    let texts = Texts::find(&folder.path("book.txt"), None).unwrap();
-    let of = weights(&there("mhsa/s0").join(LAST));
-    for (name, edit, groups) in
-        [("flat", Edit::Flat { degree: 2 }, 3), ("flat-slope", Edit::FlatSlope { degree: 2 }, 16)]
-    {
-        let passages = Passages { groups, passages: 2, tokens: 32, split: Some(Split::Train) };
-        let passages = passages.of(&run, Some(&texts)).unwrap().concat();
-        let path = folder.path("edited.safetensors");
-        edit.edited(run.model(), &passages).unwrap().save(&path).unwrap();
-        let begun = begun(&format!("{name}/s0"));
-        assert!(begun == weights(&path), "{name} begins with other weights than the edit gives");
-        for (weight, bytes) in &begun {
-            let is_edited = weight.ends_with("attention.key") || weight.ends_with("slopes");
-            assert_eq!(of.get(weight) != Some(bytes), is_edited, "{name}: {weight}");
-        }
-        let slopes = begun.keys().filter(|weight| weight.ends_with("slopes")).count();
-        assert_eq!(slopes, if name == "flat" { 0 } else { 2 });
-        // The gradient of the first step is that of these weights: the optimiser begins anew.
-        let record = &folder.csv(&format!("data/on-book/{name}/s0/steps.csv")).1[0];
-        assert_eq!((record["step"].as_str(), record["tokens"].as_str()), ("1", "128"));
-    }
+    // The gradient of the first step is that of these weights: the optimiser begins anew.
+    let record = &folder.csv("data/on-book/as-it-was/s0/steps.csv").1[0];
+    assert_eq!((record["step"].as_str(), record["tokens"].as_str()), ("1", "128"));
 
-    let manifest = folder.read("data/on-book/flat-slope/s0/manifest.toml");
+    let manifest = folder.read("data/on-book/as-it-was/s0/manifest.toml");
     let rows = folder.csv("data/runs-book/rows.csv").1;
     let source = rows.iter().find(|row| row["cell"] == "mhsa/s0").unwrap();
-    let told = format!(
-        "start = \"runs/mhsa of settings {}, step 30, flat+slope of degree 2 learned on 16 groups\"",
-        source["settings"]
-    );
+    let told = format!("start = \"runs/mhsa of settings {}, step 10\"", source["settings"]);
     assert!(manifest.contains(&told), "{told} is not in {manifest}");
     let settings = |study: &str| -> BTreeMap<String, String> {
         let rows = folder.csv(&format!("data/{study}/rows.csv")).1;
@@ -178,23 +147,26 @@ fn runs_begin_with_the_weights_that_they_name() {
     );
     folder.done(&["verify", "parts-book"]);
 
-    // Another edit is another run; so are weights of another definition.
-    folder.write("analysis/on.toml", study("on", &ON.replace("learned_on = 3", "learned_on = 4")));
+    // Weights of another step are another run; so are weights of another definition.
+    folder.write(
+        "analysis/on.toml",
+        study("on", &ON.replace("run = \"ls\"", "run = \"ls\", step = 10")),
+    );
     let ended = folder.run(&["sweep", "analysis/on.toml", "--text", "book.txt"]);
-    assert!(ended.stdout.contains("1 configuration measured, 4 done before"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("1 configuration measured, 2 done before"), "{}", ended.stdout);
     assert!(
-        ended.stderr.contains("data/on-book/flat/s0 held a run with other settings"),
+        ended.stderr.contains("data/on-book/last/s1 held a run with other settings"),
         "{}",
         ended.stderr
     );
-    let flat = settings("on-book");
-    assert_ne!(flat["flat/s0"], before["flat/s0"]);
-    assert_eq!(flat["flat-slope/s0"], before["flat-slope/s0"]);
+    let after = settings("on-book");
+    assert_ne!(after["last/s1"], before["last/s1"]);
+    assert_eq!(after["as-it-was/s0"], before["as-it-was/s0"]);
     let old = begun("as-it-was/s0");
     folder.write("analysis/runs.toml", study("runs", &RUNS.replace("1e-2", "2e-2")));
     let ended = folder.run(&["verify", "on-book"]);
     assert_eq!(ended.code, Some(3), "{}", ended.stdout);
-    assert!(sweep(&folder, "on").contains("on-book: 5 configurations measured"));
+    assert!(sweep(&folder, "on").contains("on-book: 3 configurations measured"));
     assert!(begun("as-it-was/s0") != old);
     let source = there("mhsa/s0/checkpoint/step-000010.safetensors");
     assert!(begun("as-it-was/s0") == weights(&source));
@@ -204,18 +176,18 @@ fn runs_begin_with_the_weights_that_they_name() {
 #[test]
 fn what_cannot_start_is_told_in_one_line() {
     let folder = studies();
-    let said = folder.refused(&["train", "analysis/on.toml", "--run", "flat", "--out", "r"]);
+    let said = folder.refused(&["train", "analysis/on.toml", "--run", "last", "--out", "r"]);
     assert!(
-        said.contains("--run flat starts from another run") && said.contains("sweep"),
+        said.contains("--run last starts from another run") && said.contains("sweep"),
         "{said}"
     );
     folder.write("one.toml", "steps = 2\nstart = { study = \"runs\", run = \"mhsa\" }\n");
     let said = folder.refused(&["train", "one.toml", "--out", "r"]);
     assert!(said.contains("unknown key \"start\""), "{said}");
-    let narrow = ON.replace("name = \"flat\"", "name = \"flat\"\nd_model = 8");
+    let narrow = ON.replace("name = \"last\"", "name = \"last\"\nd_model = 8");
     folder.write("analysis/on.toml", study("on", &narrow));
     let said = folder.refused(&["sweep", "analysis/on.toml", "--text", "book.txt"]);
-    assert!(said.contains("run flat: start: d_model is 8, but "), "{said}");
+    assert!(said.contains("run last: start: d_model is 8, but "), "{said}");
 
     // Byte pairs of another part of a text are other symbols, as many as they are.
     let text = "the cat sat on the mat. ".repeat(100) + &"no dog dug in my big bog. ".repeat(100);

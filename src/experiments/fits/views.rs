@@ -1,6 +1,6 @@
 //! Views of fits.
 
-use super::figures::{frontiers, growth, layouts, phase, window_rule};
+use super::figures::{frontiers, growth, layouts, phase};
 use super::tables::growth::Growth;
 use super::tables::layouts::Layouts;
 use super::{FitMeasurement, claims};
@@ -65,16 +65,6 @@ pub(super) const VIEWS: &[View] = &[
                 figures: vec![layouts::layouts(&rows)],
                 verdicts: vec![claims::layouts::layouts(&rows)],
             })
-        },
-    ),
-    View::new(
-        "window-rule",
-        SyntheticTargets,
-        "Error against the window of the local head. Needs `caps`.",
-        |studies| {
-            let rows = layouts(studies)?;
-            let figures = window_rule::window_rule(&rows);
-            Ok(Analysed { tables: rows.window_tables(), figures, verdicts: vec![] })
         },
     ),
 ];

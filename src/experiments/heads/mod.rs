@@ -13,11 +13,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::model_cell::{ModelCell, dtype_of, whole};
+use super::model_cell::{ModelCell, dtype_of};
 use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{
-    self, MOST_ROWS, ModelKeys, TrainedModels, check_ranks, check_some_errors,
-};
+use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_some_errors};
 use crate::experiment::{
     Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, SearchKeys,
     StudyError, TextSource, View, search_of_heads, search_settings,
@@ -37,8 +35,6 @@ pub struct PredictStudy {
     pub(crate) models: TrainedModels,
     /// The errors ε, in nats.
     pub(crate) epsilons: Vec<f64>,
-    /// Larger ranks at which each head is fitted, besides its own.
-    pub(crate) ranks: Vec<usize>,
     /// The maximum number of fitted rows per passage.
     pub(crate) rows: Option<usize>,
     /// Only heads whose max |logit| is above this are fitted, in nats; the others are screened.
@@ -53,9 +49,6 @@ pub struct PredictStudy {
 struct Predict {
     /// Errors ε in nats.
     epsilon: Vec<f64>,
-    /// Larger ranks at which each head is fitted too.
-    #[serde(default)]
-    ranks: Vec<usize>,
     /// Queries per passage that are fitted; default all.
     rows: Option<usize>,
     /// Only heads with a larger max |logit| are fitted; the others are screened. Default: all are fitted.
@@ -93,11 +86,9 @@ impl Experiment for PredictStudy {
                 keys.above.unwrap_or_default()
             ));
         }
-        check_ranks("predict", &keys.ranks)?;
         Ok(Self {
             models,
             epsilons: keys.epsilon,
-            ranks: keys.ranks,
             rows: keys.rows,
             above: keys.above,
             factors: keys.factors,
@@ -138,11 +129,10 @@ impl ModelCell for PredictCell {
     }
 
     fn add_settings(&self, table: &mut Table) {
-        let PredictStudy { epsilons, ranks, rows, above, search, .. } = &*self.study;
+        let PredictStudy { epsilons, rows, above, search, .. } = &*self.study;
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         set("layer", (self.layer as i64).into());
         set("epsilon", epsilons.clone().into());
-        set("ranks", whole(ranks));
         if let Some(rows) = rows {
             set("rows", (*rows as i64).into());
         }
@@ -153,9 +143,7 @@ impl ModelCell for PredictCell {
     }
 
     fn add_defaults(table: &mut Table) {
-        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
-        set("ranks", Value::Array(Vec::new()));
-        set("search", search_settings(&SearchOptions::default()).into());
+        table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
     }
 
     /// The cost of an evaluation is about proportional to the number of pairs, and a global head takes thousands of
@@ -173,8 +161,7 @@ impl ModelCell for PredictCell {
         if study.above == Some(f64::INFINITY) {
             return screened;
         }
-        let ranks = [source.head_dimension()].into_iter().chain(study.ranks.iter().copied());
-        let channels: f64 = ranks.map(|rank| rank as f64 + 16.0).sum();
+        let channels = source.head_dimension() as f64 + 16.0;
         let is_sparing = study.search.starts == 0 && study.search.passes == 0;
         let fitted = if is_sparing { SECONDS_PER_SPARING_PAIR } else { SECONDS_PER_PAIR };
         screened + fits * pairs * channels * fitted
@@ -192,7 +179,6 @@ impl ModelCell for PredictCell {
         let fit = LayerFit {
             layer: self.layer,
             epsilons: &study.epsilons,
-            ranks: &study.ranks,
             rows: study.rows.unwrap_or(MOST_ROWS),
             above: study.above,
             search: study.search,
@@ -204,9 +190,7 @@ impl ModelCell for PredictCell {
                 found.keep_factors(context.folder)?;
             }
             rows.push(HeadMeasurement::of(&found, self.model.passages_of_a_group()));
-            // A head that is not fitted has no fits at larger ranks either.
-            let fits = if found.fitted.is_some() { 1 } else { 1 + study.ranks.len() };
-            (context.advanced)(share * fits as f64);
+            (context.advanced)(share);
             Ok(())
         })?;
         Ok(ended.then_some(rows))

@@ -3,7 +3,7 @@
 use crate::experiments::model_key::ModelKey;
 use crate::heads::{Found, FoundHead, Levels, PARTS, PrecisionRisk};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_milliseconds, value};
-use crate::solver::{AnyRank, Outcome};
+use crate::solver::Outcome;
 use crate::targets::HeadKind;
 
 /// The slack for float32 weights that are treated as exact.
@@ -76,7 +76,7 @@ record! {
         /// the rows per passage that were fitted
         #[range = Counted]
         rows: usize,
-        /// the head dimension d, or a larger rank that was asked for
+        /// the head dimension d
         #[range = Counted]
         rank: usize,
         /// ε, the allowed error
@@ -95,12 +95,6 @@ record! {
         /// Lˣ(ε; P, d), the same with Q = X·W_q and K = X·W_k
         #[unit = "nats"]
         needed_tied: Option<f64>,
-        /// Lˣ(ε; P, ∞), the same with any matrix for W_q·W_kᵀ; with larger ranks only
-        #[unit = "nats"]
-        needed_any_rank: Option<f64>,
-        /// a proven lower bound on needed_tied
-        #[unit = "nats"]
-        lower_bound_tied: Option<f64>,
         /// L⁰(ε; P), the full-rank minimum of max |logit|
         #[unit = "nats"]
         floor: Option<f64>,
@@ -176,7 +170,6 @@ impl HeadMeasurement {
     pub fn of(found: &FoundHead<'_>, passages: usize) -> Self {
         let FoundHead { group, screened, epsilon, floor, fitted, wall_time_s } = found;
         let parts = fitted.as_ref().map(|fitted| &fitted.parts);
-        let any_rank = fitted.as_ref().and_then(|fitted| fitted.any_rank);
         let [free, tied] =
             [parts.map(|parts| &parts.needed), parts.map(|parts| &parts.needed_tied)];
         let needed = |of: Option<&Found>| of.and_then(|found| found.max_abs_logit);
@@ -206,8 +199,6 @@ impl HeadMeasurement {
             spread: levels.spread,
             needed: levels.needed,
             needed_tied: levels.needed_tied,
-            needed_any_rank: any_rank.and_then(AnyRank::max_abs_logit),
-            lower_bound_tied: any_rank.map(|any_rank| any_rank.lower_bound),
             floor,
             inflation,
             tying,
@@ -398,17 +389,6 @@ impl HeadMeasurement {
         }
         if fitted && tied.is_some() {
             check.at_most("kl_nats_tied exceeds ε", self.kl_nats_tied, self.epsilon, OF_WEIGHTS);
-        }
-        if let Some(any_rank) = self.needed_any_rank {
-            check.at_most("needed_any_rank is under its floor", floor, any_rank, OF_WEIGHTS);
-            let proven = self.lower_bound_tied;
-            check.at_most("needed_any_rank is under its bound", proven, any_rank, OF_WEIGHTS);
-        }
-        if let Some(proven) = self.lower_bound_tied {
-            check.at_least("lower_bound_tied", proven, 0.0);
-            if tied.is_some() {
-                check.at_most("needed_tied is under its bound", proven, tied, OF_WEIGHTS);
-            }
         }
         let (spread, actual) = (self.spread, self.actual);
         let levels = Levels { floor, needed, needed_tied: tied, spread, actual };

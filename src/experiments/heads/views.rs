@@ -1,7 +1,7 @@
 //! Views of trained heads: needed against actual logits.
 
 use super::claims;
-use super::figures::{heads, prediction, ranks};
+use super::figures::{heads, prediction};
 use super::tables::heads::TrainedHeads;
 use super::tables::published::PublishedHeads;
 use crate::claims::Group::{PublishedModels, TrainedHeads as InTraining};
@@ -32,7 +32,7 @@ pub(super) const VIEWS: &[View] = &[
             Ok(Analysed {
                 tables: rows.tables(),
                 figures: heads::decomposition(&rows),
-                verdicts: vec![claims::heads::growth(&rows)],
+                verdicts: vec![claims::heads::growth(&rows), claims::heads::ordering(&rows)],
             })
         },
     ),
@@ -49,19 +49,6 @@ pub(super) const VIEWS: &[View] = &[
             };
             let verdicts = vec![claims::published::needed(&rows), claims::published::ramp(&rows)];
             Ok(Analysed { tables: rows.tables(), figures, verdicts })
-        },
-    ),
-    View::new(
-        "ranks",
-        InTraining,
-        "Logits that wider heads need with the same inputs.",
-        |studies| {
-            let rows = trained(studies)?;
-            Ok(Analysed {
-                tables: vec![rows.ranks_table(), rows.parts_table()],
-                figures: ranks::ranks(&rows).into_iter().collect(),
-                verdicts: vec![claims::heads::given_inputs(&rows)],
-            })
         },
     ),
 ];

@@ -1,6 +1,4 @@
-//! Verdicts on trained models whose attention is replaced, in all heads or only in global heads.
-
-use std::collections::BTreeSet;
+//! Verdicts on trained models whose attention is replaced.
 
 use crate::claims::Verdict;
 use crate::claims::estimate::{Estimate, shown};
@@ -9,8 +7,8 @@ use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin};
 use crate::experiments::interventions::tables::{HARMLESS_NATS, OperatedModel, Surgeries};
-use crate::heads::{Edit, EditedHeads};
-use crate::table::{plural, significant};
+use crate::heads::Edit;
+use crate::table::plural;
 
 /// The KL at which the logits of trained heads are decomposed.
 const EPSILON: f64 = 0.01;
@@ -20,8 +18,6 @@ const SLOPE_LOSES_LITTLE: f64 = 0.02;
 const SLOPE_LOSES_MUCH: f64 = 0.2;
 /// The share of the largest logit that may remain.
 const FALLS_TO: f64 = 0.5;
-/// The number of tokens per query, and the rank, that should suffice.
-const SIZE: usize = 16;
 
 pub(crate) const SMALL_ERROR_IS_HARMLESS: Claim = Claim {
     id: "SmallErrorIsHarmless",
@@ -55,52 +51,9 @@ pub(crate) const RAMP_IS_A_SLOPE: Claim = Claim {
     ..SMALL_ERROR_IS_HARMLESS
 };
 
-pub(crate) const FEW_FAR_TOKENS_DO: Claim = Claim {
-    id: "FewFarTokensDo",
-    text: "LS-attention loses nothing when global heads keep 16 tokens per query beyond the \
-            window",
-    group: Group::TrainedHeads,
-    origin: Origin::Derived,
-    place: "the rank argument for n ≫ d assumes it",
-    rule: [
-        "In every model the interval over passages of the added loss lies below {0} nats per token, \
-            and that of the window alone above: far context is needed.",
-        "It lies above {0} nats in every model.",
-    ],
-    bounds: &[HARMLESS_NATS, SIZE as f64],
-    lacking: [
-        "no such attention replacement",
-        "Needs ls after far-top-k of {1} in its global heads, and with the last tokens of the window \
-            alone, on two groups of passages or more.",
-    ],
-    ..Claim::PLAIN
-};
-
-pub(crate) const LOW_FAR_RANK_DOES: Claim = Claim {
-    id: "LowFarRankDoes",
-    text: "LS-attention loses nothing when global attention beyond the window is truncated to \
-            rank 16",
-    lacking: [
-        "no such attention replacement",
-        "Needs ls after far-rank-r of {1} in its global heads, and with the last tokens of the \
-            window alone, on two groups of passages or more.",
-    ],
-    ..FEW_FAR_TOKENS_DO
-};
-
-/// The verdicts of a study whose edits are of all heads.
+/// The verdicts of a study.
 pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
     vec![small_error(study), slope(study)]
-}
-
-/// The verdicts of a study whose edits are only of global heads.
-pub(crate) fn global_heads(study: &Surgeries) -> Vec<Verdict> {
-    let tokens = |edit: Edit| matches!(edit, Edit::FarLargest { count: SIZE, .. });
-    let ranks = |edit: Edit| matches!(edit, Edit::FarTruncated { rank: SIZE, .. });
-    vec![
-        size_is_enough(study, FEW_FAR_TOKENS_DO, "far-top-k", tokens),
-        size_is_enough(study, LOW_FAR_RANK_DOES, "far-rank-r", ranks),
-    ]
 }
 
 /// The models of one edit, with the added loss of each and its 95 % interval over groups of passages.
@@ -214,43 +167,6 @@ fn slope(study: &Surgeries) -> Verdict {
     Verdict::new(RAMP_IS_A_SLOPE, ruling, sloped.seeds(), headline, sentences)
 }
 
-/// The loss that LS-attention adds if the edit `name` cuts the far part of its global heads to 16 tokens per row or rank 16.
-fn size_is_enough(
-    study: &Surgeries,
-    claim: Claim,
-    name: &str,
-    is_cut: impl Fn(Edit) -> bool,
-) -> Verdict {
-    let of_ls = |is_one: &dyn Fn(&OperatedModel) -> bool| {
-        Edited::of(study, |model| {
-            model.arm == "ls" && model.edited_heads == EditedHeads::Global && is_one(model)
-        })
-    };
-    let near = |model: &OperatedModel| {
-        model.window.is_some_and(|window| model.edit == Edit::Last { window })
-    };
-    let (Some(cut), Some(near)) = (of_ls(&|model| is_cut(model.edit)), of_ls(&near)) else {
-        return Verdict::lacking(claim);
-    };
-    let needs_far = near.every(|loss| loss.at_least(HARMLESS_NATS)) == Ruling::Holds;
-    let ruling = cut.every(|loss| loss.at_most(HARMLESS_NATS)).undecided_if_holds(!needs_far);
-    let seeds: BTreeSet<usize> = cut.models.iter().map(|model| model.seed).collect();
-    let rises = format!("rises by {} nats", cut.means());
-    let highest = cut.losses.iter().filter_map(|loss| Some(loss.ends()?[1]));
-    let highest = significant(highest.fold(f64::NEG_INFINITY, f64::max), 2);
-    let sentences = [
-        format!(
-            "With {name} of {SIZE} in global heads, the loss of LS-attention {rises} per token (intervals end at \
-             {highest} or lower); with the window alone by {}{}",
-            near.means(),
-            if needs_far { "" } else { ": far context is hardly needed" }
-        ),
-        format!("{}; intervals {}", plural(cut.models.len(), "model"), cut.groups()),
-    ];
-    let headline = format!("loss {rises} (window alone {})", near.means());
-    Verdict::new(claim, ruling, Seeds::all(seeds.len()), headline, sentences)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,7 +184,6 @@ mod tests {
             d_head: Some(16),
             heads: 12,
             edit,
-            edited_heads: EditedHeads::All,
             deltas: deltas.to_vec(),
             before: 100.0,
             after: Some(after),
@@ -316,59 +231,5 @@ mod tests {
         assert_eq!(slope(&local).status, VerdictStatus::NotMeasured);
         let measured = slope(&study(edit, 3, 0.01, 20.0)).measured;
         assert!(measured.contains("0.20"), "{measured}");
-    }
-
-    /// `seeds` models of variant `arm` that lose `delta` if far parts are cut to 16, and `far` if they are removed.
-    fn far_study(arm: &str, seeds: usize, delta: f64, far: f64) -> Surgeries {
-        let model = |seed: usize, edit: Edit, delta: f64| OperatedModel {
-            arm: arm.to_owned(),
-            window: Some(8),
-            edited_heads: EditedHeads::Global,
-            ..model(seed, edit, [0.9 * delta, delta, 1.1 * delta], 10.0)
-        };
-        let models = (0..seeds).flat_map(|seed| {
-            [
-                model(seed, Edit::FarLargest { count: 16, from: 8 }, delta),
-                model(seed, Edit::FarLargest { count: 4, from: 8 }, 2.0 * delta),
-                model(seed, Edit::Last { window: 8 }, far),
-            ]
-        });
-        Surgeries { models: models.collect(), failed: 0 }
-    }
-
-    #[test]
-    fn few_tokens_have_every_word() {
-        let verdict =
-            |arm, seeds, delta, far| global_heads(&far_study(arm, seeds, delta, far))[0].clone();
-        let status = |arm, seeds, delta, far| verdict(arm, seeds, delta, far).status;
-        assert_eq!(status("ls", 3, 0.005, 0.2), VerdictStatus::Confirmed);
-        assert_eq!(status("ls", 2, 0.005, 0.2), VerdictStatus::Qualified, "two seeds");
-        assert_eq!(
-            status("ls", 3, 0.005, 0.006),
-            VerdictStatus::Qualified,
-            "nothing far is needed"
-        );
-        assert_eq!(
-            status("ls", 3, 0.0099, 0.2),
-            VerdictStatus::Qualified,
-            "an interval across the bound"
-        );
-        assert_eq!(status("ls", 3, 0.05, 0.2), VerdictStatus::Refuted);
-        assert_eq!(status("mhsa", 3, 0.05, 0.2), VerdictStatus::NotMeasured);
-        let measured = verdict("ls", 3, 0.05, 0.2).measured;
-        assert!(measured.contains("0.050") && measured.contains("0.20"), "{measured}");
-    }
-
-    #[test]
-    fn what_is_not_there_is_not_measured() {
-        let [tokens, ranks] =
-            <[Verdict; 2]>::try_from(global_heads(&far_study("ls", 3, 0.05, 0.2))).unwrap();
-        assert_eq!(
-            (tokens.status, ranks.status),
-            (VerdictStatus::Refuted, VerdictStatus::NotMeasured)
-        );
-        let mut all = far_study("ls", 3, 0.05, 0.2);
-        all.models.iter_mut().for_each(|model| model.edited_heads = EditedHeads::All);
-        assert_eq!(global_heads(&all)[0].status, VerdictStatus::NotMeasured);
     }
 }

@@ -17,14 +17,12 @@ use super::model_cell::{ModelCell, dtype_of};
 use super::model_key::ModelKey;
 use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, ModelKeys, TrainedModels, check_errors};
-use crate::claims::{Group, Verdict};
+use crate::claims::Group;
 use crate::experiment::{
-    Analysed, Both, CellContext, DefinitionTable, Experiment, MeasuredStudy, ModelReferences,
-    RawDefinition, SearchKeys, StudyError, TextSource, View, ViewError, rows_of, search_of_heads,
-    search_settings,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition,
+    SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads, search_settings,
 };
-use crate::figure::Figure;
-use crate::heads::{Edit, EditedHeads, Surgery};
+use crate::heads::{Edit, Surgery};
 use crate::run::ModelSource;
 use crate::solver::SearchOptions;
 use crate::system::nearest::nearest;
@@ -37,8 +35,6 @@ pub use row::InterventionMeasurement;
 pub struct InterventionStudy {
     /// The models, and the passages on which the loss is measured.
     pub(crate) models: TrainedModels,
-    /// The sets of heads to edit; every edit is applied to each set.
-    pub(crate) heads: Vec<EditedHeads>,
     /// Edits that make attention a function of positions, in the order in which they are applied.
     pub(crate) functions: Vec<Edit>,
     /// The errors ε of fits, in nats.
@@ -53,36 +49,14 @@ pub struct InterventionStudy {
     pub(crate) largest: Vec<usize>,
     /// Numbers of last columns that are kept per row.
     pub(crate) windows: Vec<usize>,
-    /// Ranks to which attention is truncated.
-    pub(crate) truncated: Vec<usize>,
-    /// Edits of the far part.
-    pub(crate) far: Far,
     /// Numbers of powers of the position that are removed from keys, or from the input of keys.
     pub(crate) degrees: Vec<usize>,
     /// The search options of the fits.
     pub(crate) search: SearchOptions,
 }
 
-/// Edits of the far part of attention.
-#[derive(Clone, Debug)]
-pub(crate) struct Far {
-    /// The least relative distance that is far; by default the model's window.
-    pub from: Option<usize>,
-    /// Whether to replace the far part by a uniform one.
-    pub uniform: bool,
-    /// Whether to replace the far part by its mean over other passages.
-    pub mean: bool,
-    /// Numbers of its largest entries that are kept.
-    pub largest: Vec<usize>,
-    /// Ranks to which it is truncated.
-    pub truncated: Vec<usize>,
-}
-
 #[derive(Deserialize, JsonSchema)]
 struct Keys {
-    /// Heads whose attention is replaced: `all`, `global`, `local`; one model each.
-    #[serde(default = "all")]
-    heads: Vec<String>,
     /// Functions of the position that replace attention: `uniform`, `ramp`, `position`, `lag`, `position+lag`.
     #[serde(default)]
     functions: Vec<String>,
@@ -104,27 +78,9 @@ struct Keys {
     /// Numbers of last tokens that are kept.
     #[serde(default)]
     windows: Vec<usize>,
-    /// Ranks that attention is cut to.
-    #[serde(default)]
-    truncated: Vec<usize>,
-    /// Distance in tokens from which a key is far; default the window of local heads.
-    far_from: Option<usize>,
-    /// Functions that replace attention to far keys: `uniform`, `mean`.
-    #[serde(default)]
-    far_functions: Vec<String>,
-    /// Number of largest far entries per query that are kept.
-    #[serde(default)]
-    far_largest: Vec<usize>,
-    /// Ranks that attention to far keys is cut to.
-    #[serde(default)]
-    far_truncated: Vec<usize>,
     /// Highest powers of the position that are removed from keys.
     #[serde(default)]
     degrees: Vec<usize>,
-}
-
-fn all() -> Vec<String> {
-    vec![EditedHeads::All.name().to_owned()]
 }
 
 fn two() -> usize {
@@ -133,57 +89,24 @@ fn two() -> usize {
 
 const FUNCTIONS: [Edit; 5] =
     [Edit::Uniform, Edit::Ramp, Edit::Position, Edit::Lag, Edit::PositionAndLag];
-const FAR_FUNCTIONS: [&str; 2] = ["uniform", "mean"];
 
-/// Looks up each of the names in `surgery.key`; an error gives the nearest known name.
-fn named<T: Copy, const N: usize>(
-    key: &str,
-    names: &[String],
-    known: &[(&str, T); N],
-) -> Result<Vec<T>, String> {
+/// Looks up each of the names in `surgery.functions`; an error gives the nearest known name.
+fn read_functions(names: &[String]) -> Result<Vec<Edit>, String> {
     let one = |name: &String| {
-        known.iter().find(|(known, _)| known == name).map(|(_, value)| *value).ok_or_else(|| {
-            let near = nearest(name, &known.each_ref().map(|(known, _)| *known));
-            format!("surgery.{key} has {name:?}; did you mean {near:?}?")
+        FUNCTIONS.into_iter().find(|edit| edit.name() == name).ok_or_else(|| {
+            let near = nearest(name, &FUNCTIONS.map(Edit::name));
+            format!("surgery.functions has {name:?}; did you mean {near:?}?")
         })
     };
     names.iter().map(one).collect()
 }
 
 impl InterventionStudy {
-    /// Every edit with the heads that it is applied to, in order. The model has heads of `kinds` with dimension
-    /// `d_head`; its local heads have a window of `window` tokens. Edits of heads that the model lacks, and of the far
-    /// part of local heads, are skipped.
-    pub(crate) fn edits(
-        &self,
-        kinds: &[HeadKind],
-        d_head: usize,
-        window: usize,
-    ) -> Vec<(Edit, EditedHeads)> {
-        let edits = self.edits_of_all(d_head, self.far.from.unwrap_or(window));
-        let mut all = Vec::new();
-        for &heads in &self.heads {
-            if kinds.iter().any(|kind| heads.hold(*kind)) {
-                let done = edits
-                    .iter()
-                    .copied()
-                    .filter(|edit| heads != EditedHeads::Local || edit.far_from().is_none());
-                all.extend(done.map(|edit| (edit, heads)));
-            }
-        }
-        all
-    }
-
-    fn edits_of_all(&self, d_head: usize, from: usize) -> Vec<Edit> {
+    /// Every edit, in order, of a model whose heads have dimension `d_head`.
+    pub(crate) fn edits(&self, d_head: usize) -> Vec<Edit> {
         let mut edits = self.functions.clone();
         edits.extend(self.largest.iter().map(|&count| Edit::Largest { count }));
         edits.extend(self.windows.iter().map(|&window| Edit::Last { window }));
-        edits.extend(self.truncated.iter().map(|&rank| Edit::Truncated { rank }));
-        let Far { from: _, uniform, mean, largest, truncated } = &self.far;
-        edits.extend(uniform.then_some(Edit::FarUniform { from }));
-        edits.extend(mean.then_some(Edit::FarMean { from }));
-        edits.extend(largest.iter().map(|&count| Edit::FarLargest { count, from }));
-        edits.extend(truncated.iter().map(|&rank| Edit::FarTruncated { rank, from }));
         for &degree in &self.degrees {
             edits.extend([Edit::Detrended { degree }, Edit::DetrendedSlope { degree }]);
             edits.extend([Edit::Flat { degree }, Edit::FlatSlope { degree }]);
@@ -199,7 +122,7 @@ impl InterventionStudy {
 /// A trained model at a step.
 pub(crate) struct InterventionCell {
     model: TrainedModel,
-    edits: Vec<(Edit, EditedHeads)>,
+    edits: Vec<Edit>,
     study: Arc<InterventionStudy>,
 }
 
@@ -213,12 +136,7 @@ impl InterventionCell {
         let pairs: f64 = kinds.map(seen).sum::<f64>() * self.model.passages_of_a_group() as f64;
         let squares = (source.layers() * source.head_kinds(0).len()) as f64 * n * n;
         let pass = squares * self.model.passages_of_a_group() as f64 * SECONDS_PER_ENTRY;
-        let decomposed = match edit {
-            Edit::Truncated { .. } | Edit::FarTruncated { .. } => squares * n * SECONDS_PER_CUBE,
-            _ => 0.0,
-        };
-        pass + decomposed * self.model.passages_of_a_group() as f64
-            + edit.fit().map_or(0.0, |(_, rank)| pairs * (rank as f64 + 16.0) * SECONDS_PER_PAIR)
+        pass + edit.fit().map_or(0.0, |(_, rank)| pairs * (rank as f64 + 16.0) * SECONDS_PER_PAIR)
     }
 }
 
@@ -229,52 +147,27 @@ impl Experiment for InterventionStudy {
         DefinitionTable::one::<Both<ModelKeys, Keys>>("surgery"),
         DefinitionTable::one::<SearchKeys>("search"),
     ];
-    const VIEWS: &'static [View] = &[
-        View::new(
-            "surgery",
-            Group::TrainedHeads,
-            "Loss after attention is replaced in all heads.",
-            |studies| analysed(studies, figures::loss_against_epsilon, claims::surgery),
-        ),
-        View::new(
-            "global-heads",
-            Group::TrainedHeads,
-            "Loss after the global heads are cut to few tokens or dimensions.",
-            |studies| analysed(studies, figures::loss_against_size, claims::global_heads),
-        ),
-    ];
+    const VIEWS: &'static [View] = &[View::new(
+        "surgery",
+        Group::TrainedHeads,
+        "Loss after attention is replaced in all heads.",
+        |studies| {
+            let rows = Surgeries::of(&rows_of(studies)?)?;
+            let figures = figures::loss_against_epsilon(&rows).into_iter().collect();
+            Ok(Analysed { tables: rows.tables(), figures, verdicts: claims::surgery(&rows) })
+        },
+    )];
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Keys) = trained_models::read(raw, "surgery")?;
         if !models.layers.is_empty() {
             return Err("surgery.layers: this edit applies to all layers; leave it out".to_owned());
         }
-        let functions = named("functions", &keys.functions, &FUNCTIONS.map(|e| (e.name(), e)))?;
-        let heads = named("heads", &keys.heads, &EditedHeads::ALL.map(|h| (h.name(), h)))?;
-        let far_functions =
-            named("far_functions", &keys.far_functions, &FAR_FUNCTIONS.map(|name| (name, name)))?;
-        if heads.is_empty() {
-            return Err(
-                "surgery.heads is empty; give all, global or local, or leave it out".to_owned()
-            );
-        }
-        if heads.iter().any(|heads| *heads != EditedHeads::All) {
-            let of_all = [("epsilon", keys.epsilon.len()), ("degrees", keys.degrees.len())];
-            if let Some((key, _)) = of_all.iter().find(|(_, count)| *count > 0) {
-                return Err(format!(
-                    "surgery.{key} is an edit of all heads; leave it out, or leave surgery.heads out"
-                ));
-            }
-        }
         check_errors("surgery", &keys.epsilon)?;
         for (key, sizes) in [
             ("ranks", &keys.ranks),
             ("largest", &keys.largest),
             ("windows", &keys.windows),
-            ("truncated", &keys.truncated),
-            ("far_from", &keys.far_from.into_iter().collect()),
-            ("far_largest", &keys.far_largest),
-            ("far_truncated", &keys.far_truncated),
             ("degrees", &keys.degrees),
             ("fit_groups", &vec![keys.fit_groups]),
             ("learned_on", &vec![keys.learned_on]),
@@ -283,25 +176,15 @@ impl Experiment for InterventionStudy {
                 return Err(format!("surgery.{key} must be at least 1"));
             }
         }
-        let far = Far {
-            from: keys.far_from,
-            uniform: far_functions.contains(&"uniform"),
-            mean: far_functions.contains(&"mean"),
-            largest: keys.far_largest,
-            truncated: keys.far_truncated,
-        };
         Ok(Self {
             models,
-            heads,
-            functions,
+            functions: read_functions(&keys.functions)?,
             epsilons: keys.epsilon,
             ranks: keys.ranks,
             fit_groups: keys.fit_groups,
             learned_on: keys.learned_on,
             largest: keys.largest,
             windows: keys.windows,
-            truncated: keys.truncated,
-            far,
             degrees: keys.degrees,
             search: search_of_heads(&raw.table_or_empty("search")?)?,
         })
@@ -316,13 +199,7 @@ impl Experiment for InterventionStudy {
         let mut cells = Vec::new();
         for (name, model) in TrainedModel::all(&self.models, text, data)? {
             let edits = match model.source() {
-                ModelSource::Run { definition, .. } => {
-                    let source = model.source();
-                    let kinds: Vec<HeadKind> =
-                        (0..source.layers()).flat_map(|layer| source.head_kinds(layer)).collect();
-                    let d_head = definition.head_dimension();
-                    self.edits(&kinds, d_head, definition.window)
-                }
+                ModelSource::Run { definition, .. } => self.edits(definition.head_dimension()),
                 ModelSource::Published { .. } | ModelSource::Exported { .. } => {
                     let why = NO_RUN.to_owned();
                     return Err(StudyError::Definition { path: name.into(), why });
@@ -342,16 +219,6 @@ impl Experiment for InterventionStudy {
     }
 }
 
-fn analysed(
-    studies: &[MeasuredStudy],
-    figure: fn(&Surgeries) -> Option<Figure>,
-    verdicts: fn(&Surgeries) -> Vec<Verdict>,
-) -> Result<Analysed, ViewError> {
-    let rows = Surgeries::of(&rows_of(studies)?)?;
-    let figures = figure(&rows).into_iter().collect();
-    Ok(Analysed { tables: rows.tables(), figures, verdicts: verdicts(&rows) })
-}
-
 impl ModelCell for InterventionCell {
     type Row = InterventionMeasurement;
 
@@ -362,7 +229,7 @@ impl ModelCell for InterventionCell {
     fn add_settings(&self, table: &mut Table) {
         let InterventionStudy { fit_groups, learned_on, search, .. } = &*self.study;
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
-        let edits = self.edits.iter().map(|(edit, heads)| {
+        let edits = self.edits.iter().map(|edit| {
             let mut table = Table::new();
             table.insert("edit".to_owned(), edit.name().into());
             if let Some((epsilon, rank)) = edit.fit() {
@@ -371,13 +238,6 @@ impl ModelCell for InterventionCell {
             }
             if let Some(size) = edit.size() {
                 table.insert("size".to_owned(), (size as i64).into());
-            }
-            // A list is hashed as a whole, so keys with default values are left out.
-            if *heads != EditedHeads::All {
-                table.insert("heads".to_owned(), heads.name().into());
-            }
-            if let Some(from) = edit.far_from() {
-                table.insert("far_from".to_owned(), (from as i64).into());
             }
             Value::from(table)
         });
@@ -397,7 +257,7 @@ impl ModelCell for InterventionCell {
             Edit::Fit { .. } => groups.min(self.study.fit_groups),
             _ => groups,
         };
-        let edits = [Edit::Own].into_iter().chain(self.edits.iter().map(|(edit, _)| *edit));
+        let edits = [Edit::Own].into_iter().chain(self.edits.iter().copied());
         edits.map(|edit| times(&edit) as f64 * self.cost_of(edit)).sum()
     }
 
@@ -441,7 +301,5 @@ impl ModelCell for InterventionCell {
 const NO_RUN: &str = "is a published model, whose loss cannot be computed; name training runs";
 /// Seconds of one core per forward pass and entry of attention.
 const SECONDS_PER_ENTRY: f64 = 5e-8;
-/// Seconds of one core per decomposition and n³.
-const SECONDS_PER_CUBE: f64 = 5e-10;
 /// Seconds of one core per free fit, allowed pair and (rank + 16).
 const SECONDS_PER_PAIR: f64 = 1e-6;

@@ -1,7 +1,7 @@
 //! The rows of trained models whose attention was replaced.
 
 use crate::experiments::model_key::ModelKey;
-use crate::heads::{Edit, EditedHeads, Operated};
+use crate::heads::{Edit, Operated};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_milliseconds};
 use crate::solver::Outcome;
 
@@ -17,8 +17,7 @@ record! {
         /// the rank of a fit
         #[range = Counted]
         rank: Option<usize>,
-        /// columns kept (`top-k`, `far-top-k`, `window`), rank (`rank-r`, `far-rank-r`) or powers of the position (edits of
-        /// keys)
+        /// columns kept (`top-k`, `window`) or powers of the position (edits of keys)
         size: Option<usize>,
         /// the group of passages
         group: usize,
@@ -55,11 +54,6 @@ record! {
         /// the time of the edit, without the time to learn it
         #[unit = "s"]
         wall_time_s: f64,
-        /// the heads edited: `global` or `local`; empty for all
-        edited_heads: Option<EditedHeads>,
-        /// edits of far parts: the least relative distance that is far
-        #[unit = "tokens"]
-        far_from: Option<usize>,
     }
 }
 
@@ -84,8 +78,6 @@ impl InterventionMeasurement {
             reached: found.fitted.map(|(reached, _)| reached),
             outcome: found.fitted.map(|(_, outcome)| outcome),
             wall_time_s: to_milliseconds(found.wall_time_s),
-            edited_heads: Some(found.edited_heads).filter(|heads| *heads != EditedHeads::All),
-            far_from: found.edit.far_from(),
         }
     }
 
@@ -95,12 +87,7 @@ impl InterventionMeasurement {
             (None, None) => None,
             (epsilon, rank) => Some((epsilon?, rank?)),
         };
-        Edit::from_parts(&self.edit, fit, self.size, self.far_from)
-    }
-
-    /// The heads to which it was applied.
-    pub fn edited_heads(&self) -> EditedHeads {
-        self.edited_heads.unwrap_or_default()
+        Edit::from_parts(&self.edit, fit, self.size)
     }
 }
 
@@ -113,25 +100,12 @@ impl Measurement for InterventionMeasurement {
     fn check_row(row: &Row<Self>, check: &mut InvariantChecker) {
         let (of, f) = (&row.of, &row.found);
         check.at(format!(
-            "{} {} {:?} {:?} {:?} {:?} of group {}",
-            row.cell, f.edit, f.epsilon, f.rank, f.size, f.edited_heads, f.group
+            "{} {} {:?} {:?} {:?} of group {}",
+            row.cell, f.edit, f.epsilon, f.rank, f.size, f.group
         ));
         let edit = f.edit();
         check.holds(edit.is_some(), || "is no edit, or has other numbers than it has".to_owned());
         let Some(edit) = edit else { return };
-        let heads = f.edited_heads();
-        check.holds(f.edited_heads != Some(EditedHeads::All), || {
-            "edited_heads is all, which an empty one says".to_owned()
-        });
-        check.holds(heads == EditedHeads::All || edit.is_of_attention(), || {
-            format!("{} is no edit of {} heads alone", f.edit, heads.name())
-        });
-        check.holds(heads != EditedHeads::Global || of.global_heads != Some(0), || {
-            "the model has no global heads".to_owned()
-        });
-        if let Some(from) = f.far_from {
-            check.within("far_from", from as f64, 1.0, f.n as f64 - 1.0);
-        }
         check.there("reached", f.reached.as_ref(), edit.fit().is_some());
         check.there("outcome", f.outcome.as_ref(), edit.fit().is_some());
         check.there("max_abs_logit_after", f.max_abs_logit_after.as_ref(), edit.has_logits());
@@ -169,8 +143,7 @@ impl Measurement for InterventionMeasurement {
     /// Checks the added losses against the model's own loss on the same passages, and that each edit covers the groups
     /// from the first one on.
     fn check_cell(rows: &[Row<Self>], check: &mut InvariantChecker) {
-        type Done = (Option<Edit>, EditedHeads);
-        let mut edits: Vec<(Done, Vec<usize>)> = Vec::new();
+        let mut edits: Vec<(Option<Edit>, Vec<usize>)> = Vec::new();
         for found in rows.iter().map(|row| &row.found) {
             let own = rows.iter().map(|row| &row.found);
             let own =
@@ -189,7 +162,7 @@ impl Measurement for InterventionMeasurement {
             }
             let [first, found_of] = [&rows[0].found, found].map(|f| (f.passages, f.n));
             check.holds(first == found_of, || "passages of several sizes".to_owned());
-            let edit = (found.edit(), found.edited_heads());
+            let edit = found.edit();
             match edits.iter_mut().find(|(other, _)| *other == edit) {
                 Some((_, groups)) => groups.push(found.group),
                 None => edits.push((edit, vec![found.group])),

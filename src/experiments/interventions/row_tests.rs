@@ -11,7 +11,7 @@ type Alteration = fn(&mut InterventionMeasurement);
 
 /// The rows of a small model with random weights after `edits`. The weights are large enough that attention is far from
 /// uniform. Edits are learned on the first group.
-fn rows(edits: &[(Edit, EditedHeads)], fit_groups: usize) -> Vec<Row<InterventionMeasurement>> {
+fn rows(edits: &[Edit], fit_groups: usize) -> Vec<Row<InterventionMeasurement>> {
     let definition = TrainDefinition {
         layers: 2,
         d_model: 16,
@@ -88,23 +88,18 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
     use Edit::{Lag, Own, Position, PositionAndLag, Ramp, Uniform};
     let fits = [(0.1, 8), (1e-6, 8), (0.1, 2)];
     let cuts = [Edit::Largest { count: 3 }, Edit::Largest { count: TOKENS }];
-    let ranks = [Edit::Truncated { rank: 2 }, Edit::Truncated { rank: TOKENS }];
-    let far_cuts = [3, TOKENS].map(|count| Edit::FarLargest { count, from: 4 });
-    let far_ranks = [1, TOKENS].map(|rank| Edit::FarTruncated { rank, from: 4 });
-    let far = [Edit::FarUniform { from: 4 }, Edit::FarMean { from: 4 }];
     let windows = [Edit::Last { window: 3 }, Edit::Last { window: TOKENS }];
     let flat = [Edit::Flat { degree: 1 }, Edit::FlatSlope { degree: 1 }];
     let detrended = [Edit::Detrended { degree: 1 }, Edit::DetrendedSlope { degree: 1 }];
     let mut edits = vec![Uniform, Ramp, Position, Lag, PositionAndLag];
-    edits.extend([cuts, windows, flat, detrended, ranks, far_cuts, far_ranks, far].concat());
+    edits.extend([cuts, windows, flat, detrended].concat());
     edits.extend(fits.map(|(epsilon, rank)| Edit::Fit { epsilon, rank }));
-    let of_all: Vec<_> = edits.iter().map(|&edit| (edit, EditedHeads::All)).collect();
-    let rows = rows(&of_all, 1);
+    let rows = rows(&edits, 1);
     assert_eq!(breaches(&rows), Vec::<String>::new());
     assert_eq!(rows.len(), 2 * (1 + edits.len()) - fits.len(), "fits are of one group");
     assert_eq!(of(&rows, Own).delta_loss_nats, 0.0);
-    // Edits that keep all columns, or all dimensions, do not change the model.
-    for edit in [cuts[1], windows[1], ranks[1], far_cuts[1], far_ranks[1]] {
+    // Edits that keep all columns do not change the model.
+    for edit in [cuts[1], windows[1]] {
         let found = of(&rows, edit);
         let off = found.delta_loss_nats.abs().max(found.total_variation);
         assert!(off < 1e-5, "{edit:?}: {off}");
@@ -135,14 +130,10 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
 
 #[test]
 fn rows_that_were_altered_break_a_law() {
-    let edits = [
-        (Edit::Last { window: 3 }, EditedHeads::All),
-        (Edit::Fit { epsilon: 0.1, rank: 8 }, EditedHeads::All),
-        (Edit::FarLargest { count: 2, from: 4 }, EditedHeads::Global),
-    ];
+    let edits = [Edit::Last { window: 3 }, Edit::Fit { epsilon: 0.1, rank: 8 }];
     let rows = rows(&edits, 2);
     assert_eq!(breaches(&rows), Vec::<String>::new());
-    let alterations: [(&str, Alteration); 16] = [
+    let alterations: [(&str, Alteration); 14] = [
         ("edit", |f| f.edit = "uniform".to_owned()),
         ("epsilon", |f| f.epsilon = Some(f.epsilon.unwrap_or(0.1) * 1e-6)),
         ("rank", |f| f.rank = f.rank.map_or(Some(3), |rank| Some(rank + 1))),
@@ -156,13 +147,6 @@ fn rows_that_were_altered_break_a_law() {
         ("max_abs_logit_of_largest", |f| f.max_abs_logit_of_largest = None),
         ("kl_nats", |f| f.kl_nats = f.kl_nats.map_or(Some(0.1), |_| None)),
         ("total_variation", |f| f.total_variation = 1.1),
-        ("edited_heads", |f| {
-            f.edited_heads = match f.edited_heads {
-                Some(_) => None,
-                None => Some(EditedHeads::All),
-            };
-        }),
-        ("far_from", |f| f.far_from = f.far_from.map_or(Some(4), |_| None)),
         ("reached", |f| f.reached = f.reached.map_or(Some(1), |reached| Some(reached - 1))),
     ];
     for (column, alter) in alterations {
@@ -173,24 +157,4 @@ fn rows_that_were_altered_break_a_law() {
             assert!(!breaches(&altered).is_empty(), "{column} of {edit}");
         }
     }
-}
-
-/// An edit of one kind of heads leaves the other heads of the first layer unchanged, because their input is unchanged.
-/// So its total variation is smaller than that of the edit of all heads.
-#[test]
-fn an_edit_of_some_heads_is_told_apart() {
-    let edit = Edit::Last { window: 2 };
-    let heads = EditedHeads::ALL.map(|heads| (edit, heads));
-    let rows = rows(&heads, 0);
-    assert_eq!(breaches(&rows), Vec::<String>::new());
-    let [all, global, local] = heads.map(|(_, heads)| {
-        let is_it = |found: &&InterventionMeasurement| {
-            found.edit == "window" && found.edited_heads() == heads
-        };
-        rows.iter().map(|row| &row.found).find(is_it).unwrap()
-    });
-    assert!(global.total_variation < all.total_variation, "{global:?}");
-    assert!(local.total_variation < all.total_variation, "{local:?}");
-    assert_ne!(global.loss_nats, local.loss_nats);
-    assert_eq!((all.edited_heads, global.edited_heads), (None, Some(EditedHeads::Global)));
 }

@@ -1,7 +1,7 @@
 //! Tables of trained models whose attention was replaced: by model and edit, over groups of passages.
 
 use crate::experiments::interventions::InterventionMeasurement;
-use crate::heads::{Edit, EditedHeads};
+use crate::heads::Edit;
 use crate::record::{Row, Rows};
 use crate::table::TableError;
 use crate::table::error::READ_ERR;
@@ -35,8 +35,6 @@ pub struct OperatedModel {
     pub heads: usize,
     /// The edit.
     pub edit: Edit,
-    /// The heads to which it was applied.
-    pub edited_heads: EditedHeads,
     /// The added loss over the unchanged model, by group, in nats per token.
     pub deltas: Vec<f64>,
     /// The largest |logit| of QKᵀ/√d in the unchanged model, over all groups.
@@ -73,8 +71,8 @@ impl OperatedModel {
         (&self.of, &self.run, self.step, self.seed)
     }
 
-    fn setting(&self) -> (&str, &str, usize, Edit, EditedHeads) {
-        (&self.of, &self.run, self.step, self.edit, self.edited_heads)
+    fn setting(&self) -> (&str, &str, usize, Edit) {
+        (&self.of, &self.run, self.step, self.edit)
     }
 }
 
@@ -109,7 +107,7 @@ impl Surgeries {
     pub fn of(rows: &Rows<InterventionMeasurement>) -> Result<Self, TableError> {
         let key = |row: &Row<InterventionMeasurement>| {
             let found = &row.found;
-            (row.cell.clone(), row.study.clone(), found.edit(), found.edited_heads())
+            (row.cell.clone(), row.study.clone(), found.edit())
         };
         let models: Vec<OperatedModel> =
             groups(&rows.rows, key).into_iter().filter_map(|of| operated(&of)).collect();
@@ -176,10 +174,9 @@ impl Surgeries {
             .words("run", "run", |model| &model.run)
             .numbers("n", "n", |model| model.n)
             .words("edit", "replacement", |model| model.edit.name())
-            .words("heads", "heads", |model| model.edited_heads.name())
             .numbers("epsilon", ("ε", "nats"), |m| of_fit(m).map(|fit| Cell::Setting(fit.0)))
             .numbers("rank", "rank r", |model| of_fit(model).map(|fit| fit.1))
-            .numbers("size", "size (k, W, r or degree)", |model| model.edit.size())
+            .numbers("size", "size (k, W or degree)", |model| model.edit.size())
             .medians("delta_loss", ("added loss", "nats"), OperatedModel::delta)
             .per_group("delta_loss_low", ("95 % CI, lowest", "nats"), |models| {
                 outermost(models, |interval| interval.low).map(|ends| ends.low)
@@ -249,7 +246,6 @@ fn operated(rows: &[&Row<InterventionMeasurement>]) -> Option<OperatedModel> {
         d_head: of.head_dimension(),
         heads: of.layers * of.heads,
         edit: found.edit()?,
-        edited_heads: found.edited_heads(),
         deltas: each().map(|found| found.delta_loss_nats).collect(),
         before: greatest(|found| Some(found.max_abs_logit_before))?,
         after: greatest(|found| found.max_abs_logit_after),

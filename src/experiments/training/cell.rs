@@ -8,15 +8,14 @@ use super::against::{Baseline, Predicted, baseline, predicted};
 use super::references::{Source, check_reference};
 use super::row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 use super::run_files::check_run;
-use super::start::{StartEdit, StartsFrom};
+use super::start::StartsFrom;
 use super::study::{RunKeys, StudyRun, TaughtBy, TrainKeys, TrainStudy, runs};
 use crate::experiment::{
     CellContext, DefinitionTable, Experiment, Measure, Needs, RawDefinition, StudyError,
     TextHashes, TextSource, View, identity, model_settings,
 };
-use crate::heads::Passages;
 use crate::lm::Alone;
-use crate::lm::{Corpus, Model, Outcome, Split, StepRecord, TrainDefinition, Vocabulary};
+use crate::lm::{Corpus, Model, Outcome, StepRecord, TrainDefinition, Vocabulary};
 use crate::record::{InvariantChecker, Row, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
 use crate::run::kept_files;
@@ -124,7 +123,7 @@ impl TrainCell {
             None => None,
             Some(start) => {
                 let (_, folder) = self.cell_of(&start.from.study, &start.from.run, context.folder);
-                Some((start.read(&folder, &corpus.vocabulary, context)?, start.name()))
+                Some((start.read(&folder, &corpus.vocabulary)?, start.name()))
             }
         };
         let training = Training {
@@ -324,25 +323,12 @@ impl Measure for TrainCell {
 }
 
 impl Start {
-    /// The weights of the run in `folder`, edited. An edit learns on the training part of the text, so that the
-    /// evaluation stays on unseen text.
-    fn read(
-        &self,
-        folder: &Path,
-        vocabulary: &Vocabulary,
-        context: &CellContext<'_>,
-    ) -> Result<Model, StudyError> {
+    /// The weights of the run in `folder`.
+    fn read(&self, folder: &Path, vocabulary: &Vocabulary) -> Result<Model, StudyError> {
         let step = Some(self.step).filter(|&step| step != self.trained.definition.steps);
         let run = TrainedRun::read(folder, step)?;
         run.check_vocabulary(vocabulary)?;
-        let Some(StartEdit { edit, learned_on }) = self.from.edit else {
-            return Ok(run.into_model());
-        };
-        let tokens = self.trained.definition.context;
-        let split = Some(Split::Train);
-        let passages = Passages { groups: learned_on, passages: PASSAGES, tokens, split };
-        let passages = passages.of(&run, context.texts)?.concat();
-        Ok(edit.edited(run.model(), &passages)?)
+        Ok(run.into_model())
     }
 
     /// All settings that the weights depend on.
@@ -351,24 +337,14 @@ impl Start {
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         set("run", self.trained.settings().into());
         set("step", (self.step as i64).into());
-        if let Some(StartEdit { edit, learned_on }) = self.from.edit {
-            set("edit", edit.name().into());
-            set("degrees", edit.size().map_or(0, |degree| degree as i64).into());
-            set("learned_on", (learned_on as i64).into());
-            set("passages", (PASSAGES as i64).into());
-        }
         table
     }
 
     /// The name of the weights in a run's manifest, including the settings of the run that they come from.
     fn name(&self) -> String {
-        let Self { from: StartsFrom { study, run, edit, .. }, step, trained } = self;
+        let Self { from: StartsFrom { study, run, .. }, step, trained } = self;
         let settings = identity::<TrainingMeasurement>(&trained.settings(), &TrainCell::defaults());
-        let edit = edit.map_or_else(String::new, |StartEdit { edit, learned_on }| {
-            let degree = edit.size().unwrap_or(0);
-            format!(", {} of degree {degree} learned on {learned_on} groups", edit.name())
-        });
-        format!("{study}/{run} of settings {settings}, step {step}{edit}")
+        format!("{study}/{run} of settings {settings}, step {step}")
     }
 }
 
@@ -376,9 +352,6 @@ impl Start {
 fn cell_key(run: &str, seed: u64) -> String {
     format!("{run}/s{seed}")
 }
-
-/// The number of passages in a group that an edit learns on, as in a study of interventions.
-const PASSAGES: usize = 2;
 
 /// The name of a teacher in a run's manifest.
 fn teacher_name(of: &TaughtBy) -> String {

@@ -8,7 +8,7 @@ use super::row::TrainingMeasurement;
 use super::start::StartsFrom;
 use super::study::{StudyRun, TrainStudy, runs};
 use crate::experiment::{Preset, RawDefinition, StudyError};
-use crate::lm::{LmError, ModelShape, Slopes, TrainDefinition};
+use crate::lm::{LmError, ModelShape, TrainDefinition};
 use crate::record::Measurement as _;
 use crate::system::FileError;
 use crate::system::nearest::nearest;
@@ -102,24 +102,21 @@ impl StartsFrom {
         }
         let step = self.step.unwrap_or(run.definition.steps);
         check_kept_step(step, study, run).map_err(|why| format!("start.step is {why}"))?;
-        self.check_shape(&run.definition, &own.definition).map_err(|e| format!("start: {e}"))?;
+        check_shape(&run.definition, &own.definition).map_err(|e| format!("start: {e}"))?;
         Ok(Source { run: run.clone(), step })
     }
+}
 
-    /// Returns an error for weights of another shape. Definitions do not determine the number of symbols of a text, so
-    /// it is not checked.
-    fn check_shape(&self, there: &TrainDefinition, here: &TrainDefinition) -> Result<(), LmError> {
-        let [vocabulary, theirs] = [here, there].map(|of| of.vocabulary.to_string());
-        if vocabulary != theirs {
-            let key = "vocabulary";
-            return Err(LmError::OtherShape { key, here: vocabulary, there: theirs });
-        }
-        let [here, mut there] = [here, there].map(|of| ModelShape::new(of, 0));
-        if self.edit.is_some_and(|edit| edit.edit.adds_slopes()) {
-            there.slopes = Slopes::Learned;
-        }
-        here.check_start(&there)
+/// Returns an error for weights of another shape. Definitions do not determine the number of symbols of a text, so
+/// it is not checked.
+fn check_shape(there: &TrainDefinition, here: &TrainDefinition) -> Result<(), LmError> {
+    let [vocabulary, theirs] = [here, there].map(|of| of.vocabulary.to_string());
+    if vocabulary != theirs {
+        let key = "vocabulary";
+        return Err(LmError::OtherShape { key, here: vocabulary, there: theirs });
     }
+    let [here, there] = [here, there].map(|of| ModelShape::new(of, 0));
+    here.check_start(&there)
 }
 
 /// The steps whose weights a finished run has kept.

@@ -87,9 +87,6 @@ impl Settings {
         }
         if let Some(start) = &run.start {
             settings.insert("start", &format!("{}/{}", start.study, start.run).into());
-            if let Some(edit) = &start.edit {
-                settings.insert("start.edit", &edit.edit.name().into());
-            }
         }
         settings
     }

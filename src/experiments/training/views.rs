@@ -34,17 +34,6 @@ pub(super) const VIEWS: &[View] = &[
         Ok(Analysed { tables: rows.tables(), figures: arms::arms(&rows), verdicts })
     })
     .checked(alone),
-    View::new(
-        "ablation",
-        Group::Training,
-        "Perplexity by window and number of global heads.",
-        |studies| {
-            let rows = without_logs(studies)?;
-            let figures = vec![arms::ablation(&rows)];
-            Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
-        },
-    )
-    .checked(alone),
     View::new("dial", Group::Training, "Loss by the share of long-range look-ups.", |studies| {
         let rows = without_logs(studies)?;
         let verdicts = vec![claims::arms::dial(&rows.ended())];
@@ -97,20 +86,6 @@ pub(super) const VIEWS: &[View] = &[
             }
             verdicts.extend(claims::variants::slopes(&ended, &baselines));
             verdicts.extend(claims::variants::head_dimension(&ended, &baselines));
-            Ok(Analysed { tables, figures, verdicts })
-        },
-    )
-    .checked(beside_baseline),
-    View::new(
-        "bits",
-        Group::Training,
-        "Loss in bits per byte and peak logits, compared with a baseline. Needs `[baseline]`.",
-        |studies| {
-            let (rows, baselines) = with_baselines(studies)?;
-            let mut tables = vec![rows.bits_table(&baselines)];
-            tables.extend(rows.tables());
-            let figures = vec![training::variants(&rows)];
-            let verdicts = claims::arms::other_data(&rows.ended()).into_iter().collect();
             Ok(Analysed { tables, figures, verdicts })
         },
     )

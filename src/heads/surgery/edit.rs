@@ -1,42 +1,5 @@
 //! Edits that replace the attention of heads.
 
-use crate::targets::HeadKind;
-
-/// The heads of a model that an edit applies to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EditedHeads {
-    /// All heads.
-    #[default]
-    All,
-    /// Global heads.
-    Global,
-    /// Heads with a window.
-    Local,
-}
-
-impl EditedHeads {
-    /// Every choice.
-    pub const ALL: [Self; 3] = [Self::All, Self::Global, Self::Local];
-
-    /// The name in definitions and rows.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Global => "global",
-            Self::Local => "local",
-        }
-    }
-
-    /// Whether the selection contains heads of this kind.
-    pub fn hold(self, kind: HeadKind) -> bool {
-        match self {
-            Self::All => true,
-            Self::Global => kind == HeadKind::Global,
-            Self::Local => matches!(kind, HeadKind::Local { .. }),
-        }
-    }
-}
-
 /// A replacement or change of heads' attention. P is the unaltered model's attention. Edits estimate their parameters from P on
 /// other passages than those of the loss; only fits use the same passages.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,38 +33,6 @@ pub enum Edit {
     Last {
         /// W.
         window: usize,
-    },
-    /// The best approximation of rank r, from the singular values, of the head's attention (T, T) in the edited model. Negative
-    /// entries and entries where the attention is 0 are set to 0, and rows are divided by their sum.
-    Truncated {
-        /// r.
-        rank: usize,
-    },
-    /// The far mass of each row is spread evenly over its far columns: those at this relative distance or more, except the
-    /// first. The rest of the row is unchanged. The same holds for the far edits below.
-    FarUniform {
-        /// The smallest relative distance that is far.
-        from: usize,
-    },
-    /// The far mass of each row is distributed like the head's mean attention on other passages.
-    FarMean {
-        /// The smallest relative distance that is far.
-        from: usize,
-    },
-    /// The far mass of each row is distributed over its k largest far entries, in their proportions.
-    FarLargest {
-        /// k.
-        count: usize,
-        /// The smallest relative distance that is far.
-        from: usize,
-    },
-    /// The far mass of each row is distributed like the best approximation of rank r of the far parts of all rows together,
-    /// with negative entries set to 0.
-    FarTruncated {
-        /// r.
-        rank: usize,
-        /// The smallest relative distance that is far.
-        from: usize,
     },
     /// Keys minus their own trend over positions. The trend is the regression of each head's keys, averaged over passages, on
     /// the first powers of the position.
@@ -141,11 +72,6 @@ impl Edit {
             Self::PositionAndLag => "position+lag",
             Self::Largest { .. } => "top-k",
             Self::Last { .. } => "window",
-            Self::Truncated { .. } => "rank-r",
-            Self::FarUniform { .. } => "far-uniform",
-            Self::FarMean { .. } => "far-mean",
-            Self::FarLargest { .. } => "far-top-k",
-            Self::FarTruncated { .. } => "far-rank-r",
             Self::Detrended { .. } => "detrended",
             Self::DetrendedSlope { .. } => "detrended+slope",
             Self::Flat { .. } => "flat",
@@ -161,14 +87,11 @@ impl Edit {
         }
     }
 
-    /// k, W, r of a truncation, or the number of powers; `None` for edits without one.
+    /// k, W, or the number of powers; `None` for edits without one.
     pub fn size(self) -> Option<usize> {
         match self {
             Self::Largest { count: size }
             | Self::Last { window: size }
-            | Self::Truncated { rank: size }
-            | Self::FarLargest { count: size, .. }
-            | Self::FarTruncated { rank: size, .. }
             | Self::Detrended { degree: size }
             | Self::DetrendedSlope { degree: size }
             | Self::Flat { degree: size }
@@ -183,34 +106,6 @@ impl Edit {
         !matches!(self, Uniform | Ramp | Position | Lag | PositionAndLag)
     }
 
-    /// Whether it changes the model's weights: see [`Edit::edited`].
-    pub fn is_of_weights(self) -> bool {
-        matches!(self, Self::Flat { .. } | Self::FlatSlope { .. })
-    }
-
-    /// Whether it changes each head's attention on its own, so that it can apply to some heads only.
-    pub fn is_of_attention(self) -> bool {
-        !matches!(
-            self,
-            Self::Fit { .. }
-                | Self::Detrended { .. }
-                | Self::DetrendedSlope { .. }
-                | Self::Flat { .. }
-                | Self::FlatSlope { .. }
-        )
-    }
-
-    /// The smallest relative distance that is far, for edits of the far part only.
-    pub fn far_from(self) -> Option<usize> {
-        match self {
-            Self::FarUniform { from }
-            | Self::FarMean { from }
-            | Self::FarLargest { from, .. }
-            | Self::FarTruncated { from, .. } => Some(from),
-            _ => None,
-        }
-    }
-
     /// Whether it adds a linear position bias to the logits of every head.
     pub fn adds_slopes(self) -> bool {
         matches!(self, Self::DetrendedSlope { .. } | Self::FlatSlope { .. })
@@ -218,45 +113,26 @@ impl Edit {
 
     /// Whether it removes columns where P is positive, so that KL(P ‖ P̃) is infinite.
     pub fn cuts(self) -> bool {
-        use Edit::{FarLargest, FarTruncated, Largest, Last, Truncated};
-        matches!(
-            self,
-            Largest { .. }
-                | Last { .. }
-                | Truncated { .. }
-                | FarLargest { .. }
-                | FarTruncated { .. }
-        )
+        matches!(self, Self::Largest { .. } | Self::Last { .. })
     }
 
     /// The edit with this name and these numbers. Returns `None` unless exactly the numbers of that edit are given.
-    pub fn from_parts(
-        name: &str,
-        fit: Option<(f64, usize)>,
-        size: Option<usize>,
-        far_from: Option<usize>,
-    ) -> Option<Self> {
-        let edit = match (name, fit, size, far_from) {
-            ("fit", Some((epsilon, rank)), ..) => Self::Fit { epsilon, rank },
-            ("top-k", _, Some(count), _) => Self::Largest { count },
-            ("window", _, Some(window), _) => Self::Last { window },
-            ("rank-r", _, Some(rank), _) => Self::Truncated { rank },
-            ("far-uniform", _, _, Some(from)) => Self::FarUniform { from },
-            ("far-mean", _, _, Some(from)) => Self::FarMean { from },
-            ("far-top-k", _, Some(count), Some(from)) => Self::FarLargest { count, from },
-            ("far-rank-r", _, Some(rank), Some(from)) => Self::FarTruncated { rank, from },
-            ("detrended", _, Some(degree), _) => Self::Detrended { degree },
-            ("detrended+slope", _, Some(degree), _) => Self::DetrendedSlope { degree },
-            ("flat", _, Some(degree), _) => Self::Flat { degree },
-            ("flat+slope", _, Some(degree), _) => Self::FlatSlope { degree },
+    pub fn from_parts(name: &str, fit: Option<(f64, usize)>, size: Option<usize>) -> Option<Self> {
+        let edit = match (name, fit, size) {
+            ("fit", Some((epsilon, rank)), _) => Self::Fit { epsilon, rank },
+            ("top-k", _, Some(count)) => Self::Largest { count },
+            ("window", _, Some(window)) => Self::Last { window },
+            ("detrended", _, Some(degree)) => Self::Detrended { degree },
+            ("detrended+slope", _, Some(degree)) => Self::DetrendedSlope { degree },
+            ("flat", _, Some(degree)) => Self::Flat { degree },
+            ("flat+slope", _, Some(degree)) => Self::FlatSlope { degree },
             _ => {
                 use Edit::{Lag, Own, Position, PositionAndLag, Ramp, Uniform};
                 let plain = [Own, Uniform, Ramp, Position, Lag, PositionAndLag];
                 plain.into_iter().find(|edit| edit.name() == name)?
             }
         };
-        let own = (edit.fit(), edit.size(), edit.far_from());
-        (own == (fit, size, far_from)).then_some(edit)
+        ((edit.fit(), edit.size()) == (fit, size)).then_some(edit)
     }
 }
 
@@ -276,35 +152,19 @@ mod tests {
             Edit::PositionAndLag,
             Edit::Largest { count: 16 },
             Edit::Last { window: 64 },
-            Edit::Truncated { rank: 8 },
-            Edit::FarUniform { from: 16 },
-            Edit::FarMean { from: 64 },
-            Edit::FarLargest { count: 4, from: 16 },
-            Edit::FarTruncated { rank: 2, from: 16 },
             Edit::Detrended { degree: 1 },
             Edit::DetrendedSlope { degree: 3 },
             Edit::Flat { degree: 1 },
             Edit::FlatSlope { degree: 2 },
         ];
         for edit in all {
-            let (name, fit, size, from) = (edit.name(), edit.fit(), edit.size(), edit.far_from());
-            assert_eq!(Edit::from_parts(name, fit, size, from), Some(edit));
+            let (name, fit, size) = (edit.name(), edit.fit(), edit.size());
+            assert_eq!(Edit::from_parts(name, fit, size), Some(edit));
             let other_fit = fit.is_none().then_some((0.1, 2));
-            let [other_size, other_from] = [size, from].map(|one| one.is_none().then_some(3));
-            assert_eq!(Edit::from_parts(name, other_fit, size, from), None);
-            assert_eq!(Edit::from_parts(name, fit, other_size, from), None);
-            assert_eq!(Edit::from_parts(name, fit, size, other_from), None);
+            let other_size = size.is_none().then_some(3);
+            assert_eq!(Edit::from_parts(name, other_fit, size), None);
+            assert_eq!(Edit::from_parts(name, fit, other_size), None);
         }
-        assert_eq!(Edit::from_parts("slope", None, None, None), None);
-    }
-
-    #[test]
-    fn heads_are_told_by_what_they_see() {
-        let kinds = [HeadKind::Global, HeadKind::Local { window: 4 }];
-        let expected = [("all", [true, true]), ("global", [true, false]), ("local", [false, true])];
-        for (heads, (told, hold)) in EditedHeads::ALL.into_iter().zip(expected) {
-            assert_eq!(heads.name(), told);
-            assert_eq!(kinds.map(|kind| heads.hold(kind)), hold, "{told}");
-        }
+        assert_eq!(Edit::from_parts("slope", None, None), None);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use super::divergence::Divergence;
-use super::edit::{Edit, EditedHeads};
+use super::edit::Edit;
 use super::treatment::{Learned, Treatment};
 use crate::heads::{PredictError, TrainedHead};
 use crate::lm::{HeadProbe, Model};
@@ -16,8 +16,8 @@ use crate::solver::{Outcome, SearchOptions};
 pub struct Surgery<'a> {
     /// The model.
     pub model: &'a Model,
-    /// The edits and the heads to which they apply, in this order; [`Edit::Own`] always runs first.
-    pub edits: &'a [(Edit, EditedHeads)],
+    /// The edits, in this order; [`Edit::Own`] always runs first.
+    pub edits: &'a [Edit],
     /// The number of groups of passages, from the first, on which fits are made.
     pub fit_groups: usize,
     /// The search options of the fits.
@@ -29,8 +29,6 @@ pub struct Surgery<'a> {
 pub struct Operated {
     /// The edit.
     pub edit: Edit,
-    /// The heads to which it was applied.
-    pub edited_heads: EditedHeads,
     /// The index of the group.
     pub group: usize,
     /// The mean cross-entropy of all tokens of the passages except the first, in nats.
@@ -69,17 +67,14 @@ impl Surgery<'_> {
     ) -> Result<bool, PredictError> {
         let learned = Learned::of(self.model, learned_on)?;
         let mut treatments = Vec::new();
-        for &(edit, heads) in [(Edit::Own, EditedHeads::All)].iter().chain(self.edits) {
-            if heads != EditedHeads::All && !edit.is_of_attention() {
-                return Err(PredictError::OfAllHeads { edit: edit.name() });
-            }
-            treatments.push((edit, heads, Treatment::of(edit, self.model, &learned)?));
+        for &edit in [Edit::Own].iter().chain(self.edits) {
+            treatments.push((edit, Treatment::of(edit, self.model, &learned)?));
         }
         drop(learned);
         for (group, passages) in groups.iter().enumerate() {
             let before = Before::of(self.model, passages)?;
             let mut own_loss_nats = 0.0;
-            for (edit, heads, treatment) in &treatments {
+            for (edit, treatment) in &treatments {
                 if matches!(edit, Edit::Fit { .. }) && group >= self.fit_groups {
                     continue;
                 }
@@ -91,7 +86,7 @@ impl Surgery<'_> {
                     Some((epsilon, rank)) => Some(before.fitted(epsilon, rank, self.search)?),
                     None => None,
                 };
-                let seen = self.on(passages, (treatment, *heads), fits.as_ref(), &before)?;
+                let seen = self.on(passages, treatment, fits.as_ref(), &before)?;
                 if *edit == Edit::Own {
                     own_loss_nats = seen.loss_nats;
                 }
@@ -99,7 +94,6 @@ impl Surgery<'_> {
                 let logits = fits.as_ref().map(|fits| &fits.max_abs_logits).or(of_model);
                 found(Operated {
                     edit: *edit,
-                    edited_heads: *heads,
                     group,
                     loss_nats: seen.loss_nats,
                     own_loss_nats,
@@ -116,11 +110,11 @@ impl Surgery<'_> {
         Ok(true)
     }
 
-    /// Runs the passages of a group with a treatment of some heads.
+    /// Runs the passages of a group with a treatment.
     fn on(
         &self,
         passages: &[Vec<u32>],
-        (treatment, heads): (&Treatment, EditedHeads),
+        treatment: &Treatment,
         fits: Option<&Fits>,
         before: &Before,
     ) -> Result<Seen, PredictError> {
@@ -130,7 +124,7 @@ impl Surgery<'_> {
         for (at, passage) in passages.iter().enumerate() {
             let mut head = 0;
             let loss = treatment.model_of(self.model).passage_loss(passage, &mut |probe| {
-                let replaced = treatment.of_head(head, heads, probe)?;
+                let replaced = treatment.of_head(head, probe);
                 let logits = max_abs_logit(replaced.probe.as_ref().unwrap_or(probe));
                 seen.max_abs_logits[head] = seen.max_abs_logits[head].max(logits);
                 let of_fit = fits.map(|fits| fits.attention[head][at].clone());

@@ -4,14 +4,12 @@ use ndarray::{Array2, s};
 
 use super::cut;
 use super::directions::{telling_positions, trend};
-use super::edit::{Edit, EditedHeads};
-use super::far;
+use super::edit::Edit;
 use super::tilt::nearest_slope;
 use crate::heads::PredictError;
 use crate::heads::head::check_contiguous;
 use crate::heads::positions::{Form, SeenRows};
 use crate::lm::{HeadProbe, Model};
-use crate::targets::TargetError;
 
 /// The unaltered model on the passages from which edits estimate their parameters. Heads are numbered through all layers.
 pub(super) struct Learned {
@@ -46,16 +44,6 @@ impl Learned {
             SeenRows::of(&probes[..1], &positions).attention_of(form, &theta)
         };
         Treatment::Fixed(self.probes.iter().map(nearest).collect())
-    }
-
-    /// Each head's attention, as a mean over passages.
-    fn mean(&self) -> Vec<Array2<f64>> {
-        let mean = |of_head: &Vec<HeadProbe>| {
-            let sum: Option<Array2<f64>> =
-                of_head.iter().map(HeadProbe::attention).reduce(|sum, one| sum + one);
-            sum.expect("a head has a passage") / of_head.len() as f64
-        };
-        self.probes.iter().map(mean).collect()
     }
 
     /// The model whose keys cannot read token positions.
@@ -154,8 +142,8 @@ impl Less {
     }
 }
 
-/// A change of the attention of a head, given the head's number.
-type Change = Box<dyn Fn(usize, Array2<f64>) -> Result<Array2<f64>, TargetError>>;
+/// A change of the attention of a head.
+type Change = Box<dyn Fn(Array2<f64>) -> Array2<f64>>;
 
 /// An edit with the parameters that it estimated from a model.
 pub(super) enum Treatment {
@@ -171,21 +159,6 @@ pub(super) enum Treatment {
     Edited(Box<Model>),
 }
 
-impl Edit {
-    /// Applies the edit to the model's weights, with parameters from `passages` as [`Surgery`](crate::heads::Surgery) estimates
-    /// them.
-    ///
-    /// # Errors
-    /// `NotOfWeights` for edits other than [`Edit::Flat`] and [`Edit::FlatSlope`]; no passage, or one that the model cannot
-    /// read; a model whose matrices are divided by their spectral norm.
-    pub fn edited(self, model: &Model, passages: &[Vec<u32>]) -> Result<Model, PredictError> {
-        match Treatment::of(self, model, &Learned::of(model, passages)?)? {
-            Treatment::Edited(model) => Ok(*model),
-            _ => Err(PredictError::NotOfWeights { edit: self.name() }),
-        }
-    }
-}
-
 /// The replacement of a head's attention.
 pub(super) struct Replaced {
     /// P̃, (T, T); `None` for the head's own attention.
@@ -195,12 +168,6 @@ pub(super) struct Replaced {
 }
 
 impl Treatment {
-    fn changed(
-        change: impl Fn(usize, Array2<f64>) -> Result<Array2<f64>, TargetError> + 'static,
-    ) -> Self {
-        Self::Changed(Box::new(change))
-    }
-
     pub fn of(edit: Edit, model: &Model, learned: &Learned) -> Result<Self, PredictError> {
         Ok(match edit {
             Edit::Own | Edit::Fit { .. } => Self::None,
@@ -211,20 +178,8 @@ impl Treatment {
             Edit::Position => learned.nearest(Form::Position),
             Edit::Lag => learned.nearest(Form::Lag),
             Edit::PositionAndLag => learned.nearest(Form::PositionAndLag),
-            Edit::Largest { count } => Self::changed(move |_, p| Ok(cut::largest(p, count))),
-            Edit::Last { window } => Self::changed(move |_, p| Ok(cut::last(p, window))),
-            Edit::Truncated { rank } => Self::changed(move |_, p| cut::of_rank(p, rank)),
-            Edit::FarUniform { from } => Self::changed(move |_, p| Ok(far::even(p, from))),
-            Edit::FarMean { from } => {
-                let mean = learned.mean();
-                Self::changed(move |head, p| Ok(far::like(p, &mean[head], from)))
-            }
-            Edit::FarLargest { count, from } => {
-                Self::changed(move |_, p| Ok(far::largest(p, count, from)))
-            }
-            Edit::FarTruncated { rank, from } => {
-                Self::changed(move |_, p| far::of_rank(p, rank, from))
-            }
+            Edit::Largest { count } => Self::Changed(Box::new(move |p| cut::largest(p, count))),
+            Edit::Last { window } => Self::Changed(Box::new(move |p| cut::last(p, window))),
             Edit::Detrended { degree } => learned.detrended(model, degree, false)?,
             Edit::DetrendedSlope { degree } => learned.detrended(model, degree, true)?,
             Edit::Flat { degree } => Self::Edited(Box::new(learned.flat(model, degree)?)),
@@ -243,29 +198,18 @@ impl Treatment {
         }
     }
 
-    /// The replacement of the attention of head `head`; no replacement if `heads` does not contain it.
-    ///
-    /// # Errors
-    /// `Decomposition` if LAPACK fails.
-    pub fn of_head(
-        &self,
-        head: usize,
-        heads: EditedHeads,
-        probe: &HeadProbe,
-    ) -> Result<Replaced, TargetError> {
-        if !heads.hold(probe.kind) {
-            return Ok(Replaced { attention: None, probe: None });
-        }
+    /// The replacement of the attention of head `head`.
+    pub fn of_head(&self, head: usize, probe: &HeadProbe) -> Replaced {
         let (attention, probe) = match self {
             Self::None | Self::Edited(_) => (None, None),
             Self::Fixed(of_heads) => (Some(of_heads[head].clone()), None),
-            Self::Changed(change) => (Some(change(head, probe.attention())?), None),
+            Self::Changed(change) => (Some(change(probe.attention())), None),
             Self::Detrended(less) => {
                 let probe = less.of(head, probe);
                 (Some(probe.attention()), Some(probe))
             }
         };
-        Ok(Replaced { attention, probe })
+        Replaced { attention, probe }
     }
 }
 
@@ -289,7 +233,6 @@ mod tests {
     use crate::heads::Surgery;
     use crate::lm::{Arm, ModelShape, Slopes, TrainDefinition};
     use crate::solver::SearchOptions;
-    use crate::targets::HeadKind;
 
     const TOKENS: usize = 24;
 
@@ -312,10 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn the_edited_model_is_the_one_whose_loss_surgery_tells() {
+    fn an_edit_of_weights_has_the_loss_of_the_edited_model() {
         let (learned_on, group) = ([passage(0), passage(1)], vec![passage(2), passage(3)]);
-        let edits = [Edit::Flat { degree: 2 }, Edit::FlatSlope { degree: 2 }]
-            .map(|edit| (edit, EditedHeads::All));
+        let edits = [Edit::Flat { degree: 2 }, Edit::FlatSlope { degree: 2 }];
         for slopes in [Slopes::None, Slopes::Alibi] {
             let model = model(slopes);
             let search = SearchOptions::default();
@@ -328,7 +270,9 @@ mod tests {
             };
             assert!(surgery.run(&learned_on, &groups, &AtomicBool::new(false), keep).unwrap());
             for operated in &found[1..] {
-                let edited = operated.edit.edited(&model, &learned_on).unwrap();
+                let learned = Learned::of(&model, &learned_on).unwrap();
+                let treatment = Treatment::of(operated.edit, &model, &learned).unwrap();
+                let edited = treatment.model_of(&model);
                 let loss = |at: usize| edited.passage_loss(&group[at], &mut |_| Ok(None)).unwrap();
                 assert_eq!(loss(0) / 2.0 + loss(1) / 2.0, operated.loss_nats);
                 assert_ne!(operated.loss_nats, operated.own_loss_nats);
@@ -337,63 +281,5 @@ mod tests {
             }
             assert_ne!(found[1].loss_nats, found[2].loss_nats);
         }
-    }
-
-    #[test]
-    fn what_is_done_to_activations_gives_no_model() {
-        let (model, learned_on) = (model(Slopes::None), [passage(0)]);
-        for edit in [
-            Edit::Own,
-            Edit::Uniform,
-            Edit::Largest { count: 2 },
-            Edit::FarMean { from: 4 },
-            Edit::Detrended { degree: 1 },
-            Edit::DetrendedSlope { degree: 1 },
-            Edit::Flat { degree: 1 },
-            Edit::FlatSlope { degree: 1 },
-        ] {
-            let edited = edit.edited(&model, &learned_on);
-            assert_eq!(edited.is_ok(), edit.is_of_weights(), "{edit:?}");
-            let refused = matches!(edited, Err(PredictError::NotOfWeights { edit: name }) if name == edit.name());
-            assert_ne!(refused, edit.is_of_weights(), "{edit:?}");
-        }
-    }
-
-    /// In the first layer, whose inputs are unchanged, heads that are not edited keep their attention bit for bit. Only heads
-    /// of the selected kind are replaced.
-    #[test]
-    fn heads_that_are_not_edited_keep_their_attention() {
-        let (model, learned_on) = (model(Slopes::None), [passage(0)]);
-        let learned = Learned::of(&model, &learned_on).unwrap();
-        for edit in [Edit::Uniform, Edit::Last { window: 2 }, Edit::Truncated { rank: 1 }] {
-            let treatment = Treatment::of(edit, &model, &learned).unwrap();
-            let mut seen = 0;
-            let mut head = 0;
-            let own = model.probe(&passage(1)).unwrap();
-            model
-                .passage_loss(&passage(1), &mut |probe| {
-                    let replaced = treatment.of_head(head, EditedHeads::Global, probe)?.attention;
-                    assert_eq!(replaced.is_some(), probe.kind == HeadKind::Global, "{edit:?}");
-                    if probe.layer == 0 && probe.kind != HeadKind::Global {
-                        assert_eq!(probe.attention(), own[head].attention());
-                        seen += 1;
-                    }
-                    head += 1;
-                    Ok(replaced)
-                })
-                .unwrap();
-            assert_eq!((seen, head), (1, 4));
-        }
-    }
-
-    #[test]
-    fn what_is_of_all_heads_is_refused_for_some() {
-        let (model, learned_on) = (model(Slopes::None), [passage(0)]);
-        let edits = [(Edit::Flat { degree: 1 }, EditedHeads::Global)];
-        let search = SearchOptions::default();
-        let surgery = Surgery { model: &model, edits: &edits, fit_groups: 0, search };
-        let stop = AtomicBool::new(false);
-        let error = surgery.run(&learned_on, &[vec![passage(1)]], &stop, |_| Ok(()));
-        assert!(matches!(error, Err(PredictError::OfAllHeads { edit: "flat" })), "{error:?}");
     }
 }

@@ -25,8 +25,6 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         spread: 2.0 * half_spread,
         needed: Some(needed),
         needed_tied: Some(needed_tied),
-        needed_any_rank: None,
-        lower_bound_tied: None,
         floor: Some(floor),
         inflation: Some(inflation),
         tying: Some(tying),

@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
-use ndarray_linalg::{JobSvd, SVDDC};
+use ndarray::{Array2, ArrayView2};
 
 use super::any_matrix::AnyMatrix;
 use super::inputs::Inputs;
 use super::normalisation::{Normal, Normalisation};
 use super::varied::Varied;
-use crate::numerics::blas::on_one_thread;
 use crate::numerics::{Real, product};
 use crate::solver::curvature::Preconditioner;
 use crate::solver::factors::Factors;
@@ -112,40 +110,6 @@ impl SharedProjection {
     /// Whether logits are X·W_q·W_kᵀ·Xᵀ: queries and keys are neither normalised nor rotated.
     pub fn is_bilinear(&self) -> bool {
         self.normalisation.is_none() && self.scales.is_none() && self.turns.is_none()
-    }
-
-    /// The same inputs with factors of a larger `rank`, and the point whose logits equal those of `point`. W_q gets columns of
-    /// zeros. W_k gets columns that are orthogonal to its own and as long, as far as there are any, so that the descent can use
-    /// them. Both are scaled for √rank. From the dimension of the inputs on, W_q·W_kᵀ can be any matrix.
-    ///
-    /// # Errors
-    /// `Inputs` if the rank is smaller, or if queries and keys are normalised or rotated, because additional channels are then
-    /// undefined.
-    pub fn wider(&self, point: &[f64], rank: usize) -> Result<(Self, Vec<f64>), FitError> {
-        let wrong = |why: String| Err(FitError::Inputs(why));
-        self.check_bilinear()?;
-        let (from, dimension) = (self.rank, self.inputs.dimension());
-        if rank < from {
-            return wrong(format!("rank {rank}; these have rank {from}"));
-        }
-        let scale = (rank as f64 / from as f64).powf(0.25);
-        let mut wider = vec![0.0; 2 * dimension * rank];
-        for (side, to) in wider.chunks_exact_mut(dimension * rank).enumerate() {
-            let (weights, _) = self.side(point, side);
-            let mut to = ArrayViewMut2::from_shape((dimension, rank), to).expect("as many numbers");
-            to.slice_mut(s![.., ..from]).assign(&weights);
-            if side == 1 {
-                let (u, ..) = on_one_thread(|| weights.svddc(JobSvd::All))
-                    .map_err(|e| FitError::Inputs(format!("no singular values: {e}")))?;
-                let u = u.ok_or_else(|| FitError::Inputs("no singular vectors".to_owned()))?;
-                let length = (weights.iter().map(|w| w * w).sum::<f64>() / from as f64).sqrt();
-                let orthogonal = u.slice(s![.., from.min(dimension)..rank.min(dimension)]);
-                let mut added = to.slice_mut(s![.., from..from + orthogonal.ncols()]);
-                added.assign(&(&orthogonal * length));
-            }
-            to *= scale;
-        }
-        Ok((Self { rank, ..self.clone() }, wider))
     }
 
     /// The same parametrisation with additional input `columns`, (n, k): projections of [X, columns] by one W_q and W_k. They

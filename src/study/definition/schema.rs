@@ -95,7 +95,7 @@ The tables `[quick]` and `[smoke]` hold what a smaller preset replaces, such as 
     keys(&mut page, &EXPECTED.keys());
     let _ = write!(
         page,
-        "\n## Trained models\n\nKeys of `[predict]`, `[ramp]`, `[concentration]`, `[lattice]` and `[surgery]`, which select the models to read.\n\n"
+        "\n## Trained models\n\nKeys of `[predict]`, `[ramp]`, `[lattice]` and `[surgery]`, which select the models to read.\n\n"
     );
     let shared = MODELS.keys();
     keys(&mut page, &shared);

@@ -285,41 +285,6 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
             "run b: start.step is 11, but run a of runs keeps the weights of steps [10, 30]",
         ),
         (
-            "",
-            "study = 'runs', run = 'a', degrees = 2",
-            "[[run]] 1: run b: start.degrees and start.learned_on need start.edit",
-        ),
-        (
-            "",
-            "study = 'runs', run = 'a', edit = 'flat'",
-            "[[run]] 1: run b: start.edit needs start.degrees",
-        ),
-        (
-            "",
-            "study = 'runs', run = 'a', edit = 'flat', degrees = 0",
-            "[[run]] 1: run b: start.edit needs start.degrees",
-        ),
-        (
-            "",
-            "study = 'runs', run = 'a', edit = 'flat', degrees = 2, learned_on = 0",
-            "[[run]] 1: run b: start.learned_on must be at least 1",
-        ),
-        (
-            "",
-            "study = 'runs', run = 'a', edit = 'flat+slpoe', degrees = 2",
-            "[[run]] 1: run b: start.edit is \"flat+slpoe\"; did you mean \"flat+slope\"?",
-        ),
-        (
-            "",
-            "study = 'runs', run = 'a', edit = 'detrended+slope', degrees = 2",
-            "[[run]] 1: run b: start.edit: the edit \"detrended+slope\" changes what heads compute",
-        ),
-        (
-            "",
-            "study = 'runs', run = 'a', edit = 'flat+slope', degrees = 2",
-            "run b: start: slopes is none, but the starting weights have learned",
-        ),
-        (
             "slopes = 'learned'",
             of_a,
             "run b: start: slopes is learned, but the starting weights have none",

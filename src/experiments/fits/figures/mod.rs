@@ -5,4 +5,3 @@ pub mod growth;
 pub mod layouts;
 pub mod one_fit;
 pub mod phase;
-pub mod window_rule;

@@ -6,4 +6,3 @@ pub mod growth_cell;
 pub mod layouts;
 pub mod models;
 pub mod one_fit;
-pub mod window_rule;

@@ -8,7 +8,6 @@ use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
 use crate::claims::{Claim, Group, Origin};
 use crate::claims::{Verdict, VerdictStatus};
-use crate::experiments::heads::tables::head_parts::WiderHead;
 use crate::experiments::heads::tables::heads::{
     Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads,
 };
@@ -47,23 +46,6 @@ pub(crate) const RANK_CARRIES_GROWTH: Claim = Claim {
         "Needs runs of mhsa with several checkpoints, whose largest logit doubles.",
     ],
     ..Claim::PLAIN
-};
-
-pub(crate) const RANK_GIVEN_INPUTS: Claim = Claim {
-    id: "RankGivenInputs",
-    text: "For a given layer input, the rank of W_q·W_kᵀ makes a head's logits large",
-    place: "the rank argument, with the layer's input given",
-    rule: [
-        "In the largest head of every model of mhsa, {0} or more of the log input factor goes where \
-            the rank of W_q·W_kᵀ is free, and by every whole interval.",
-        "{1} or less goes in every one, and by every interval.",
-    ],
-    lacking: [
-        "no heads fitted at larger ranks",
-        "Needs models of mhsa whose heads were fitted at larger ranks, and whose input factor exceeds \
-            1.",
-    ],
-    ..RANK_CARRIES_GROWTH
 };
 
 pub(crate) const NEEDED_TELLS_ACTUAL: Claim = Claim {
@@ -167,55 +149,6 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     Verdict::new(RANK_CARRIES_GROWTH, of_rank.ruling(), of_rank.seeds(), headline, sentences)
 }
 
-/// Tests whether rank is the cause for given inputs: the share of log tying that vanishes if W_q·W_kᵀ may be any
-/// matrix. It uses the largest head of every `mhsa` model at its last step. Intervals are Student's over the seeds of a
-/// run.
-///
-/// The prediction has a rule without intervals; the sentence gives the status by that rule.
-pub(crate) fn given_inputs(study: &TrainedHeads) -> Verdict {
-    let epsilon = study.epsilon_told();
-    let last = study.last_step();
-    let wider = study.wider();
-    let widest = wider.iter().map(|one| one.wider.rank).max().unwrap_or(0);
-    let models: Vec<(&WiderHead<'_>, f64)> = wider
-        .iter()
-        .filter(|one| one.own.arm == "mhsa" && one.own.epsilon == epsilon)
-        .filter(|one| one.own.step == last && one.wider.rank == widest)
-        .filter_map(|one| Some((one, one.own.share_of_tying_by_rank()?)))
-        .collect();
-    let shares = Shares::of(models.iter().map(|(one, share)| (&one.own.run, *share)));
-    let Some(share) = shares.spread() else { return Verdict::lacking(RANK_GIVEN_INPUTS) };
-    let as_predicted = match share.ends() {
-        Some([low, _]) if low >= CARRIES => VerdictStatus::Confirmed,
-        Some([_, high]) if high <= NEXT_TO_NOTHING => VerdictStatus::Refuted,
-        _ => VerdictStatus::Qualified,
-    };
-    let over = |value: &dyn Fn(&WiderHead<'_>) -> Option<f64>| {
-        let values = models.iter().filter_map(|(one, _)| value(one));
-        Spread::of(values).map_or_else(|| "–".to_owned(), |spread| significant(spread.median, 3))
-    };
-    let percent = |share: Estimate| share.map(|share| 100.0 * share).shown(2);
-    let within = joined(shares.intervals().map(percent), ", ");
-    let mean = if within.is_empty() { String::new() } else { format!(", mean {within}") };
-    let share = percent(share);
-    let sentences = [
-        format!("Without a limit on rank {share} % of the log input factor goes{mean}"),
-        format!(
-            "Needed at rank {}: {}; at any rank {} (proven: {}); without inputs {}; actual {}",
-            models[0].0.own.rank,
-            over(&|one| one.own.needed_tied),
-            over(&|one| one.own.needed_any_rank),
-            over(&|one| one.own.lower_bound_tied),
-            over(&|one| one.own.needed),
-            over(&|one| Some(one.own.actual)),
-        ),
-        format!("KL {epsilon}"),
-        format!("Rule committed before: {as_predicted}"),
-    ];
-    let headline = format!("rank is {share} % of the log input factor");
-    Verdict::new(RANK_GIVEN_INPUTS, shares.ruling(), shares.seeds(), headline, sentences)
-}
-
 /// Tests which quantity orders heads: Spearman's ρ of needed against actual logits within each `mhsa` model, and its
 /// partial ρ given the entropy of attention. Both are medians over models, as in the prediction.
 ///
@@ -295,42 +228,6 @@ mod tests {
         assert_eq!(growth(&grown(1.1, 1.1, 3)).status, VerdictStatus::NotMeasured, "no growth");
         let verdict = growth(&grown(1.02, 4.0, 3));
         assert!(verdict.measured.contains("99 %"), "{}", verdict.measured);
-    }
-
-    #[test]
-    fn rank_given_inputs_has_every_word() {
-        let study = |at_any_rank: f64, seeds: usize| {
-            let heads = (0..seeds).flat_map(move |seed| {
-                let parts = [2.0, 1.0, 8.0, 2.0, 1.0];
-                let own = HeadParts {
-                    needed_any_rank: Some(at_any_rank),
-                    lower_bound_tied: Some(0.9 * at_any_rank),
-                    ..head_of_parts(("mhsa", seed, 20, 0), parts, 1.0)
-                };
-                [HeadParts { rank: 16, needed_tied: Some(15.5), ..own.clone() }, own]
-            });
-            TrainedHeads { heads: heads.collect(), failed: 0 }
-        };
-        assert_eq!(given_inputs(&study(4.0, 3)).status, VerdictStatus::Confirmed);
-        assert_eq!(given_inputs(&study(4.0, 2)).status, VerdictStatus::Qualified, "two seeds");
-        assert_eq!(given_inputs(&study(10.0, 3)).status, VerdictStatus::Qualified);
-        assert_eq!(given_inputs(&study(15.0, 3)).status, VerdictStatus::Refuted);
-        assert_eq!(given_inputs(&study(15.0, 2)).status, VerdictStatus::Qualified, "two seeds");
-        let mut apart = study(15.9, 3);
-        apart.heads[0].needed_any_rank = Some(13.2);
-        apart.heads[1].needed_any_rank = Some(13.2);
-        let apart = given_inputs(&apart);
-        assert_eq!(apart.status, VerdictStatus::Qualified, "{apart:?}");
-        assert!(apart.measured.contains("refuted"), "{apart:?}");
-        assert_eq!(
-            given_inputs(&grown(1.0, 4.0, 3)).status,
-            VerdictStatus::NotMeasured,
-            "one rank"
-        );
-        let verdict = given_inputs(&study(4.0, 3));
-        for number in ["67 %", "16.0", "4.00", "3.60"] {
-            assert!(verdict.measured.contains(number), "{number}: {verdict:?}");
-        }
     }
 
     #[test]

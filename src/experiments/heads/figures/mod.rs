@@ -3,4 +3,3 @@
 pub mod heads;
 pub mod heads_of_model;
 pub mod prediction;
-pub mod ranks;

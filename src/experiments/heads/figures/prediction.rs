@@ -14,8 +14,7 @@ use crate::table::{groups, significant};
 pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
     let figure = |name: &str, label: &str, of: fn(&HeadParts) -> Option<f64>, caption: &str| {
         let last = study.last_step();
-        let mut heads = study.at_own_rank();
-        heads.retain(|head| head.step == last);
+        let heads: Vec<&HeadParts> = study.heads.iter().filter(|head| head.step == last).collect();
         let point = |h: &&HeadParts| Some((of(h).filter(|v| *v > 0.0)?, h.actual));
         let shown: Vec<(f64, f64)> = heads.iter().filter_map(point).collect();
         let at_floor = |h: &HeadParts| Some((h.floor.filter(|v| *v > 0.0)?, h.actual));

@@ -4,9 +4,6 @@ use crate::experiments::heads::HeadMeasurement;
 use crate::heads::Levels;
 use crate::record::Row;
 
-/// If the inputs cost a head less than this factor, no share of it is computed.
-const LEAST_TYING: f64 = 1.1;
-
 /// The display name of each of [`PARTS`](crate::heads::PARTS).
 pub const FACTOR_NAMES: [&str; 5] =
     ["floor", "rank penalty", "input factor", "excess factor", "shift factor"];
@@ -48,10 +45,6 @@ pub struct HeadParts {
     pub needed: Option<f64>,
     /// Lˣ(ε; P, d).
     pub needed_tied: Option<f64>,
-    /// Lˣ(ε; P, ∞), with the same inputs at any rank; `None` if it was not requested.
-    pub needed_any_rank: Option<f64>,
-    /// A proven lower bound on `needed_any_rank`, and so on `needed_tied`.
-    pub lower_bound_tied: Option<f64>,
     /// L⁰(ε; P).
     pub floor: Option<f64>,
     /// The mean entropy of a row of attention, in nats.
@@ -83,8 +76,6 @@ impl From<&Row<HeadMeasurement>> for HeadParts {
             spread: found.spread,
             needed: found.needed,
             needed_tied: found.needed_tied,
-            needed_any_rank: found.needed_any_rank,
-            lower_bound_tied: found.lower_bound_tied,
             floor: found.floor,
             entropy_nats: found.entropy_nats,
             effective_rank: found.effective_rank_attention,
@@ -102,40 +93,11 @@ impl HeadParts {
         Some([floor?, inflation?, tying?, drift?, gauge?])
     }
 
-    /// The share of log tying at rank d that vanishes if the inputs need only `less` instead of Lˣ(d): log(Lˣ(d)/less)
-    /// / log(Lˣ(d)/L*(d)). Returns `None` if tying is below 1.1.
-    pub fn share_of_tying_less(&self, less: f64) -> Option<f64> {
-        let (needed, tied) = (self.needed?, self.needed_tied?);
-        let share = (tied / less).ln() / (tied / needed).ln();
-        (tied >= LEAST_TYING * needed && share.is_finite()).then_some(share)
-    }
-
-    /// The share of log tying that vanishes at any rank.
-    pub fn share_of_tying_by_rank(&self) -> Option<f64> {
-        self.share_of_tying_less(self.needed_any_rank?)
-    }
-
     pub(crate) fn setting(&self) -> (&str, &str, usize, usize, u64) {
         (&self.of, &self.run, self.rank, self.step, self.epsilon.to_bits())
     }
 
     pub(crate) fn model(&self) -> (&str, &str, usize, usize, u64) {
         (&self.of, &self.run, self.seed, self.step, self.epsilon.to_bits())
-    }
-}
-
-/// The logits that the attention of a model's largest head needs at a larger rank, with the same inputs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WiderHead<'h> {
-    /// The head at its own rank d.
-    pub own: &'h HeadParts,
-    /// The same head at the larger rank r.
-    pub wider: &'h HeadParts,
-}
-
-impl WiderHead<'_> {
-    /// The share of log tying that vanishes at rank r.
-    pub fn share_of_tying(&self) -> Option<f64> {
-        self.own.share_of_tying_less(self.wider.needed_tied?)
     }
 }

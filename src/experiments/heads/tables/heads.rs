@@ -1,9 +1,7 @@
 //! Trained heads compared with the logits that their attention needs: by run, step and ε.
 
-use std::collections::BTreeMap;
-
 use crate::experiments::heads::HeadMeasurement;
-use crate::experiments::heads::tables::head_parts::{HeadParts, WiderHead};
+use crate::experiments::heads::tables::head_parts::HeadParts;
 use crate::record::Rows;
 use crate::table::RankCorrelation;
 use crate::table::TableError;
@@ -97,16 +95,6 @@ impl TrainedHeads {
         self.heads.iter().map(|head| head.step).max().unwrap_or(0)
     }
 
-    /// The heads at their own rank, without the fits at larger ranks.
-    pub fn at_own_rank(&self) -> Vec<&HeadParts> {
-        let mut own = BTreeMap::new();
-        for head in &self.heads {
-            let least = own.entry(head.model()).or_insert(head.rank);
-            *least = head.rank.min(*least);
-        }
-        self.heads.iter().filter(|head| own[&head.model()] == head.rank).collect()
-    }
-
     /// The head with the largest logit of each run, seed, step, rank and ε.
     pub fn largest(&self) -> Vec<&HeadParts> {
         greatest_of_each(&self.heads, |head| (head.model(), head.rank), |head| head.actual)
@@ -136,29 +124,16 @@ impl TrainedHeads {
         groups(self.largest(), run).into_iter().filter_map(growth).collect()
     }
 
-    /// The largest head of each model, step and ε at each larger rank at which it was fitted.
-    pub fn wider(&self) -> Vec<WiderHead<'_>> {
-        let mut found = Vec::new();
-        for ranks in groups(self.largest(), HeadParts::model) {
-            let least = ranks.iter().map(|head| head.rank).min();
-            let (own, wider): (Vec<&HeadParts>, Vec<&HeadParts>) =
-                ranks.into_iter().partition(|head| Some(head.rank) == least);
-            found.extend(wider.into_iter().map(|wider| WiderHead { own: own[0], wider }));
-        }
-        found
-    }
-
     /// The rank correlations of needed logits, and of quantities to compare them with, with the largest logits of each
     /// model's heads at the last step.
     pub fn orderings(&self) -> Vec<Ordering> {
         let last = self.last_step();
-        let own = self.at_own_rank();
         let mut found = Vec::new();
         for arm in distinct(self.heads.iter().map(|head| head.arm.as_str())) {
             for epsilon in self.epsilons() {
-                let chosen = own
+                let chosen = self
+                    .heads
                     .iter()
-                    .copied()
                     .filter(|h| h.arm == arm && h.epsilon == epsilon && h.step == last);
                 let models = groups(chosen, HeadParts::model);
                 let mut push = |by, correlation: Option<RankCorrelation>, with_entropy| {

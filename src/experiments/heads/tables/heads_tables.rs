@@ -1,6 +1,6 @@
 //! The tables of a study of trained heads.
 
-use crate::experiments::heads::tables::head_parts::{FACTOR_NAMES, HeadParts, WiderHead};
+use crate::experiments::heads::tables::head_parts::{FACTOR_NAMES, HeadParts};
 use crate::experiments::heads::tables::heads::{Ordering, PartsOfGrowth, TrainedHeads};
 use crate::heads::PARTS;
 use crate::table::Spread;
@@ -17,48 +17,6 @@ impl TrainedHeads {
         }
         tables.push(self.orderings_table());
         tables
-    }
-
-    /// The table of the logits needed at larger ranks.
-    pub fn ranks_table(&self) -> Table {
-        let wider = self.wider();
-        let key = |one: &WiderHead<'_>| {
-            let (of, run, rank, step, epsilon) = one.wider.setting();
-            (of.to_owned(), run.to_owned(), rank, step, epsilon, one.own.rank)
-        };
-        let title = "Logits that a wider head with the same inputs needs for the attention of the \
-                     largest head";
-        Table::from_groups("ranks", title, groups(&wider, key))
-            .words("run", "run", |one| &one.own.run)
-            .numbers("n", "n", |one| one.own.n)
-            .settings("epsilon", ("ε", "nats"), |one| one.own.epsilon)
-            .numbers("step", "step", |one| one.own.step)
-            .numbers("own_rank", "d_head", |one| one.own.rank)
-            .numbers("rank", "rank r", |one| one.wider.rank)
-            .medians("actual", "max |logit|", |one| one.own.actual)
-            .medians("needed", "needed at rank r", |one| one.wider.needed)
-            .medians("needed_tied", "needed from the layer inputs at rank r", |one| {
-                one.wider.needed_tied
-            })
-            .medians("any_rank", "needed from the layer inputs at any rank", |one| {
-                one.wider.needed_any_rank
-            })
-            .medians("lower_bound", "proven lower bound at any rank", |one| {
-                one.wider.lower_bound_tied
-            })
-            .medians("share", "share of the log input factor removed at rank r", |one| {
-                one.share_of_tying()
-            })
-            .medians("share_any_rank", "share removed at any rank", |one| {
-                one.own.share_of_tying_by_rank()
-            })
-            .sizes("seeds", "seeds")
-            .note(
-                "The head with the largest logit of each model. Medians over seeds with \
-                 (least–greatest). At any rank, W_q·W_kᵀ may be any matrix; the lower bound is \
-                 proven (see the methods).",
-            )
-            .build()
     }
 
     /// The table of the five factors of each model's largest logit.

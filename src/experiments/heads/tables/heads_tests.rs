@@ -1,6 +1,6 @@
 //! Tests of the tables of heads, on synthetic heads.
 
-use crate::experiments::heads::tables::head_parts::{HeadParts, WiderHead};
+use crate::experiments::heads::tables::head_parts::HeadParts;
 use crate::experiments::heads::tables::heads::TrainedHeads;
 
 /// A head with the given factors and entropy of attention.
@@ -58,25 +58,6 @@ fn growth_is_that_of_the_largest_head_and_adds_up() {
     assert!((one.by_part[2] - 4f64.ln()).abs() < 1e-12 && one.by_part[1].abs() < 1e-12);
     let tables = study.tables();
     assert_eq!(tables.len(), 3);
-}
-
-#[test]
-fn a_wider_head_is_held_against_itself_at_its_own_rank() {
-    let own = head(("mhsa", 0, 20, 1), [2.0, 1.0, 8.0, 1.0, 1.0], 1.0);
-    let own = HeadParts { needed_any_rank: Some(4.0), ..own };
-    let wider = HeadParts { rank: 64, needed_tied: Some(8.0), ..own.clone() };
-    let smaller = head(("mhsa", 0, 20, 0), [2.0, 1.0, 4.0, 1.0, 1.0], 1.0);
-    let smaller_wider = HeadParts { rank: 64, ..smaller.clone() };
-    let heads = vec![smaller, smaller_wider, own.clone(), wider.clone()];
-    let study = TrainedHeads { heads, failed: 0 };
-    let found = study.wider();
-    assert_eq!(found, [WiderHead { own: &own, wider: &wider }]);
-    // The larger rank removes a factor of 2 of a tying of 8, a third of its logarithm.
-    assert!((found[0].share_of_tying().unwrap() - 1.0 / 3.0).abs() < 1e-12);
-    assert!((own.share_of_tying_by_rank().unwrap() - 2.0 / 3.0).abs() < 1e-12);
-    let untied = HeadParts { needed_tied: own.needed, ..own.clone() };
-    assert_eq!(WiderHead { own: &untied, wider: &wider }.share_of_tying(), None);
-    assert!(study.ranks_table().to_csv().lines().nth(1).unwrap().starts_with("mhsa-64,64,"));
 }
 
 #[test]

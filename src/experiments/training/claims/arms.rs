@@ -1,14 +1,12 @@
-//! Verdicts that compare variants: the global head, tasks from local to long-range, and data other than text.
+//! Verdicts that compare variants: the global head, and tasks from local to long-range.
 
 use super::scale_of_runs;
 use crate::claims::Verdict;
-use crate::claims::ruling::Ruling;
-use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
 use crate::claims::{Claim, Group};
-use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
+use crate::experiments::training::claims::pairs::{Pairs, difference};
 use crate::experiments::training::claims::stabilisers::stabilisers;
-use crate::experiments::training::claims::training::{LOGITS_ALIKE, NO_WORSE_NATS, no_worse};
+use crate::experiments::training::claims::training::{NO_WORSE_NATS, no_worse};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::{Spread, significant};
@@ -20,9 +18,6 @@ const PERPLEXITIES_ALIKE: f64 = 1.03;
 /// The largest excess of the loss over the entropy for which look-ups count as learned. Also the difference in loss
 /// between a variant that learned them and one that did not.
 const LEARNED_NATS: f64 = 0.05;
-/// The corpus name of synthetic data, which is not real data.
-const SYNTHETIC: &str = "synthetic";
-
 const LACKING: [&str; 2] = [
     "no finished runs of every variant",
     "Needs finished runs of ls, mhsa and local-only with the same seeds.",
@@ -59,21 +54,6 @@ pub(crate) const LONG_RANGE_LIMIT: Claim = Claim {
     bounds: &[NO_WORSE_NATS],
     needs_tuning: true,
     lacking: LACKING,
-    ..Claim::PLAIN
-};
-
-pub(crate) const OTHER_MODALITIES: Claim = Claim {
-    id: "OtherModalities",
-    text: "LS-attention's lower loss and logits are not specific to text",
-    group: Group::Training,
-    place: "text",
-    rule: [
-        "The whole interval of the loss of ls less mhsa's is at most {0} nats, and that of the ratio \
-            of peaks lies below 1/{1}.",
-        "One of the two intervals lies wholly above.",
-    ],
-    bounds: &[NO_WORSE_NATS, LOGITS_ALIKE],
-    needs_tuning: true,
     ..Claim::PLAIN
 };
 
@@ -224,46 +204,6 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
     Verdict::new(LONG_RANGE_LIMIT, ruling, pairs.seeds(), headline, sentences)
 }
 
-/// Compares the last validation loss and the peak max |logit| of `ls` with those of `mhsa`, seed by seed, for the
-/// window with the lowest loss. Intervals are Student's over seeds. Returns `None` without `ls` and `mhsa` on real
-/// data.
-pub(crate) fn other_data(study: &Trainings) -> Option<Verdict> {
-    let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
-    let study = &tuned.study;
-    let is_real = |run: &TrainingRun| run.corpus != SYNTHETIC;
-    let against_mhsa = |value: fn(&TrainingRun) -> Option<f64>| {
-        Pairs::of_arms(study, ["ls", "mhsa"], |run| value(run).filter(|_| is_real(run)))
-    };
-    let losses = against_mhsa(|run| run.valid_loss_nats)?.settings;
-    let loss = |setting: &PairsOfSetting| setting.estimate(difference);
-    let best = losses.iter().min_by(|a, b| loss(a).value.total_cmp(&loss(b).value))?;
-    let peaks = against_mhsa(|run| run.peak_max_abs_logit)?.settings;
-    let peaks = peaks.iter().find(|setting| setting.ours == best.ours)?;
-    let (loss, ratio) = (loss(best), peaks.estimate(log_ratio));
-    let parts = [loss.at_most(NO_WORSE_NATS), ratio.at_most(-LOGITS_ALIKE.ln())];
-    let ruling = Ruling::both(parts).undecided_if(!tuned.is_tuned);
-    let ours = study.runs.iter().find(|run| run.run == best.ours)?;
-    let setting =
-        |run: &TrainingRun| (run.positions.clone(), run.slopes.clone(), run.corpus.clone());
-    let compared = study
-        .runs
-        .iter()
-        .filter(|run| ["ls", "mhsa"].contains(&&*run.arm) && setting(run) == setting(ours));
-    let (loss, peak) = (loss.apart(2, " nats"), ratio.exp().times(2));
-    let corpus = &ours.corpus;
-    let sentences = [
-        format!(
-            "On {corpus} as bytes, {} against multi-head attention: validation loss {loss}, peak max |logit| {peak}",
-            best.ours
-        ),
-        scale_of_runs(compared),
-        tuned.note().to_owned(),
-    ];
-    let seeds = Seeds::all(best.seeds.len().min(peaks.seeds.len()));
-    let headline = format!("{corpus}: loss {loss}, peak {peak}");
-    Some(Verdict::new(OTHER_MODALITIES, ruling, seeds, headline, sentences))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,35 +307,5 @@ mod tests {
             VerdictStatus::Confirmed,
             "near to the entropy"
         );
-    }
-
-    fn on_corpus(corpus: &str, seeds: usize, loss: f64, peak: f64) -> Trainings {
-        let run = |arm: &str, seed: usize, loss: f64, peak: f64| TrainingRun {
-            run: arm.to_owned(),
-            arm: arm.to_owned(),
-            corpus: corpus.to_owned(),
-            seed,
-            valid_loss_nats: Some(loss),
-            peak_max_abs_logit: Some(peak),
-            ..TrainingRun::default()
-        };
-        let pair = |seed| [run("ls", seed, loss, peak), run("mhsa", seed, 2.0, 100.0)];
-        Trainings { runs: (0..seeds).flat_map(pair).collect(), failed: 0 }
-    }
-
-    #[test]
-    fn other_data_have_every_word() {
-        let status = |seeds, loss, peak| {
-            other_data(&at_three_rates(&on_corpus("digits", seeds, loss, peak))).unwrap().status
-        };
-        assert_eq!(status(3, 1.9, 50.0), VerdictStatus::Confirmed);
-        assert_eq!(status(2, 1.9, 50.0), VerdictStatus::Qualified, "two seeds");
-        assert_eq!(status(1, 1.9, 50.0), VerdictStatus::SingleSeed);
-        assert_eq!(status(3, 1.9, 95.0), VerdictStatus::Refuted, "logits alike");
-        assert_eq!(status(3, 2.1, 50.0), VerdictStatus::Refuted, "a higher loss");
-        let untuned = other_data(&on_corpus("digits", 3, 1.9, 50.0)).unwrap();
-        assert_eq!(untuned.status, VerdictStatus::Qualified, "one learning rate");
-        assert_eq!(other_data(&on_corpus("synthetic", 3, 1.9, 50.0)), None);
-        assert_eq!(other_data(&on_corpus("digits", 0, 1.9, 50.0)), None);
     }
 }

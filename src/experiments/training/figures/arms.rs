@@ -1,6 +1,4 @@
-//! The figures of studies with many training runs: variants, ablations, recall and learning rates.
-
-use std::collections::BTreeSet;
+//! The figures of studies with many training runs: variants, recall and learning rates.
 
 use crate::experiments::training::figures::overview::{LOSS, PEAK, Value, finals};
 use crate::experiments::training::figures::training::{LOGITS, alt, steps};
@@ -8,7 +6,6 @@ use crate::experiments::training::figures::variant::{Looks, Variant, positions_n
 use crate::experiments::training::tables::run_log::Curve;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
 use crate::figure::model::{by_x, heights};
-use crate::figure::ticks::length;
 use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 use crate::table::{Spread, distinct, groups, plural};
@@ -117,61 +114,6 @@ fn medians(seeds: &[TrainingRun], x: &dyn Fn(&TrainingRun, f64) -> f64) -> Curve
         Some((across.median, perplexity.median))
     };
     (0..evaluations).filter_map(at).collect()
-}
-
-/// Validation perplexity against the window, one line per number of global heads; a model with global heads only is a
-/// horizontal line. One panel per context length and head dimension.
-pub fn ablation(study: &Trainings) -> Figure {
-    let setting = |run: &TrainingRun| (run.context, run.d_head());
-    let settings: BTreeSet<_> = study.runs.iter().map(setting).collect();
-    let of_setting = |at| study.runs.iter().filter(move |run| setting(run) == at);
-    let is_split = |run: &&TrainingRun| run.arm != "mhsa";
-    let split = || study.runs.iter().filter(is_split);
-    let counts: BTreeSet<usize> = split().filter_map(|run| run.global_heads).collect();
-    let look = |count: usize| (plural(count, "global head"), Ink::of_rank(2 << (2 * count)));
-    let key = |&count: &usize| {
-        let (name, ink) = look(count);
-        Key::new(&name, ink, Shape::LineMarkers)
-    };
-    let mut keys: Vec<Key> = counts.iter().map(key).collect();
-    keys.push(Key::seed());
-    keys.push(Key::grey("multi-head: every head global", Stroke::Dashed));
-    let windows = split().filter_map(|run| run.window);
-    let x = Axis::log_at("window of the local heads (tokens)", windows.map(|window| window as f64));
-    // All panels have one scale, so that they can be compared.
-    let values = study.runs.iter().filter_map(TrainingRun::perplexity);
-    let y = Axis::linear("validation perplexity", values, None);
-    let panel = |at: (Option<usize>, Option<usize>)| {
-        let mut series = Vec::new();
-        for &count in &counts {
-            let of_count = |run: &&TrainingRun| run.global_heads == Some(count);
-            let point = |run: &TrainingRun| Some((run.window? as f64, run.perplexity()?));
-            let here = of_setting(at).filter(is_split).filter(of_count).filter_map(point);
-            let (name, ink) = look(count);
-            series.extend(Series::over_seeds(&name, ink, along_x(here)));
-        }
-        let title = match (settings.len(), at) {
-            (2.., (Some(n), Some(d))) => format!("{}, d_head = {d}", length(n)),
-            _ => "Perplexity by window".to_owned(),
-        };
-        let all_global = of_setting(at).filter(|run| run.arm == "mhsa");
-        let level = Spread::of(all_global.filter_map(TrainingRun::perplexity));
-        let panel = Panel::new(&title, x.clone(), y.clone(), series);
-        match level {
-            Some(level) => panel.with_guide(level.median),
-            None => panel,
-        }
-    };
-    Figure {
-        name: "ablation".to_owned(),
-        caption: "Final validation perplexity against the window of the local heads, one line per number of global heads in each \
-                  layer. Lower is better. Lines are medians over seeds, ticks single seeds; the dashed line is the median \
-                  with every head global. The vertical axis does not start at zero."
-            .to_owned(),
-        alt: alt(study),
-        keys,
-        panels: settings.iter().map(|&at| panel(at)).collect(),
-    }
 }
 
 /// Loss above the corpus's entropy against the share of recall, one line per variant.

@@ -1,11 +1,9 @@
 //! Compares runs with others that differ in one or two settings, seed by seed.
 
-use std::f64::consts::LN_2;
-
 use crate::experiments::training::Settings;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::{Cell, Table};
-use crate::table::{Interval, Spread, significant};
+use crate::table::{Interval, Spread};
 
 /// The seeds of one run, compared with other runs of the same length, steps and seed.
 #[derive(Clone, Debug)]
@@ -140,63 +138,6 @@ impl Trainings {
     }
 }
 
-impl Trainings {
-    /// Compares every run with the first of `baselines` of its length, steps and seed. The baselines are compared with nothing.
-    pub fn beside<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
-        let baseline = |of: &TrainingRun| {
-            let is_other = !baselines.contains(&of.run);
-            self.baseline_of(of, baselines, |_| is_other)
-        };
-        self.held_against(baseline, baseline)
-    }
-
-    /// The table of the loss in bits per token and the peak logits of each run, compared with the baseline's.
-    pub fn bits_table(&self, baselines: &[String]) -> Table {
-        let in_bits = |nats: f64| nats / LN_2;
-        let title = "Loss in bits and peak logits of each run, compared with the baseline";
-        let runs = self.beside(baselines);
-        let table = Table::from_items("bits", title, &runs)
-            .words("run", "run", |run| &run.first().run)
-            .words("arm", "variant", |run| &run.first().arm)
-            .numbers("window", "window", |run| run.first().window)
-            .words("positions", "positions", |run| &run.first().positions)
-            .words("slopes", "position bias", |run| &run.first().slopes)
-            .numbers("context", "n", |run| run.first().context);
-        self.differing_columns(table, Variant::first, &SHOWN)
-            .numbers("bits_per_token", ("validation loss", "bits"), |run| {
-                Cell::over(run.over(|seed| seed.valid_loss_nats.map(in_bits)), 4)
-            })
-            .words("bits_less_baseline", "difference from the baseline (bits)", |run| {
-                let losses: Vec<f64> = run.losses.iter().copied().map(in_bits).collect();
-                interval_or_value(Interval::of(losses.iter().copied()), &losses)
-            })
-            .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", Variant::peak)
-            .words("peak_over_baseline", "ratio to the baseline", |run| {
-                let peaks: Vec<f64> = run.log_peaks.iter().map(|log| log.exp()).collect();
-                interval_or_value(run.peak_ratio(), &peaks)
-            })
-            .numbers("seeds", "seeds", |run| run.seeds.len())
-            .note(format!(
-                "Bits are nats per token / ln 2: bits per byte of bytes, bits per dimension of \
-                 images. Each run is compared with the run {} of the same length, steps and seed: \
-                 mean difference and geometric mean ratio over seeds, with 95 % Student's t \
-                 intervals from two seeds on.",
-                baselines.join(" or ")
-            ))
-            .note_failed(self.failed)
-            .build()
-    }
-}
-
-/// The interval of several values, or a single value.
-fn interval_or_value(interval: Option<Interval>, values: &[f64]) -> Option<String> {
-    match (interval, values) {
-        (Some(interval), _) => Some(interval.shown(2)),
-        (None, [value]) => Some(significant(*value, 2)),
-        (None, _) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,35 +169,10 @@ mod tests {
             at("base-fast", 0.01, 60.0),
         ];
         let study = Trainings { runs, failed: 0 };
-        let beside = study.beside(&["base-slow".to_owned(), "base-fast".to_owned()]);
+        let beside = study.variants(&["base-slow".to_owned(), "base-fast".to_owned()]);
         let ratios = beside.iter().map(|one| one.log_peaks.first().map(|log| log.exp()));
         let ratios: Vec<Option<f64>> =
             ratios.map(|ratio| ratio.map(|ratio| (10.0 * ratio).round() / 10.0)).collect();
-        assert_eq!(ratios, [Some(3.0), Some(0.5), None, None, None]);
-    }
-
-    #[test]
-    fn runs_are_held_against_the_baseline_of_their_seed_in_bits() {
-        let runs = vec![
-            run("far", 1, 3.0 * LN_2, 20.0),
-            run("far", 2, 5.5 * LN_2, 10.0),
-            run("far", 3, 1.0, 1.0),
-            run("mhsa", 1, 2.0 * LN_2, 10.0),
-            run("mhsa", 2, 4.0 * LN_2, 20.0),
-        ];
-        let study = Trainings { runs, failed: 0 };
-        let baselines = ["mhsa".to_owned()];
-        let beside = study.beside(&baselines);
-        let close = |found: &[f64], wanted: [f64; 2]| {
-            found.len() == 2 && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12)
-        };
-        let bits: Vec<f64> = beside[0].losses.iter().map(|nats| nats / LN_2).collect();
-        assert!(close(&bits, [1.0, 1.5]), "{bits:?}");
-        assert!(close(&beside[0].log_peaks, [2f64.ln(), 0.5f64.ln()]), "{:?}", beside[0].log_peaks);
-        assert!((beside[0].peak_ratio().unwrap().mean - 1.0).abs() < 1e-12);
-        assert!(beside[1].losses.is_empty(), "the baseline beside itself");
-        let table = study.bits_table(&baselines);
-        let shown: Vec<String> = table.rows()[1].iter().map(Cell::shown).collect();
-        assert_eq!(shown[6..], ["3.000 (2.000–4.000)", "–", "15.0 (10.0–20.0)", "–", "2"]);
+        assert_eq!(ratios, [Some(3.0), Some(0.5), None, Some(1.0), Some(1.0)]);
     }
 }

@@ -80,32 +80,6 @@ fn what_is_linear_in_the_inputs_is_met_by_a_point() {
 }
 
 #[test]
-fn a_larger_rank_begins_with_the_same_logits_and_can_use_what_was_added() {
-    let (n, c, d) = (40, 7, 3);
-    let tied = SharedProjection::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
-    let some_rows = tied.clone().with_queries_at((0..n).step_by(2).collect());
-    for tied in [tied, some_rows] {
-        let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
-        let before = tied.at(&point).logits(0);
-        for rank in [d, 5, c, c + 2] {
-            let (wider, at) = tied.wider(&point, rank).unwrap();
-            assert_eq!(at.len(), wider.length());
-            let off = wider.at(&at).logits(0) - &before;
-            assert!(off.iter().all(|v| v.abs() < 1e-12), "rank {rank}: {off}");
-            // The new columns of the keys' weights are linearly independent.
-            let (keys, _) = wider.side(&at, 1);
-            let (_, sigma, _) = keys.svddc(JobSvd::None).unwrap();
-            assert!(sigma[rank.min(c) - 1] > 1e-3 * sigma[0], "rank {rank}: {sigma}");
-        }
-        let error = tied.wider(&point, d - 1).unwrap_err().to_string();
-        assert!(error.contains("rank 2; these have rank 3"), "{error}");
-    }
-    let turned = SharedProjection::new(wave(n, c, 0.5).view(), 4, None, Some(turns(n, 2))).unwrap();
-    let point = turned.point(wave(n, 4, 1.0).view(), wave(n, 4, 2.0).view(), None);
-    assert!(turned.wider(&point, 6).is_err());
-}
-
-#[test]
 fn a_matrix_of_any_rank_begins_with_the_same_logits_and_has_the_gradient_of_differences() {
     let (n, c, d) = (40, 7, 3);
     let tied = SharedProjection::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
