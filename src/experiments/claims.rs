@@ -7,10 +7,10 @@ use crate::experiments::interventions::claims as surgery;
 use crate::experiments::latency::claims as latency;
 use crate::experiments::lattice::claims as lattice;
 use crate::experiments::ramp;
-use crate::experiments::training::claims::{arms, stabilisers, training, variants};
+use crate::experiments::training::claims::{arms, head_size, stabilisers, training, variants};
 
 /// Every claim, in the order of the report.
-pub const CLAIMS: [Claim; 28] = [
+pub const CLAIMS: [Claim; 29] = [
     growth::DENSE_LOCAL_GROWS,
     growth::SPARSE_IS_EASY,
     controls::LOCALITY_IS_HARD,
@@ -27,6 +27,7 @@ pub const CLAIMS: [Claim; 28] = [
     variants::PREDICTED_EXPONENT,
     heads::NEEDED_TELLS_ACTUAL,
     variants::MORE_RANK_HELPS,
+    head_size::MORE_DIMENSIONS_HELP,
     variants::SLOPES_FREE_LOGITS,
     ramp::claims::RAMP_COSTS_LENGTH,
     ramp::keys::LARGE_IS_KEY_SCORES,

@@ -53,6 +53,18 @@ pub(super) const VIEWS: &[View] = &[
     )
     .checked(alone),
     View::new(
+        "head-size",
+        Group::Training,
+        "Peak logit and loss by head dimension, one line per number of heads.",
+        |studies| {
+            let rows = without_logs(studies)?;
+            let figures = vec![arms::head_size(&rows)];
+            let verdicts = vec![claims::head_size::head_size(&rows.ended())];
+            Ok(Analysed { tables: rows.tables(), figures, verdicts })
+        },
+    )
+    .checked(alone),
+    View::new(
         "interventions",
         Group::Training,
         "Runs that change one thing, compared with a baseline. Needs `[baseline]`.",

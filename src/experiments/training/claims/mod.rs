@@ -1,6 +1,7 @@
 //! Claims decided by this experiment.
 
 pub mod arms;
+pub mod head_size;
 pub mod pairs;
 pub mod stabilisers;
 pub mod training;

@@ -206,6 +206,51 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     }
 }
 
+/// Peak max |logit| (left) and validation loss (right) against the head dimension, one line per number of heads.
+pub fn head_size(study: &Trainings) -> Figure {
+    let sizes = || study.runs.iter().filter_map(|run| Some(run.d_head()? as f64));
+    let x = Axis::log_at("dimensions per head, d_head", sizes());
+    let mut counts: Vec<usize> = study.runs.iter().filter_map(|run| run.heads).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let look = |heads: usize| (plural(heads, "head"), Ink::of_rank(2 * heads));
+    let panel = |title: &str, y: Axis, of: Value| {
+        let series = counts.iter().flat_map(|&heads| {
+            let point = |run: &TrainingRun| Some((run.d_head()? as f64, of(run)?));
+            let here = study.runs.iter().filter(|run| run.heads == Some(heads));
+            let (name, ink) = look(heads);
+            Series::over_seeds(&name, ink, along_x(here.filter_map(point)))
+        });
+        Panel::new(title, x.clone(), y, series.collect())
+    };
+    let values = |of: Value| study.runs.iter().filter_map(of);
+    let mut keys: Vec<Key> = counts
+        .iter()
+        .map(|&heads| {
+            let (name, ink) = look(heads);
+            Key::new(&name, ink, Shape::LineMarkers)
+        })
+        .collect();
+    keys.push(Key::seed());
+    Figure {
+        name: "head-size".to_owned(),
+        caption: "The largest |logit| of QKᵀ in training (left) and the final validation loss (right) against the dimensions of a head, \
+                  one line per number of heads. Lines are medians over seeds, ticks single seeds. Along a line only the rank of \
+                  heads changes; between lines at one d_head, only their number."
+            .to_owned(),
+        alt: alt(study),
+        keys,
+        panels: vec![
+            panel("Peak logit", Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK)), PEAK),
+            panel(
+                "Loss",
+                Axis::linear("validation loss (nats per token)", values(LOSS), None),
+                LOSS,
+            ),
+        ],
+    }
+}
+
 /// The points of seeds, sorted by x.
 fn along_x(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = points.collect();

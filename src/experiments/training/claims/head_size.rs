@@ -1,0 +1,123 @@
+//! Verdict on head size apart from head count: what each does to the peak logit of multi-head attention.
+
+use super::scale_of_runs;
+use crate::claims::Verdict;
+use crate::claims::estimate::Estimate;
+use crate::claims::verdict::Seeds;
+use crate::claims::{Claim, Group, Origin};
+use crate::experiments::training::claims::training::LOGITS_ALIKE;
+use crate::experiments::training::claims::tuning::Tuned;
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::{Regression, significant};
+
+pub(crate) const MORE_DIMENSIONS_HELP: Claim = Claim {
+    id: "MoreDimensionsHelp",
+    text: "At an equal number of heads, more dimensions per head give smaller logits",
+    group: Group::Training,
+    origin: Origin::Derived,
+    place: "the rank argument, an intervention",
+    rule: [
+        "By least squares over runs, a doubling of d_head at equal heads multiplies the peak by less \
+            than 1/{0}, with the whole interval.",
+        "The whole interval lies above 1/{0}.",
+    ],
+    bounds: &[LOGITS_ALIKE],
+    needs_tuning: true,
+    lacking: [
+        "no runs that vary heads and d_head",
+        "Needs runs of mhsa that vary the key d_head at equal heads, and heads at equal d_head.",
+    ],
+    ..Claim::PLAIN
+};
+
+/// Least squares of log(peak max |logit|), and of the loss, on log₂ d_head and log₂ heads, over all runs of `mhsa`:
+/// log peak = a + b·log₂ d_head + c·log₂ heads. e^b and e^c are what a doubling multiplies the peak by.
+pub(crate) fn head_size(study: &Trainings) -> Verdict {
+    let tuned = Tuned::of_arms(study, &["mhsa"]);
+    let runs: Vec<&TrainingRun> = tuned.study.arm("mhsa").collect();
+    let fitted = |value: fn(&TrainingRun) -> Option<f64>| -> Option<[Estimate; 2]> {
+        let point = |(at, run): (usize, &&TrainingRun)| {
+            let sizes = [run.d_head()?, run.heads?].map(|size| (size as f64).log2());
+            Some((at, sizes.to_vec(), value(run)?))
+        };
+        let points: Vec<_> = runs.iter().enumerate().filter_map(point).collect();
+        let coefficients = Regression::of(&points)?.coefficients;
+        Some([coefficients[0].into(), coefficients[1].into()])
+    };
+    let Some([size, count]) = fitted(|run| run.peak_max_abs_logit.map(f64::ln)) else {
+        return Verdict::lacking(MORE_DIMENSIONS_HELP);
+    };
+    let ruling = size.at_most(-LOGITS_ALIKE.ln()).undecided_if(!tuned.is_tuned);
+    let [by_size, by_count] = [size, count].map(|log| log.exp().times(2));
+    // From H heads of d to 2H heads of d/2 the log peak rises by c − b.
+    let share = significant(100.0 * size.value / (size.value - count.value), 2);
+    let losses = fitted(|run| run.valid_loss_nats);
+    let losses = losses.map_or_else(String::new, |losses| {
+        let [size, count] = losses.map(|loss| loss.apart(2, " nats"));
+        format!("The loss is {size} for a doubling of d_head, {count} for one of heads")
+    });
+    let sentences = [
+        format!(
+            "A doubling of d_head multiplies peak max |logit| by {by_size}, one of heads by {by_count}"
+        ),
+        format!("Of the rise from H heads to 2H heads of half the size, size is {share} %"),
+        losses,
+        scale_of_runs(runs.iter().copied()),
+        tuned.note().to_owned(),
+    ];
+    let seeds = Seeds::of_settings(tuned.study.by_run().map(<[_]>::len));
+    let headline = format!("peak by doubling d_head: {by_size}; heads: {by_count}");
+    Verdict::new(MORE_DIMENSIONS_HELP, ruling, seeds, headline, sentences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::VerdictStatus;
+    use crate::experiments::training::claims::tuning::at_three_rates;
+
+    /// Runs whose peak is 100 · `size`^log₂ d_head · `count`^log₂ heads, but for a scatter between seeds.
+    fn runs(size: f64, count: f64, seeds: usize) -> Trainings {
+        let settings = [(4, 8), (4, 16), (4, 32), (8, 8), (8, 16), (2, 32)];
+        let run = |(heads, d_head): (usize, usize), seed: usize| TrainingRun {
+            run: format!("heads-{heads}-{d_head}"),
+            arm: "mhsa".to_owned(),
+            heads: Some(heads),
+            d_head: Some(d_head),
+            seed,
+            valid_loss_nats: Some(2.0 + 0.01 * seed as f64),
+            peak_max_abs_logit: Some(
+                100.0
+                    * size.powf((d_head as f64).log2())
+                    * count.powf((heads as f64).log2())
+                    * [1.0, 1.1, 0.9][seed % 3],
+            ),
+            ..TrainingRun::default()
+        };
+        let all = settings.into_iter().flat_map(|size| (0..seeds).map(move |seed| (size, seed)));
+        Trainings { runs: all.map(|(size, seed)| run(size, seed)).collect(), failed: 0 }
+    }
+
+    #[test]
+    fn head_size_has_every_status() {
+        let status = |size, seeds| head_size(&at_three_rates(&runs(size, 1.5, seeds))).status;
+        assert_eq!(status(0.6, 3), VerdictStatus::Confirmed);
+        assert_eq!(status(0.6, 2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(0.8, 3), VerdictStatus::Qualified, "the interval holds 1/1.25");
+        assert_eq!(status(1.0, 3), VerdictStatus::Refuted);
+        assert_eq!(head_size(&runs(0.6, 1.5, 3)).status, VerdictStatus::Qualified, "one rate");
+        let same_size = Trainings {
+            runs: runs(0.6, 1.5, 3).runs.into_iter().filter(|run| run.heads == Some(4)).collect(),
+            failed: 0,
+        };
+        assert_eq!(head_size(&same_size).status, VerdictStatus::NotMeasured, "heads are equal");
+    }
+
+    #[test]
+    fn size_and_count_are_told_apart() {
+        let verdict = head_size(&runs(0.5, 2.0, 3));
+        assert!(verdict.headline.contains("0.50×"), "{}", verdict.headline);
+        assert!(verdict.headline.contains("2.0×"), "{}", verdict.headline);
+        assert!(verdict.measured.contains("50 %"), "{}", verdict.measured);
+    }
+}
