@@ -463,7 +463,6 @@ fn what_is_wrong_is_said_in_one_line() {
     refused(&["runs/mhsa", "--layer", "9", "--out", "p/a"], "layers 0 to 1, not 9");
     refused(&["runs/mhsa", "--filter", "x", "--out", "p/a"], "matches none");
     refused(&["runs/mhsa", "--step", "11", "--out", "p/a"], "10, 40");
-    refused(&["runs/mhsa", "--rank", "9,9", "--out", "p/a"], "ascending");
     refused(&["runs/mhsa", "--tokens", "33", "--out", "p/a"], "32");
     folder.write("book.txt", "to be or not to be ".repeat(80));
     folder.done(&["train", "small.toml", "--text", "book.txt", "--out", "runs/book", "--quiet"]);

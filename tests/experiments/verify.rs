@@ -151,8 +151,8 @@ fn a_missing_file_is_a_check_that_does_not_hold_and_the_others_still_run() {
     let all = verify(&copied.definition, &copied.folder).laws;
     assert_eq!(all.breaches, Vec::<String>::new());
     for file in [
-        "manifest.toml", "rows.parquet", "mhsa/s0/curve.csv", "mhsa/s0/eval.csv",
-        "mhsa/s0/manifest.toml",
+        "manifest.toml", "rows.parquet", "mhsa-0.9/s0/curve.csv", "mhsa-0.9/s0/eval.csv",
+        "mhsa-0.9/s0/manifest.toml",
     ] {
         let path = copied.folder.join(file);
         let bytes = fs::read(&path).unwrap();

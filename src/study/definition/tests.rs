@@ -242,18 +242,13 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
         StudyDefinition::read(&beside.path().join("more.toml"), Preset::Paper).map(|_| ())
     };
     let of_a = "study = 'runs', run = 'a'";
-    for (of_run, more) in [
-        ("", ""),
-        ("", ", step = 10"),
-        ("", ", step = 30, edit = 'flat', degrees = 8"),
-        ("slopes = 'learned'", ", edit = 'flat+slope', degrees = 1, learned_on = 2"),
-    ] {
+    for (of_run, more) in [("", ""), ("", ", step = 10"), ("", ", step = 30")] {
         read(&starts(of_run, &format!("{of_a}{more}"))).unwrap();
     }
     // A start shared by all runs, which one run overrides.
     let shared = format!(
         "study = 'more'\nkind = 'train'\n[train]\nseed = 1\nstart = {{ {of_a} }}\n[[run]]\nname = 'b'\n[[run]]\n\
-         name = 'c'\nslopes = 'learned'\nstart = {{ {of_a}, edit = 'flat+slope', degrees = 2 }}\n"
+         name = 'c'\nstart = {{ {of_a}, step = 10 }}\n"
     );
     read(&shared).unwrap();
     let said_of = |text: &str| error_of(&folder(&[("runs", sources), ("more", text)]), "more");

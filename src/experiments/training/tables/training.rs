@@ -107,7 +107,7 @@ impl TrainingRun {
 
     /// The head dimension.
     pub fn d_head(&self) -> Option<usize> {
-        self.d_head.or(Some(self.d_model? / self.heads?))
+        self.d_head.or_else(|| Some(self.d_model? / self.heads?))
     }
 
     /// e to the validation loss.
