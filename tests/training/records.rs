@@ -19,7 +19,7 @@ eval_batches = 2
 const STUDY: &str = r#"
 study = "lm"
 kind = "train"
-view = "bits"
+view = "variants"
 [baseline]
 of = "lm"
 runs = ["mhsa"]
@@ -150,6 +150,6 @@ fn a_study_reads_records_and_its_rows_name_them() {
     let listed = folder.done(&[&sweep[..], &["--list"]].concat());
     assert_eq!(listed.matches("done").count(), 4, "{listed}");
     folder.done(&["table", "lm-images"]);
-    let (_, table) = folder.csv("data/lm-images/tables/bits.csv");
+    let (_, table) = folder.csv("data/lm-images/tables/variants.csv");
     assert_eq!(table.len(), 2, "{table:?}");
 }
