@@ -180,7 +180,6 @@ mod tests {
             seed,
             step: 6000,
             n: 256,
-            window: Some(16),
             d_head: Some(16),
             heads: 12,
             edit,

@@ -27,8 +27,6 @@ pub struct OperatedModel {
     pub step: usize,
     /// The number of tokens of a passage.
     pub n: usize,
-    /// The window of its local heads, if known.
-    pub window: Option<usize>,
     /// The head dimension d, if known.
     pub d_head: Option<usize>,
     /// The number of heads of all layers.
@@ -242,7 +240,6 @@ fn operated(rows: &[&Row<InterventionMeasurement>]) -> Option<OperatedModel> {
         seed: of.seed.unwrap_or(0) as usize,
         step: of.step.unwrap_or(0),
         n: found.n,
-        window: of.window,
         d_head: of.head_dimension(),
         heads: of.layers * of.heads,
         edit: found.edit()?,

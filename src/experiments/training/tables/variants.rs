@@ -62,7 +62,18 @@ impl Trainings {
     pub fn variants<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
         let unchanged =
             |arm: &str, of: &TrainingRun| self.baseline_of(of, baselines, |base| base.arm == arm);
-        self.held_against(|run| unchanged(&run.arm, run), |run| unchanged("ls", run))
+        let log_peak = |run: &TrainingRun| {
+            let base = unchanged(&run.arm, run)?;
+            Some((run.peak_max_abs_logit? / base.peak_max_abs_logit?).ln())
+        };
+        let loss =
+            |run: &TrainingRun| Some(run.valid_loss_nats? - unchanged("ls", run)?.valid_loss_nats?);
+        let variant = |seeds: &'r [TrainingRun]| Variant {
+            seeds,
+            log_peaks: seeds.iter().filter_map(log_peak).collect(),
+            losses: seeds.iter().filter_map(loss).collect(),
+        };
+        self.by_run().map(variant).collect()
     }
 
     /// The run in `baselines` that `run` is compared with. It has the same seed, length and steps. It also has the same
@@ -82,24 +93,6 @@ impl Trainings {
             keys.iter().all(|key| base.settings.get(key) == run.settings.get(key))
         };
         meant.iter().copied().find(|base| agrees(base))
-    }
-
-    /// Compares the peak of every run with that of one run and its loss with that of another, if these exist.
-    pub(crate) fn held_against<'r>(
-        &'r self,
-        peak_of: impl Fn(&TrainingRun) -> Option<&'r TrainingRun>,
-        loss_of: impl Fn(&TrainingRun) -> Option<&'r TrainingRun>,
-    ) -> Vec<Variant<'r>> {
-        let log_peak = |run: &TrainingRun| {
-            Some((run.peak_max_abs_logit? / peak_of(run)?.peak_max_abs_logit?).ln())
-        };
-        let loss = |run: &TrainingRun| Some(run.valid_loss_nats? - loss_of(run)?.valid_loss_nats?);
-        let variant = |seeds: &'r [TrainingRun]| Variant {
-            seeds,
-            log_peaks: seeds.iter().filter_map(log_peak).collect(),
-            losses: seeds.iter().filter_map(loss).collect(),
-        };
-        self.by_run().map(variant).collect()
     }
 
     /// The table of each run's differing settings, and of its peak logits and loss compared with the unchanged runs.
