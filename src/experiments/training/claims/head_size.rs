@@ -54,13 +54,10 @@ pub(crate) fn head_size(study: &Trainings) -> Verdict {
     let losses = fitted(|run| run.valid_loss_nats);
     let losses = losses.map_or_else(String::new, |losses| {
         let [size, count] = losses.map(|loss| loss.apart(2, " nats"));
-        format!("The loss is {size} for a doubling of d_head, {count} for one of heads")
+        format!("Loss by doubling d_head {size}, heads {count}")
     });
     let sentences = [
-        format!(
-            "A doubling of d_head multiplies peak max |logit| by {by_size}, one of heads by {by_count}"
-        ),
-        format!("Of the rise from H heads to 2H heads of half the size, size is {share} %"),
+        format!("Size is {share} % of the rise from H heads to 2H of half the size"),
         losses,
         scale_of_runs(runs.iter().copied()),
         tuned.note().to_owned(),
