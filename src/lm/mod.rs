@@ -29,7 +29,7 @@ mod workers;
 pub use attention::{AttentionEvaluator, AttentionPass, HeadStatistics};
 pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Tokens, Vocabulary};
 pub use definition::{
-    Arm, Dtype, Objective, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus,
+    Arm, Dtype, Objective, Optimiser, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus,
     TextVocabulary, TrainDefinition,
 };
 pub use device::Device;

@@ -1,4 +1,4 @@
-"""Twelve training steps of a tiny two-layer model, in PyTorch, for each arm that has its own step.
+"""Twelve training steps of a tiny two-layer model, in PyTorch, for each variant that has its own step.
 
 The losses and gradient norms that tests/training/replay.rs holds the trainer to. The model starts from the
 weights that rank-study itself draws, so both sides begin at the same point:
@@ -6,7 +6,9 @@ weights that rank-study itself draws, so both sides begin at the same point:
     rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out start
     python replay.py start/checkpoint/training.safetensors
 
-with replay.toml and replay.txt as in tests/training/replay.rs. Needs torch and safetensors. Computed in float64.
+with replay.toml and replay.txt as in tests/training/replay.rs. Needs torch 2.9 or later and safetensors. Computed in
+float64. torch.optim.Muon orthogonalises in bfloat16: `Muon` here does the same in float64, and `check_muon` compares
+the two.
 """
 
 import math
@@ -23,10 +25,12 @@ TEXT = "To be, or not to be, that is the q"
 GLOBAL = [[None, None], [None, None]]
 # As in tests/training/replay.rs; the threshold is of the heads' largest logit.
 ARMS = {
-    "ls": (Arm([[None, 4], [None, 4]]), None),
-    "qk-clip": (Arm(GLOBAL), 0.2),
-    "sigma-reparam": (Arm(GLOBAL, sigma_reparam=True), None),
-    "z-loss": (Arm(GLOBAL, z_loss=0.1), None),
+    "ls": (Arm([[None, 4], [None, 4]]), None, False),
+    "qk-clip": (Arm(GLOBAL), 0.2, False),
+    "sigma-reparam": (Arm(GLOBAL, sigma_reparam=True), None, False),
+    "z-loss": (Arm(GLOBAL, z_loss=0.1), None, False),
+    "muon": (Arm(GLOBAL), None, True),
+    "muon with qk-clip": (Arm(GLOBAL), 0.2, True),
 }
 
 stored = load_file(sys.argv[1])
@@ -34,6 +38,49 @@ symbols = sorted(set(TEXT))
 # The training half has context + 1 characters, so every window of the batch of two is the same one.
 tokens = torch.tensor([symbols.index(c) for c in TEXT[: CONTEXT + 1]])
 inputs, targets = tokens[:-1].repeat(2, 1), tokens[1:].repeat(2, 1)
+
+
+class Muon(torch.optim.Optimizer):
+    """torch.optim.Muon with adjust_lr_fn="match_rms_adamw", in the precision of the weights."""
+
+    def __init__(self, params, lr, weight_decay):
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for w in group["params"]:
+                momentum = self.state[w].setdefault("momentum", torch.zeros_like(w))
+                momentum.lerp_(w.grad, 0.05)
+                x = w.grad.lerp(momentum, 0.95)
+                x = x.T if len(x) > len(x.T) else x
+                x = x / x.norm().clamp(min=1e-7)
+                for _ in range(5):
+                    gram = x @ x.T
+                    x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+                x = x if x.shape == w.shape else x.T
+                w.mul_(1 - group["lr"] * group["weight_decay"])
+                w.sub_(x, alpha=0.2 * group["lr"] * max(w.shape) ** 0.5)
+
+
+def check_muon():
+    """Compares Muon with PyTorch's own over ten steps along fixed gradients, in units of a step's size."""
+    generator = torch.Generator().manual_seed(1)
+    for shape in [(24, 24), (16, 40), (40, 16)]:
+        start = torch.randn(shape, generator=generator)
+        ours, theirs = (torch.nn.Parameter(start.clone()) for _ in range(2))
+        optimisers = [
+            Muon([ours], 0.01, 0.1),
+            torch.optim.Muon([theirs], lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+        ]
+        for _ in range(10):
+            gradient = torch.randn(shape, generator=generator)
+            for w, optimiser in zip([ours, theirs], optimisers):
+                w.grad = gradient.clone()
+                optimiser.step()
+        off = (ours - theirs).norm() / (ours - start).norm()
+        assert off < 0.01, (shape, off)
+        print(f"# Muon differs from torch.optim.Muon by {off:.1e} of ten steps, {shape}")
 
 
 def iterate(weights, vectors):
@@ -54,7 +101,7 @@ def clip(weights, largest, threshold):
                 w.view(len(w), HEADS, -1).mul_(heads[:, None])
 
 
-def steps(arm, threshold):
+def steps(arm, threshold, with_muon):
     weights = {name: w.double().clone().requires_grad_() for name, w in stored.items() if "moment" not in name}
     vectors = {}
     if arm.sigma_reparam:
@@ -64,29 +111,35 @@ def steps(arm, threshold):
             vectors[name] = torch.ones(weights[name].shape[1], dtype=torch.float64)
         for _ in range(100):
             iterate(weights, vectors)
+    matrices = {n for n, w in weights.items() if with_muon and w.dim() > 1 and n.startswith("layers.")}
     groups = [
-        {"params": [w for w in weights.values() if w.dim() > 1], "weight_decay": 0.1},
+        {"params": [w for n, w in weights.items() if w.dim() > 1 and n not in matrices], "weight_decay": 0.1},
         {"params": [w for w in weights.values() if w.dim() == 1], "weight_decay": 0.0},
     ]
-    optimiser = torch.optim.AdamW(groups, lr=PEAK, betas=(0.9, 0.99))
+    optimisers = [torch.optim.AdamW(groups, lr=PEAK, betas=(0.9, 0.99))]
+    if with_muon:
+        optimisers.append(Muon([weights[name] for name in sorted(matrices)], PEAK, 0.1))
     for step in range(1, STEPS + 1):
         done = (step - WARMUP) / (STEPS - WARMUP)
         cosine = LAST + (1 - LAST) * 0.5 * (1 + math.cos(math.pi * done))
-        for group in optimiser.param_groups:
+        for group in (group for optimiser in optimisers for group in optimiser.param_groups):
             group["lr"] = PEAK * (step / WARMUP if step <= WARMUP else cosine)
         scores, largest = forward(arm, weights, vectors, inputs)
         value, loss = objective(arm, scores, targets)
-        optimiser.zero_grad()
+        for optimiser in optimisers:
+            optimiser.zero_grad()
         value.backward()
         length = torch.nn.utils.clip_grad_norm_(list(weights.values()), 1.0)
-        optimiser.step()
+        for optimiser in optimisers:
+            optimiser.step()
         if threshold:
             clip(weights, largest, threshold)
         iterate(weights, vectors)
         yield loss.item(), length.item()
 
 
-for name, (arm, threshold) in ARMS.items():
+check_muon()
+for name, (arm, threshold, with_muon) in ARMS.items():
     print(name)
-    for loss, length in steps(arm, threshold):
+    for loss, length in steps(arm, threshold, with_muon):
         print(f"    ({loss:.6f}, {length:.6f}),")

@@ -169,6 +169,18 @@ impl Objective {
     }
 }
 
+/// The rule by which a step changes the weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Optimiser {
+    /// AdamW for every weight.
+    Adamw,
+    /// Muon for the matrices of the blocks, AdamW for embeddings and gains (Jordan et al. 2024). A step along a
+    /// matrix of m × n numbers has the root mean square 0.2, as AdamW's about has, so both use one learning rate (Liu et
+    /// al. 2025, arXiv 2502.16982).
+    Muon,
+}
+
 /// The learning rate after warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    Arm, Dtype, Objective, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
+    Arm, Dtype, Objective, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
 };
 use super::synthetic_corpus::SyntheticCorpus;
 use crate::targets::{HeadKind, Patch, Visibility};
@@ -71,6 +71,8 @@ pub struct TrainDefinition {
     pub recompute: bool,
     /// Optimiser steps.
     pub steps: usize,
+    /// Optimiser. `muon` with `stabilisers = ["qk-clip"]` is MuonClip.
+    pub optimiser: Optimiser,
     /// The peak learning rate.
     pub learning_rate: f64,
     /// Steps over which the learning rate rises linearly to its peak.
@@ -81,7 +83,7 @@ pub struct TrainDefinition {
     pub final_learning_rate: f64,
     /// AdamW's decay rates of the first and second moments.
     pub betas: [f64; 2],
-    /// AdamW's decoupled weight decay, on matrices only.
+    /// Decoupled weight decay of the optimiser, on matrices only.
     pub weight_decay: f64,
     /// The gradient's largest global norm; longer ones are scaled down to it.
     pub clip: f64,
@@ -135,6 +137,7 @@ impl Default for TrainDefinition {
             accumulation: 1,
             recompute: false,
             steps: 1500,
+            optimiser: Optimiser::Adamw,
             learning_rate: 3e-3,
             warmup_steps: 100,
             schedule: Schedule::Cosine,

@@ -8,6 +8,8 @@ mod synthetic_corpus;
 #[cfg(test)]
 mod tests;
 
-pub use choices::{Arm, Dtype, Objective, Positions, Schedule, Slopes, Stabiliser, TextVocabulary};
+pub use choices::{
+    Arm, Dtype, Objective, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
+};
 pub use keys::TrainDefinition;
 pub use synthetic_corpus::SyntheticCorpus;

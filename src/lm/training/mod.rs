@@ -1,6 +1,7 @@
 //! Training of a model: the optimiser, the training loop, and its records.
 
-mod adamw;
+mod descent;
+mod muon;
 mod recorder;
 mod records;
 mod run;

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::*;
 use crate::lm::{
-    Arm, Corpus, Device, Dtype, LmError, Objective, Positions, Split, SyntheticCorpus,
+    Arm, Corpus, Device, Dtype, LmError, Objective, Optimiser, Positions, Split, SyntheticCorpus,
     TrainDefinition,
 };
 use crate::targets::{Patch, Visibility};
@@ -243,7 +243,8 @@ fn a_record_that_cannot_be_kept_ends_the_run() {
 fn the_run_does_not_depend_on_the_number_of_threads() {
     let losses = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let (_, kept) = pool.install(|| run(&tiny()));
+        let definition = TrainDefinition { optimiser: Optimiser::Muon, ..tiny() };
+        let (_, kept) = pool.install(|| run(&definition));
         kept.steps.iter().map(|record| record.loss_nats).collect::<Vec<_>>()
     };
     assert_eq!(losses(1), losses(3));
@@ -255,6 +256,7 @@ fn a_resumed_run_is_the_same_run() {
     for definition in [
         tiny(),
         TrainDefinition { arm: Arm::SigmaReparam, ..tiny() },
+        TrainDefinition { optimiser: Optimiser::Muon, ..tiny() },
         TrainDefinition { arm: Arm::Ls, dtype: Dtype::Bfloat16, ..tiny() },
         TrainDefinition { arm: Arm::Ls, patch, accumulation: 2, ..encoder() },
     ] {

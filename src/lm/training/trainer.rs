@@ -10,7 +10,7 @@ use candle_core::Tensor;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::adamw::{AdamW, gradient_norm};
+use super::descent::{Descent, gradient_norm};
 use super::records::{EvalRecord, StepRecord};
 use super::schedule::learning_rate;
 use super::share::Share;
@@ -58,7 +58,7 @@ pub struct Trainer<'a> {
     /// Divergence of the heads from the teacher's in the last step.
     pattern_kl_nats: Option<f64>,
     model: Model,
-    optimiser: AdamW,
+    optimiser: Descent,
     windows: ChaCha8Rng,
     heads: Vec<Vec<HeadStatistics>>,
     /// All workers that train the model, and this worker's share of a step's windows.
@@ -85,7 +85,7 @@ impl<'a> Trainer<'a> {
         definition.check()?;
         let shape = ModelShape::new(definition, corpus.vocabulary.size());
         let model = Model::new(shape, definition.initial_deviation, definition.seed)?.on(device)?;
-        let optimiser = AdamW::new(definition, model.weights())?;
+        let optimiser = Descent::new(definition, model.weights())?;
         let mut windows = ChaCha8Rng::seed_from_u64(definition.seed);
         windows.set_stream(WINDOW_STREAM);
         Ok(Self {
@@ -131,7 +131,7 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// A lower bound of the size on disk of a run's files, in bytes: its last checkpoint, with AdamW's moments, and the weights
+    /// A lower bound of the size on disk of a run's files, in bytes: its last checkpoint, with the optimiser's moments, and the weights
     /// of `kept` steps.
     pub fn bytes_on_disk(definition: &TrainDefinition, corpus: &Corpus, kept: usize) -> f64 {
         (3 + kept) as f64 * room::bytes_of_weights(definition, corpus.vocabulary.size())
@@ -157,7 +157,7 @@ impl<'a> Trainer<'a> {
         trainer.windows.set_word_pos(file.note(WINDOW_POSITION)?);
         trainer.model = Model::from_file(trainer.model.shape().clone(), &mut file)?.on(device)?;
         let weights = trainer.model.weights();
-        trainer.optimiser = AdamW::from_file(definition, weights, trainer.steps, &mut file)?;
+        trainer.optimiser = Descent::from_file(definition, weights, trainer.steps, &mut file)?;
         Ok(trainer)
     }
 
@@ -201,8 +201,8 @@ impl<'a> Trainer<'a> {
     }
 
     /// Writes everything that [`Self::resume`] needs, atomically: a safetensors file with the
-    /// weights under the names of [`Model::save`], AdamW's moments under these names followed by
-    /// `.first_moment` and `.second_moment`, and the notes `steps`, `diverged`,
+    /// weights under the names of [`Model::save`], the optimiser's moments under these names followed by
+    /// `.first_moment` and, of AdamW, `.second_moment`, and the notes `steps`, `diverged`,
     /// `wall_time_s` and `window_position`.
     ///
     /// # Errors

@@ -152,21 +152,29 @@ fn beside_positions(run: &TrainingRun) -> Variant<'_> {
     Variant::new(&run.arm, None, Some(&run.slopes))
 }
 
+/// The panel of a run in [`learning_rate`]: its positional encoding and its optimiser.
+fn kind(run: &TrainingRun) -> (Option<usize>, &str, &str) {
+    let place = POSITIONS.iter().position(|known| *known == run.positions);
+    (place, &run.positions, run.settings.get("optimiser").unwrap_or("adamw"))
+}
+
 /// Validation loss (left) and peak max |logit| (right) against the learning rate: one row of panels per positional
-/// encoding, one line per variant.
+/// encoding and optimiser, one line per variant.
 pub fn learning_rate(study: &Trainings) -> Figure {
     let rates = || study.runs.iter().filter_map(|run| run.learning_rate);
     let x = Axis::log("learning rate", rates());
-    let mut kinds: Vec<&str> = study.runs.iter().map(|run| run.positions.as_str()).collect();
-    kinds.sort_by_key(|kind| POSITIONS.iter().position(|known| known == kind));
+    let mut kinds: Vec<_> = study.runs.iter().map(kind).collect();
+    kinds.sort_unstable();
     kinds.dedup();
+    let has_others = kinds.iter().any(|(.., optimiser)| *optimiser != "adamw");
     let has_seeds = study.by_run().any(|seeds| seeds.len() > 1);
     let without_loss = study.runs.iter().filter(|run| LOSS(run).is_none()).count();
     let values = |of: Value| study.runs.iter().filter_map(of);
     let losses = Axis::linear("validation loss (nats per token)", values(LOSS), None);
     let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK));
-    let panel = |kind: &str, y: &Axis, of: Value| {
-        let of_kind = study.runs.iter().filter(|run| run.positions == kind);
+    let panel = |here, y: &Axis, of: Value| {
+        let (_, positions, optimiser) = here;
+        let of_kind = study.runs.iter().filter(|run| kind(run) == here);
         let mut series = Vec::new();
         for runs in groups(of_kind, beside_positions) {
             let variant = beside_positions(runs[0]);
@@ -177,9 +185,14 @@ pub fn learning_rate(study: &Trainings) -> Figure {
             series.extend(has_seeds.then_some(seeds));
             series.push(medians.labelled(&name));
         }
-        Panel::new(&positions_name(kind), x.clone(), y.clone(), series)
+        let optimiser = if optimiser == "muon" { "Muon" } else { "AdamW" };
+        let title = match has_others {
+            true => format!("{}, {optimiser}", positions_name(positions)),
+            false => positions_name(positions),
+        };
+        Panel::new(&title, x.clone(), y.clone(), series)
     };
-    let row = |kind: &&str| [panel(kind, &losses, LOSS), panel(kind, &peaks, PEAK)];
+    let row = |here: &_| [panel(*here, &losses, LOSS), panel(*here, &peaks, PEAK)];
     Figure {
         name: "learning-rate".to_owned(),
         caption: format!(

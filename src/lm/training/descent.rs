@@ -1,24 +1,24 @@
-//! AdamW with float32 moments, and clipping by the global norm of the gradient.
+//! The optimiser of a run: AdamW, or Muon for some weights, with float32 moments and clipping by the global norm.
 
 use std::sync::Mutex;
 
 use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Tensor, Var, bail};
 use rayon::prelude::*;
 
+use super::muon;
 use super::update::Update;
 #[cfg(feature = "cuda")]
 use crate::lm::cuda::DeviceMoments;
 use crate::lm::model::Weight;
 use crate::lm::operators::{elements, with_elements};
 use crate::lm::tensor_file::{Named, TensorFile};
-use crate::lm::{LmError, TrainDefinition, simd};
+use crate::lm::{LmError, Optimiser, TrainDefinition, simd};
 
 /// Number of squares of gradients that are added in float32.
 const RUN: usize = 1024;
 
-/// Suffixes of a weight's name in the names of its moments.
-const FIRST: &str = ".first_moment";
-const SECOND: &str = ".second_moment";
+/// Suffixes of a weight's name in the names of its moments; [`muon`] has only the first.
+const SUFFIXES: [&str; 2] = [".first_moment", ".second_moment"];
 
 /// AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101). At step t with gradient g and rate η:
 ///
@@ -26,8 +26,9 @@ const SECOND: &str = ".second_moment";
 /// θ ← θ − η λ θ − η (m/(1 − β₁ᵗ)) / (√(v/(1 − β₂ᵗ)) + 10⁻⁸),
 ///
 /// with the decay λ for matrices only, not for gains. Gradients are first scaled by
-/// min(1, clip/‖g‖), with ‖g‖ over all weights.
-pub(super) struct AdamW {
+/// min(1, clip/‖g‖), with ‖g‖ over all weights. With [`Optimiser::Muon`], the matrices of blocks follow
+/// [`muon`] instead.
+pub(super) struct Descent {
     betas: [f64; 2],
     weight_decay: f64,
     clip: f64,
@@ -35,8 +36,10 @@ pub(super) struct AdamW {
     moments: Vec<Mutex<Moments>>,
 }
 
-/// The first and second moment of one weight, on the weight's device.
+/// What the optimiser remembers of one weight, on the weight's device.
 enum Moments {
+    /// The momentum of [`muon`].
+    Momentum(Tensor),
     Host {
         first: Vec<f32>,
         second: Vec<f32>,
@@ -46,35 +49,45 @@ enum Moments {
 }
 
 impl Moments {
-    fn beside(weight: &Weight, first: Vec<f32>, second: Vec<f32>) -> Result<Mutex<Self>> {
-        #[cfg(feature = "cuda")]
-        if weight.variable.device().is_cuda() {
-            let moments = DeviceMoments::beside(&weight.variable, first, second)?;
-            return Ok(Mutex::new(Self::Device(moments)));
+    /// The moments of a weight: each from its suffix.
+    fn new<E: From<candle_core::Error>>(
+        definition: &TrainDefinition,
+        weight: &Weight,
+        mut data: impl FnMut(&str) -> std::result::Result<Vec<f32>, E>,
+    ) -> std::result::Result<Mutex<Self>, E> {
+        let (variable, first) = (&weight.variable, data(SUFFIXES[0])?);
+        debug_assert_eq!(variable.elem_count(), first.len());
+        if definition.optimiser == Optimiser::Muon && muon::moves(weight) {
+            let momentum = Tensor::from_vec(first, variable.shape(), variable.device())?;
+            return Ok(Mutex::new(Self::Momentum(momentum)));
         }
-        debug_assert_eq!(weight.variable.elem_count(), first.len());
+        let second = data(SUFFIXES[1])?;
+        #[cfg(feature = "cuda")]
+        if variable.device().is_cuda() {
+            return Ok(Mutex::new(Self::Device(DeviceMoments::beside(variable, first, second)?)));
+        }
         Ok(Mutex::new(Self::Host { first, second }))
     }
 
-    /// Copies the first and second moment to the host.
-    fn to_host(&self) -> Result<[Vec<f32>; 2]> {
+    /// Copies the moments to the host.
+    fn to_host(&self) -> Result<Vec<Vec<f32>>> {
         match self {
-            Self::Host { first, second } => Ok([first.clone(), second.clone()]),
+            Self::Momentum(momentum) => Ok(vec![momentum.flatten_all()?.to_vec1()?]),
+            Self::Host { first, second } => Ok(vec![first.clone(), second.clone()]),
             #[cfg(feature = "cuda")]
-            Self::Device(moments) => moments.to_host(),
+            Self::Device(moments) => Ok(moments.to_host()?.to_vec()),
         }
     }
 }
 
-impl AdamW {
+impl Descent {
     /// An optimiser for `weights` with moments of 0.
     ///
     /// # Errors
     /// Only errors of the tensor library.
     pub(super) fn new(definition: &TrainDefinition, weights: &[Weight]) -> Result<Self> {
         let moments = weights.iter().map(|weight| {
-            let zeros = || vec![0.0; weight.variable.elem_count()];
-            Moments::beside(weight, zeros(), zeros())
+            Moments::new(definition, weight, |_| Ok(vec![0.0; weight.variable.elem_count()]))
         });
         Ok(Self::with(definition, 0, moments.collect::<Result<_>>()?))
     }
@@ -95,9 +108,9 @@ impl AdamW {
         let mut all = Vec::with_capacity(2 * weights.len());
         for (weight, moments) in weights.iter().zip(&self.moments) {
             let Ok(moments) = moments.lock() else {
-                bail!("adamw: an earlier update of {} did not finish", weight.name);
+                bail!("an earlier update of {} did not finish", weight.name);
             };
-            for (which, data) in [FIRST, SECOND].into_iter().zip(moments.to_host()?) {
+            for (which, data) in SUFFIXES.into_iter().zip(moments.to_host()?) {
                 all.push(Named {
                     name: format!("{}{which}", weight.name),
                     dimensions: weight.variable.dims().to_vec(),
@@ -117,9 +130,9 @@ impl AdamW {
     ) -> std::result::Result<Self, LmError> {
         let mut moments = Vec::with_capacity(weights.len());
         for weight in weights {
-            let mut take =
-                |which: &str| file.take(&format!("{}{which}", weight.name), weight.variable.dims());
-            moments.push(Moments::beside(weight, take(FIRST)?, take(SECOND)?)?);
+            moments.push(Moments::new(definition, weight, |which| {
+                file.take(&format!("{}{which}", weight.name), weight.variable.dims())
+            })?);
         }
         Ok(Self::with(definition, i32::try_from(steps).unwrap_or(i32::MAX), moments))
     }
@@ -145,10 +158,17 @@ impl AdamW {
         let each = weights.par_iter().zip(&self.moments).zip(gradients);
         each.try_for_each(|((weight, moments), gradient)| {
             let decay = if weight.variable.rank() > 1 { self.weight_decay } else { 0.0 };
+            let keep = 1.0 - learning_rate * decay;
+            if let Ok(mut moments) = moments.lock()
+                && let Moments::Momentum(momentum) = &mut *moments
+            {
+                let gradient = (gradient * scale)?;
+                return muon::step(&weight.variable, momentum, &gradient, keep, learning_rate);
+            }
             let update = Update {
                 gradient_scale: scale as f32,
                 betas: self.betas.map(|beta| beta as f32),
-                keep: (1.0 - learning_rate * decay) as f32,
+                keep: keep as f32,
                 rate: (learning_rate / correction[0]) as f32,
                 second_scale: (1.0 / correction[1]) as f32,
             };
@@ -244,7 +264,7 @@ mod tests {
     }
 
     /// Takes one step and returns the norm of the gradients.
-    fn step(optimiser: &mut AdamW, weights: &[Weight], gradients: &[Tensor], rate: f64) -> f64 {
+    fn step(optimiser: &mut Descent, weights: &[Weight], gradients: &[Tensor], rate: f64) -> f64 {
         let norm = gradient_norm(gradients).unwrap();
         optimiser.step(weights, gradients, norm, rate).unwrap();
         norm
@@ -264,7 +284,7 @@ mod tests {
         // f(θ) = 3θ: the gradient is 3 at every step, so m̂ = 3, v̂ = 9 and each step moves by
         // η, after decay by the factor 1 − ηλ = 0.95 on a matrix and by none on a vector.
         let weights = [weight("matrix", &[2.0], &[1, 1]), weight("gain", &[2.0], &[1])];
-        let mut optimiser = AdamW::new(&definition(), &weights).unwrap();
+        let mut optimiser = Descent::new(&definition(), &weights).unwrap();
         let (mut matrix, mut gain) = (2.0f64, 2.0f64);
         for _ in 0..5 {
             let total = weights.iter().map(|w| w.variable.sum_all().unwrap());
@@ -286,7 +306,7 @@ mod tests {
     fn a_changing_gradient_gives_the_moments_of_the_formula() {
         // Compared with f(θ) = θ²/2 in double precision.
         let weights = [weight("gain", &[1.5], &[1])];
-        let mut optimiser = AdamW::new(&definition(), &weights).unwrap();
+        let mut optimiser = Descent::new(&definition(), &weights).unwrap();
         let (mut x, mut m, mut v) = (1.5f64, 0.0, 0.0);
         for t in 1..=20 {
             let variable = &weights[0].variable;
@@ -306,13 +326,13 @@ mod tests {
         // One step of Adam is invariant to the gradient's scale, but the second moment is not.
         let weights = [weight("gain", &[0.0, 0.0], &[2])];
         let mut optimiser =
-            AdamW::new(&TrainDefinition { clip: 1.0, ..definition() }, &weights).unwrap();
+            Descent::new(&TrainDefinition { clip: 1.0, ..definition() }, &weights).unwrap();
         let slope = Tensor::new(&[30.0f32, 40.0], &Device::Cpu).unwrap();
         let loss = (weights[0].variable.as_tensor() * slope).unwrap().sum_all().unwrap();
         let norm = step(&mut optimiser, &weights, &gradients(&weights, &loss), 0.1);
         assert!((norm - 50.0).abs() < 1e-4, "{norm}");
-        let [_, second] = optimiser.moments[0].lock().unwrap().to_host().unwrap();
-        for (found, expected) in second.iter().zip([0.01 * 0.36, 0.01 * 0.64]) {
+        let moments = optimiser.moments[0].lock().unwrap().to_host().unwrap();
+        for (found, expected) in moments[1].iter().zip([0.01 * 0.36, 0.01 * 0.64]) {
             assert!((found - expected).abs() < 1e-7, "{found}, not {expected}");
         }
     }
@@ -320,7 +340,7 @@ mod tests {
     #[test]
     fn a_gradient_that_is_not_finite_moves_nothing() {
         let weights = [weight("gain", &[1.0], &[1])];
-        let mut optimiser = AdamW::new(&definition(), &weights).unwrap();
+        let mut optimiser = Descent::new(&definition(), &weights).unwrap();
         let loss = (weights[0].variable.as_tensor() * f64::NAN).unwrap().sum_all().unwrap();
         let norm = step(&mut optimiser, &weights, &gradients(&weights, &loss), 0.1);
         assert!(norm.is_nan());
