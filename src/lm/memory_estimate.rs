@@ -17,7 +17,7 @@ const MODEL: &str = "layers, d_model, batch or context";
 pub(super) enum Kept {
     /// The weight.
     Weight,
-    /// The weight, its gradient and both moments.
+    /// The weight, its gradient and its moments.
     Training,
 }
 
@@ -32,7 +32,9 @@ pub(super) fn check_weights(
 ) -> Result<(), LmError> {
     let (what, numbers) = match kept {
         Kept::Weight => ("the weights need", 1.0),
-        Kept::Training => ("weights, gradients and moments need", 4.0),
+        Kept::Training => {
+            ("weights, gradients and moments need", 2.0 + definition.least_moments() as f64)
+        }
     };
     let blocks = definition.layers as f64 * TENSORS;
     check(what, numbers * FLOAT32 * weights(definition, vocabulary) + blocks, MODEL)

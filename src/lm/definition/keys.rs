@@ -165,6 +165,14 @@ impl TrainDefinition {
         self.d_head.unwrap_or_else(|| self.d_model / self.heads.max(1))
     }
 
+    /// The moments that the optimiser keeps of each weight at least.
+    pub(in crate::lm) fn least_moments(&self) -> usize {
+        match self.optimiser {
+            Optimiser::Adamw => 2,
+            Optimiser::Muon => 1,
+        }
+    }
+
     /// Tokens that one step reads.
     pub fn tokens_per_step(&self) -> usize {
         self.accumulation * self.batch * self.context

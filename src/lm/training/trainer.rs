@@ -134,7 +134,8 @@ impl<'a> Trainer<'a> {
     /// A lower bound of the size on disk of a run's files, in bytes: its last checkpoint, with the optimiser's moments, and the weights
     /// of `kept` steps.
     pub fn bytes_on_disk(definition: &TrainDefinition, corpus: &Corpus, kept: usize) -> f64 {
-        (3 + kept) as f64 * room::bytes_of_weights(definition, corpus.vocabulary.size())
+        let arrays = 1 + definition.least_moments() + kept;
+        arrays as f64 * room::bytes_of_weights(definition, corpus.vocabulary.size())
     }
 
     /// Resumes a run from a file that [`Self::save`] wrote. On the same machine
