@@ -10,6 +10,7 @@ use crate::claims::Group;
 use crate::experiment::{
     Analysed, Configuration, MeasuredStudy, View, ViewError, folders, rows_of,
 };
+use crate::experiments::training::claims::tuning::Tuned;
 use crate::record::Rows;
 
 pub(super) const VIEWS: &[View] = &[
@@ -45,10 +46,16 @@ pub(super) const VIEWS: &[View] = &[
         Group::Training,
         "Loss and peak logit by learning rate.",
         |studies| {
-            let rows = without_logs(studies)?;
-            // One rate compares variants only if each has its best one inside the rates tried, over several seeds.
-            let figures = vec![arms::learning_rate(&rows)];
-            Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
+            let rows = with_logs(studies)?;
+            let mut figures = vec![arms::learning_rate(&rows)];
+            let mut verdicts = Vec::new();
+            // One seed at the best rate decides nothing.
+            if rows.by_run().any(|seeds| seeds.len() > 1) {
+                let best = Tuned::of(&rows, &[], |_| true).tuned();
+                figures.push(training::training(&best));
+                verdicts = claims::training::training(&rows);
+            }
+            Ok(Analysed { tables: rows.tables(), figures, verdicts })
         },
     )
     .checked(alone),

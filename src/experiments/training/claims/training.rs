@@ -288,12 +288,13 @@ fn all_apart(differences: impl Iterator<Item = f64> + Clone) -> String {
     }
 }
 
-/// The loss of `ls` minus that of multi-head attention with RoPE, seed by seed, at equal size, length and steps.
+/// The loss of `ls` with learned positions minus that of multi-head attention with RoPE, seed by seed, at equal size, length and steps.
 /// Returns `None` with fewer than two pairs.
 fn against_rope(study: &Trainings) -> Option<Estimate> {
     let is_pair = |ls: &TrainingRun, rope: &TrainingRun| {
         let size = |run: &TrainingRun| (run.seed, run.context, run.steps, run.d_model, run.heads);
-        (&*ls.arm, &*rope.arm, &*rope.positions) == ("ls", "mhsa", "rope")
+        (&*ls.arm, &*ls.positions) == ("ls", "learned")
+            && (&*rope.arm, &*rope.positions) == ("mhsa", "rope")
             && size(ls) == size(rope)
             && (&ls.corpus, ls.learning_rate) == (&rope.corpus, rope.learning_rate)
     };

@@ -8,6 +8,7 @@ fn run(arm: &str, seed: usize, peak: f64, loss: f64) -> TrainingRun {
     TrainingRun {
         run: arm.to_owned(),
         arm: arm.to_owned(),
+        positions: "learned".to_owned(),
         seed,
         context: Some(512),
         learning_rate: Some(3e-3),

@@ -75,6 +75,13 @@ impl Tuned {
         Self::of(study, &[], |run| arms.contains(&&*run.arm))
     }
 
+    /// The tuned variants alone.
+    pub fn tuned(self) -> Trainings {
+        let is_tuned = |run: &TrainingRun| run.learning_rate.is_none();
+        let runs = self.study.runs.into_iter().filter(is_tuned).collect();
+        Trainings { runs, failed: self.study.failed }
+    }
+
     /// A note for verdicts if the runs are not tuned; empty if they are.
     pub fn note(&self) -> &'static str {
         if self.is_tuned { "" } else { "One learning rate" }
