@@ -77,12 +77,6 @@ fn dump(args: &DumpArgs) -> Result<()> {
             run.context()
         )));
     }
-    if let Some(record) = run.record().filter(|&record| !args.first.is_multiple_of(record)) {
-        bail!(UsageError(format!(
-            "--first must be a multiple of {record}, the record length of this model ({} found)",
-            args.first
-        )));
-    }
     let (first, needed) = (args.first, args.first.saturating_add(tokens));
     let read = run.tokens(Some(&texts), args.of.split(), needed).with_context(|| args.of.flag())?;
     let Some(passage) = read.get(first..needed) else {

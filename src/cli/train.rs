@@ -37,9 +37,6 @@ pub struct TrainArgs {
     run: Option<String>,
     #[command(flatten)]
     texts: TextFlags,
-    /// Read --text as records of this many bytes, such as images
-    #[arg(long, value_name = "BYTES", requires = "text")]
-    records: Option<usize>,
     /// Keep the tokens of long texts in this folder
     #[arg(long, value_name = "DIR", default_value = "data/tokens")]
     token_cache: PathBuf,
@@ -203,10 +200,6 @@ fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
             TrainDefinition::from_toml(&text).with_context(|| path.to_string())?
         }
     };
-    if let Some(records) = args.records {
-        let flag = format!("--records {records}");
-        definition.set("records", &records.to_string()).flag(flag)?;
-    }
     set_keys(&mut definition, &args.sets)?;
     Ok(definition)
 }

@@ -108,15 +108,6 @@ impl TrainedModel {
                 if let Some(layer) = among.layers.iter().find(|layer| !there.contains(layer)) {
                     return Err(wrong(format!("has layers {}, not {layer}", ranges(&there))));
                 }
-                let is_unknown = |&layer: &usize| {
-                    !model.source.head_kinds(layer).into_iter().all(HeadKind::is_contiguous)
-                };
-                if let Some(layer) = looked_at(among, there).into_iter().find(is_unknown) {
-                    return Err(wrong(format!(
-                        "layer {layer} has two-dimensional windows, which fits do not support; choose \
-                         other layers"
-                    )));
-                }
                 let context = model.source.context();
                 if let Some(tokens) = among.tokens.filter(|&tokens| tokens > context) {
                     return Err(wrong(format!(

@@ -18,17 +18,6 @@ pub enum PredictError {
         /// The head.
         head: usize,
     },
-    /// A head whose rows attend to columns that are not one contiguous range.
-    #[error(
-        "layer {layer}, head {head} has a two-dimensional window, which fits do not support; choose other \
-         layers or another run"
-    )]
-    Patch {
-        /// The layer.
-        layer: usize,
-        /// The head.
-        head: usize,
-    },
     /// A head without a causal mask.
     #[error(
         "layer {layer}, head {head} is not causal, which this measurement needs; take a causal model"

@@ -84,8 +84,7 @@ impl TrainedHead {
     /// passage; these need no larger logits than all rows.
     ///
     /// # Errors
-    /// No probe, a head with a linear position bias or a two-dimensional window, logits that are not finite, passages of
-    /// different lengths.
+    /// No probe, a head with a linear position bias, logits that are not finite, passages of different lengths.
     pub fn new(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         Self::of_layer(probes, most, &mut Streams::default())
     }
@@ -183,18 +182,7 @@ pub(super) fn check_fittable(probes: &[&HeadProbe]) -> Result<(), PredictError> 
     if let Some(HeadProbe { layer, head, .. }) = probes.iter().find(|probe| probe.slope.is_some()) {
         return Err(PredictError::Slope { layer: *layer, head: *head });
     }
-    check_contiguous(probes)?;
     check_finite(probes)
-}
-
-/// Refuses heads whose rows attend to columns that are not one contiguous range.
-pub(super) fn check_contiguous(probes: &[&HeadProbe]) -> Result<(), PredictError> {
-    match probes.iter().find(|probe| !probe.kind.is_contiguous()) {
-        None => Ok(()),
-        Some(HeadProbe { layer, head, .. }) => {
-            Err(PredictError::Patch { layer: *layer, head: *head })
-        }
-    }
 }
 
 /// Refuses queries and keys that are NaN or infinite.

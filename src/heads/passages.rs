@@ -2,7 +2,7 @@
 
 use crate::lm::{LmError, Probed, Split, Texts};
 
-/// Distance between the starts of passages in a long text, in passage lengths. With records it is rounded up to whole records.
+/// Distance between the starts of passages in a long text, in passage lengths.
 const STRIDE: usize = 4;
 
 /// Groups of passages of equal length; a head is fitted to all passages of a group at once.
@@ -40,8 +40,7 @@ impl Passages {
         }
         let beginning = model.beginning();
         let tokens = tokens.saturating_sub(beginning.len()).max(1);
-        let unit = model.record().unwrap_or(1);
-        let [near, far] = [tokens, STRIDE * tokens].map(|stride| stride.next_multiple_of(unit));
+        let (near, far) = (tokens, STRIDE * tokens);
         let (least, most) = (wanted.saturating_mul(near), wanted.saturating_mul(far));
         let read = model.tokens(texts, split, most)?;
         if read.len() < least {
@@ -63,16 +62,12 @@ mod tests {
     use super::*;
     use crate::lm::HeadsOfLayer;
 
-    /// Reads tokens 0, 1, 2 and so on, from a text of this length, optionally in records.
-    struct Counting(usize, Option<usize>);
+    /// Reads tokens 0, 1, 2 and so on, from a text of this length.
+    struct Counting(usize);
 
     impl Probed for Counting {
         fn context(&self) -> usize {
             8
-        }
-
-        fn record(&self) -> Option<usize> {
-            self.1
         }
 
         fn layers(&self) -> usize {
@@ -106,27 +101,14 @@ mod tests {
     fn passages_lie_apart_in_a_long_text_and_follow_one_another_in_a_short_one() {
         let wanted = Passages { groups: 2, passages: 2, tokens: 3, split: None };
         let firsts = |text: usize| -> Vec<u32> {
-            let found = wanted.of(&Counting(text, None), None).unwrap();
+            let found = wanted.of(&Counting(text), None).unwrap();
             assert!(found.iter().flatten().all(|p| p.len() == 3 && p[2] == p[0] + 2));
             found.iter().flatten().map(|passage| passage[0]).collect()
         };
         assert_eq!(firsts(1000), [0, 12, 24, 36]);
         assert_eq!(firsts(48), [0, 12, 24, 36]);
         assert_eq!(firsts(47), [0, 3, 6, 9]);
-        let error = wanted.of(&Counting(11, None), None).unwrap_err().to_string();
+        let error = wanted.of(&Counting(11), None).unwrap_err().to_string();
         assert!(error.contains("11 of the 12 tokens"), "{error}");
-    }
-
-    #[test]
-    fn passages_of_records_begin_where_records_do() {
-        let wanted = Passages { groups: 1, passages: 3, tokens: 3, split: None };
-        let firsts = |text: usize| -> Vec<u32> {
-            let found = wanted.of(&Counting(text, Some(5)), None).unwrap();
-            found.iter().flatten().map(|passage| passage[0]).collect()
-        };
-        assert_eq!(firsts(1000), [0, 15, 30]);
-        assert_eq!(firsts(15), [0, 5, 10]);
-        let error = wanted.of(&Counting(14, Some(5)), None).unwrap_err().to_string();
-        assert!(error.contains("14 of the 15 tokens"), "{error}");
     }
 }

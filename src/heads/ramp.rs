@@ -9,7 +9,7 @@ use std::time::Instant;
 use ndarray::{Array2, Axis};
 
 use super::PredictError;
-use super::head::{check_contiguous, check_finite, held_rows};
+use super::head::{check_finite, held_rows};
 use super::positions::{Form, Nearest, SeenRows, Share};
 use super::precision::PrecisionRisk;
 use super::screen::{LAGS, spectrum_of_product};
@@ -150,7 +150,7 @@ impl RampMeasurement {
     /// measured, or `most` evenly spaced ones of a longer passage.
     ///
     /// # Errors
-    /// No probe, a head with a two-dimensional window or without a causal mask, logits that are not finite; `Decomposition` if
+    /// No probe, a head without a causal mask, logits that are not finite; `Decomposition` if
     /// LAPACK fails.
     pub fn measure(
         probes: &[&HeadProbe],
@@ -160,7 +160,6 @@ impl RampMeasurement {
         let began = Instant::now();
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, .. } = *first;
-        check_contiguous(probes)?;
         check_finite(probes)?;
         if probes.iter().any(|probe| probe.visibility != Visibility::Causal) {
             return Err(PredictError::NotCausal { layer, head });

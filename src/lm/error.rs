@@ -85,11 +85,6 @@ pub enum LmError {
         /// Its value in the starting weights.
         there: String,
     },
-    /// A model that was not trained to predict the next token.
-    #[error(
-        "the model predicts masked tokens, not the next one; take a run with objective = next-token"
-    )]
-    NotNextToken,
     /// A passage of fewer than two tokens.
     #[error("a passage of under two tokens has no next token; give a longer one")]
     NoNextToken,

@@ -2,7 +2,6 @@
 
 use candle_core::{Device, Tensor};
 
-use super::objective::Batch;
 use super::{LmError, Model, Tokens, Vocabulary};
 use crate::lm::workers::{Alone, Workers};
 
@@ -41,30 +40,9 @@ impl Evaluation {
     }
 }
 
-/// The possible starts of windows of context + 1 tokens: any token of a text, or the start of any record.
-pub(super) struct Windows {
-    /// The number of possible starts.
-    pub count: usize,
-    stride: usize,
-}
-
-impl Windows {
-    /// The possible starts in a text of at least one window.
-    pub fn of(vocabulary: &Vocabulary, text: Tokens<'_>, context: usize) -> Self {
-        let stride = vocabulary.stride();
-        Self { count: (text.len() - (context + 1)) / stride + 1, stride }
-    }
-
-    /// The first token of window number `place`.
-    pub fn start(&self, place: usize) -> usize {
-        place * self.stride
-    }
-}
-
 /// The mean loss of `model` over `batches` batches of `batch_size` windows, at least one of each,
-/// spread evenly over `text`: the same windows at every call. A window is one context or one record. Every token
+/// spread evenly over `text`: the same windows at every call. Every token
 /// counts, also the first ones of a window, which have little context.
-/// For a model of masked tokens only the masked ones count; they are the same at every call.
 ///
 /// # Errors
 /// A text shorter than context + 1 tokens, or a token that the model's vocabulary lacks.
@@ -96,17 +74,15 @@ pub(super) fn evaluate_over(
     if text.len() < needed {
         return Err(LmError::TextTooShort { part: "the text", tokens: text.len(), needed });
     }
-    let places = Windows::of(vocabulary, text, context);
     let (batches, batch_size) = (batches.max(1), batch_size.max(1));
     let windows = batches * batch_size;
     let gaps = (windows - 1).max(1);
-    let starts: Vec<usize> =
-        (0..windows).map(|i| places.start(i * (places.count - 1) / gaps)).collect();
+    let last = text.len() - needed;
+    let starts: Vec<usize> = (0..windows).map(|i| i * last / gaps).collect();
     let (mut losses, mut sum) = (Vec::new(), Sum::default());
     for (at, starts) in starts.chunks(batch_size).enumerate() {
         if at % workers.size() == workers.rank() {
-            let before = (at * batch_size) as u64;
-            let of_batch = Sum::of(model, vocabulary, text, starts, context, before)?;
+            let of_batch = Sum::of(model, vocabulary, text, starts, context)?;
             losses.push(of_batch.loss_nats);
             sum.add(of_batch);
         }
@@ -119,15 +95,13 @@ pub(super) fn evaluate_over(
     };
     let (tokens, bytes) = (total(2), total(1));
     let loss_nats = (0..batches).map(|at| all[at % workers.size()][at / workers.size()]).sum();
-    Ok(Sum { windows: windows as u64, tokens, bytes, loss_nats }.mean())
+    Ok(Sum { tokens, bytes, loss_nats }.mean())
 }
 
 /// The mean loss of `model` over all of `documents`. Each is read in consecutive windows of one context, without
 /// overlap; the last window may be shorter. So every token except the first of a document is predicted once, from the
 /// earlier tokens of its window alone. The first tokens of a window have little context, so the loss is an upper bound
 /// of that with a sliding window.
-/// With records every record is a window, and every byte is predicted once.
-/// For a model of masked tokens, the masked share of each window is predicted.
 ///
 /// `advanced` is called with the number of bytes predicted so far.
 ///
@@ -146,20 +120,14 @@ pub fn evaluate_whole(
         let document = document?;
         let text = Tokens::from(&document[..]);
         let predicted = text.len().saturating_sub(1);
-        // The token after a record is the start of the next one, which is not predicted.
-        let (whole, left): (Vec<usize>, usize) = match vocabulary.record {
-            Some(_) => ((0..text.len()).step_by(vocabulary.stride()).collect(), 0),
-            None => (
-                (0..predicted / context).map(|window| window * context).collect(),
-                predicted % context,
-            ),
-        };
+        let whole: Vec<usize> = (0..predicted / context).map(|window| window * context).collect();
+        let left = predicted % context;
         for starts in whole.chunks(batch_size.max(1)) {
-            sum.add_windows(model, vocabulary, text, starts, context)?;
+            sum.add(Sum::of(model, vocabulary, text, starts, context)?);
             advanced(sum.bytes);
         }
         if left > 0 {
-            sum.add_windows(model, vocabulary, text, &[predicted - left], left)?;
+            sum.add(Sum::of(model, vocabulary, text, &[predicted - left], left)?);
             advanced(sum.bytes);
         }
     }
@@ -169,67 +137,41 @@ pub fn evaluate_whole(
     Ok(sum.mean())
 }
 
-/// The seed of masks in evaluations: a window always gets the same mask.
-const EVALUATION_SEED: u64 = 0;
-
 /// Sums of losses and bytes over batches.
 #[derive(Default)]
 struct Sum {
-    windows: u64,
     tokens: u64,
     bytes: u64,
     loss_nats: f64,
 }
 
 impl Sum {
-    /// The sums for the windows of `length` tokens at `starts`; `before` windows precede the first.
+    /// The sums for the windows of `length` tokens at `starts`.
     fn of(
         model: &Model,
         vocabulary: &Vocabulary,
         text: Tokens<'_>,
         starts: &[usize],
         length: usize,
-        before: u64,
     ) -> Result<Self, LmError> {
         let (inputs, targets) = batch(text, starts, length, model.device())?;
-        let batch = match model.shape().masking() {
-            None => Batch::next(inputs, &targets)?,
-            Some(masking) => {
-                Batch::masked(&targets, inputs.dims2()?, masking, EVALUATION_SEED, before)?
-            }
-        };
-        let loss = model.predict(&batch.inputs)?.loss_of(&batch)?;
-        let predicted = batch.targets.to_vec1::<u32>()?;
+        let loss = model.predict(&inputs)?.loss_of(&targets)?;
+        let predicted = targets.to_vec1::<u32>()?;
         Ok(Self {
-            windows: starts.len() as u64,
             tokens: predicted.len() as u64,
             bytes: predicted.iter().map(|&t| u64::from(vocabulary.bytes_of(t))).sum(),
             loss_nats: loss * predicted.len() as f64,
         })
     }
 
-    /// Adds the windows of `length` tokens at `starts`, which follow those that were added before.
-    fn add_windows(
-        &mut self,
-        model: &Model,
-        vocabulary: &Vocabulary,
-        text: Tokens<'_>,
-        starts: &[usize],
-        length: usize,
-    ) -> Result<(), LmError> {
-        self.add(Self::of(model, vocabulary, text, starts, length, self.windows)?);
-        Ok(())
-    }
-
     fn add(&mut self, other: Self) {
-        self.windows += other.windows;
         self.tokens += other.tokens;
         self.bytes += other.bytes;
         self.loss_nats += other.loss_nats;
     }
 
     fn mean(&self) -> Evaluation {
-        let Self { tokens, bytes, loss_nats, .. } = *self;
+        let Self { tokens, bytes, loss_nats } = *self;
         Evaluation { tokens, bytes, loss_nats: loss_nats / tokens as f64 }
     }
 }
@@ -253,8 +195,8 @@ pub(super) fn batch(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::{Dtype, ModelShape, Positions, Symbols, TrainDefinition};
-    use crate::targets::{HeadKind, Visibility};
+    use crate::lm::{Dtype, ModelShape, Positions, Symbols};
+    use crate::targets::HeadKind;
 
     fn small(vocabulary_size: usize, context: usize) -> Model {
         let shape = ModelShape {
@@ -263,8 +205,6 @@ mod tests {
             d_model: 8,
             d_head: 4,
             heads: vec![vec![HeadKind::Global; 2]],
-            visibility: Visibility::Causal,
-            mask_share: None,
             positions: Positions::Learned,
             qk_norm: false,
             sigma_reparam: false,
@@ -279,14 +219,12 @@ mod tests {
     #[test]
     fn the_whole_is_every_token_but_the_first_once() {
         let model = small(256, 4);
-        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: None };
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
         let document: Vec<u32> = (0..12).map(|i| i * i % 251).collect();
         let loss = |from: usize, length: usize| {
             let (inputs, targets) =
                 batch(Tokens::from(&document[..]), &[from], length, &Device::Cpu).unwrap();
-            let batch = Batch::next(inputs, &targets).unwrap();
-            let loss = model.predict(&batch.inputs).unwrap().loss_of(&batch).unwrap();
-            loss * length as f64
+            model.predict(&inputs).unwrap().loss_of(&targets).unwrap() * length as f64
         };
         let sum = loss(0, 4) + loss(4, 4) + loss(8, 3);
         for batch_size in [1, 8] {
@@ -303,84 +241,6 @@ mod tests {
         let one = std::iter::once(Ok(vec![7]));
         let error = evaluate_whole(&model, &vocabulary, one, 1, &|_| {}).unwrap_err().to_string();
         assert!(error.contains("needs 2"), "{error}");
-    }
-
-    /// Masks depend on the number of the window alone, so batches of any size mask the same tokens.
-    #[test]
-    fn masked_tokens_are_the_same_ones_every_time() {
-        let mut definition = TrainDefinition {
-            layers: 1,
-            d_model: 8,
-            heads: 2,
-            context: 10,
-            mask_share: 0.3,
-            ..TrainDefinition::default()
-        };
-        definition.set("objective", "masked").unwrap();
-        let shape = ModelShape::new(&definition, 256);
-        let masking = shape.masking().unwrap();
-        assert_eq!((shape.vocabulary_size, masking.symbol), (257, 256));
-        let model = Model::new(shape, 0.5, 3).unwrap();
-        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: None };
-        let document: Vec<u32> = (0..34).map(|i| i * i % 251).collect();
-        let loss = |number: usize, length: usize| {
-            let from = 10 * number;
-            let tokens =
-                Tensor::from_slice(&document[from + 1..=from + length], length, &Device::Cpu);
-            let number = number as u64;
-            let batch = Batch::masked(&tokens.unwrap(), (1, length), masking, 0, number).unwrap();
-            let loss = model.predict(&batch.inputs).unwrap().loss_of(&batch).unwrap();
-            loss * batch.targets.elem_count() as f64
-        };
-        // Three whole windows with 3 masked tokens each, and one of 3 tokens with 1 masked token.
-        let sum = loss(0, 10) + loss(1, 10) + loss(2, 10) + loss(3, 3);
-        for batch_size in [1, 2, 8] {
-            let documents = std::iter::once(Ok(document.clone()));
-            let found =
-                evaluate_whole(&model, &vocabulary, documents, batch_size, &|_| {}).unwrap();
-            assert_eq!((found.tokens, found.bytes), (10, 10));
-            let off = (found.loss_nats - sum / 10.0).abs();
-            assert!(off < 1e-6, "{off}");
-        }
-        let of = |batches: usize, size: usize| {
-            evaluate(&model, &vocabulary, Tokens::from(&document[..]), batches, size).unwrap()
-        };
-        assert_eq!(of(2, 3), of(2, 3));
-        let off = (of(2, 3).loss_nats - of(1, 6).loss_nats).abs();
-        assert!(off < 1e-6, "{off}");
-    }
-
-    #[test]
-    fn of_records_each_is_a_window_and_every_byte_is_predicted_once() {
-        let model = small(257, 3);
-        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: Some(3) };
-        let bytes = [1, 2, 3, 250, 251, 252, 7, 7, 9];
-        let tokens = vocabulary.encode(&bytes).unwrap();
-        let one = |record: &[u8]| {
-            let inputs: Vec<u32> = vec![256, record[0].into(), record[1].into()];
-            let inputs = Tensor::from_vec(inputs, (1, 3), &Device::Cpu).unwrap();
-            let targets: Vec<u32> = record.iter().map(|&byte| byte.into()).collect();
-            let targets = Tensor::from_vec(targets, 3, &Device::Cpu).unwrap();
-            let batch = Batch::next(inputs, &targets).unwrap();
-            model.predict(&batch.inputs).unwrap().loss_of(&batch).unwrap()
-        };
-        let wanted = bytes.chunks(3).map(one).sum::<f64>() / 3.0;
-        let documents = || std::iter::once(Ok(tokens.clone()));
-        for batch_size in [1, 2, 8] {
-            let found =
-                evaluate_whole(&model, &vocabulary, documents(), batch_size, &|_| {}).unwrap();
-            assert_eq!((found.tokens, found.bytes), (9, 9));
-            assert!(
-                (found.loss_nats - wanted).abs() < 1e-6,
-                "{} against {wanted}",
-                found.loss_nats
-            );
-        }
-        let spread = evaluate(&model, &vocabulary, Tokens::from(&tokens[..]), 3, 1).unwrap();
-        assert!((spread.loss_nats - wanted).abs() < 1e-6, "{} against {wanted}", spread.loss_nats);
-        let windows = Windows::of(&vocabulary, Tokens::from(&tokens[..]), 3);
-        let starts: Vec<usize> = (0..windows.count).map(|at| windows.start(at)).collect();
-        assert_eq!(starts, [0, 4, 8]);
     }
 
     #[test]

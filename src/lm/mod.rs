@@ -17,7 +17,6 @@ mod memory_estimate;
 mod model;
 #[cfg(feature = "mpi")]
 mod mpi;
-mod objective;
 mod operators;
 mod pretrained;
 mod probe;
@@ -29,7 +28,7 @@ mod workers;
 pub use attention::{AttentionEvaluator, AttentionPass, HeadStatistics};
 pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Tokens, Vocabulary};
 pub use definition::{
-    Arm, Dtype, Objective, Optimiser, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus,
+    Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus,
     TextVocabulary, TrainDefinition,
 };
 pub use device::Device;

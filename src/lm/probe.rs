@@ -15,11 +15,6 @@ pub trait Probed {
     /// The longest passage in tokens.
     fn context(&self) -> usize;
 
-    /// Tokens per record, if the model reads records; passages then start at the start of a record.
-    fn record(&self) -> Option<usize> {
-        None
-    }
-
     /// Tokens that precede the tokens of a text in every passage.
     fn beginning(&self) -> Vec<u32> {
         Vec::new()
@@ -261,9 +256,8 @@ impl HeadProbe {
         let z = product(queries.view(), keys.t()) * self.scale;
         let mut seen = Array2::from_elem(z.dim(), f64::NEG_INFINITY);
         for ((&row, z), mut seen) in rows.iter().zip(z.rows()).zip(seen.rows_mut()) {
-            for segment in self.kind.segments(row, z.len(), self.visibility) {
-                seen.slice_mut(s![segment.clone()]).assign(&z.slice(s![segment]));
-            }
+            let columns = self.kind.columns(row, z.len(), self.visibility);
+            seen.slice_mut(s![columns.clone()]).assign(&z.slice(s![columns]));
         }
         seen
     }

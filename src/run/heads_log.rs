@@ -22,8 +22,7 @@ pub(crate) const HEADS_LOG: &str = "heads.log";
 pub(crate) const HEADS: &str = "heads.parquet";
 
 /// Number of 64-bit little-endian words per record: step, layer, head and window, then max, min and abs-max logit and
-/// entropy as float64. The window is 0 for a global head; for heads over patches it is the largest number of tokens
-/// attended to.
+/// entropy as float64. The window is 0 for a global head.
 const WORDS: usize = 8;
 const RECORD: usize = 8 * WORDS;
 /// Records per row group of the Parquet file; a row group is held in memory while it is written.
@@ -83,7 +82,7 @@ impl HeadsLog {
 }
 
 fn write(to: &mut impl Write, record: &HeadRecord) -> io::Result<()> {
-    let window = record.kind.tokens().unwrap_or(0);
+    let window = record.kind.window().unwrap_or(0);
     for word in [record.step, record.layer, record.head, window] {
         to.write_all(&(word as u64).to_le_bytes())?;
     }
@@ -236,7 +235,7 @@ fn frame(heads: &[HeadRecord]) -> PolarsResult<DataFrame> {
     let number = |name: &str, of: fn(&HeadRecord) -> f64| {
         Series::new(name.into(), heads.iter().map(of).collect::<Vec<f64>>()).into_column()
     };
-    let kind = |head: &HeadRecord| match head.kind.tokens() {
+    let kind = |head: &HeadRecord| match head.kind.window() {
         None => ("global", None),
         Some(tokens) => ("local", Some(tokens as i64)),
     };

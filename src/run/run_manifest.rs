@@ -125,7 +125,7 @@ pub(crate) fn is_run_of(
         && is_as_begun(manifest)
         && name(TEACHER) == teacher
         && name(START) == start
-        && there.is_some_and(|t| TrainDefinition::from_table(t).is_ok_and(|t| t == *definition))
+        && there.is_some_and(|t| TrainDefinition::from_manifest(t).is_ok_and(|t| t == *definition))
 }
 
 /// Returns `true` if the run has the number of steps that it began with. An extended run differs from a run planned
@@ -281,7 +281,7 @@ pub(crate) fn check_same(
 ) -> Result<(), RunError> {
     let Training { definition, corpus, device, teacher, start, .. } = *training;
     let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
-    let there = table(DEFINITION).cloned().unwrap_or_default();
+    let there = table(DEFINITION).map(TrainDefinition::without_removed).unwrap_or_default();
     // Keys that did not exist when the run began had their defaults.
     let there = TrainDefinition::from_table(&there).and_then(|d| d.to_table()).unwrap_or(there);
     let here = definition.to_table()?;

@@ -35,7 +35,7 @@ impl TrainedRun {
         let manifest = Manifest::read(&path)?;
         let definition = manifest.more.get(DEFINITION).and_then(Value::as_table);
         let definition = definition.ok_or_else(|| lacks(&path, DEFINITION))?;
-        Ok(TrainDefinition::from_table(definition)?)
+        Ok(TrainDefinition::from_manifest(definition)?)
     }
 
     /// Reads the last checkpoint of a run, or the weights of one of its `keep_checkpoints`.
@@ -52,7 +52,6 @@ impl TrainedRun {
         let size = corpus.get(VOCABULARY_SIZE).and_then(Value::as_integer);
         let size = size.and_then(|size| usize::try_from(size).ok());
         let size = size.ok_or_else(|| lacks(&path, VOCABULARY_SIZE))?;
-        let record = (definition.records > 0).then_some(definition.records);
         let tokenizer = folder.join(TOKENIZER);
         let symbols = if let Some(characters) = corpus.get(CHARACTERS).and_then(Value::as_str) {
             Symbols::Characters(characters.chars().collect())
@@ -64,11 +63,11 @@ impl TrainedRun {
                     .map_err(|e| RunError::Unusable { path: tokenizer, why: e.to_string() })?,
             )
         } else if corpus.contains_key("entropy_nats") {
-            Symbols::Unwritten { size: size - usize::from(record.is_some()) }
+            Symbols::Unwritten { size }
         } else {
             Symbols::Bytes
         };
-        let vocabulary = Vocabulary { symbols, has_end, record };
+        let vocabulary = Vocabulary { symbols, has_end };
         if vocabulary.size() != size {
             return Err(RunError::Unusable {
                 path,
@@ -134,24 +133,10 @@ impl TrainedRun {
     }
 }
 
-impl TrainedRun {
-    /// Tokens of a document that the model reads: with records, all but the last token of each record.
-    fn read_by_model(&self, tokens: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
-        let stride = self.vocabulary.stride();
-        let is_read = move |at: usize| stride == 1 || !(at + 1).is_multiple_of(stride);
-        tokens.enumerate().filter(move |(at, _)| is_read(*at)).map(|(_, token)| token)
-    }
-}
-
-/// Without texts, the tokens come from the synthetic corpus that the run was trained on. With records, the model reads
-/// the start token and all bytes but the last of each record.
+/// Without texts, the tokens come from the synthetic corpus that the run was trained on.
 impl Probed for TrainedRun {
     fn context(&self) -> usize {
         self.definition.context
-    }
-
-    fn record(&self) -> Option<usize> {
-        self.vocabulary.record
     }
 
     fn layers(&self) -> usize {
@@ -173,8 +158,7 @@ impl Probed for TrainedRun {
             Some(texts) => {
                 let (documents, _) = texts.documents(&self.definition, &self.vocabulary, split)?;
                 for document in documents {
-                    let read = self.read_by_model(document?.into_iter());
-                    tokens.extend(read.take(most - tokens.len()));
+                    tokens.extend(document?.into_iter().take(most - tokens.len()));
                     if tokens.len() >= most {
                         break;
                     }
@@ -184,8 +168,7 @@ impl Probed for TrainedRun {
                 let corpus = Corpus::synthetic(&self.definition)?;
                 let splits = split.map_or_else(|| Split::ALL.to_vec(), |split| vec![split]);
                 for split in splits {
-                    let read = self.read_by_model(corpus.split(split).iter());
-                    tokens.extend(read.take(most - tokens.len()));
+                    tokens.extend(corpus.split(split).iter().take(most - tokens.len()));
                 }
             }
             None => return Err(LmError::NoText),

@@ -19,11 +19,6 @@ pub enum FitError {
     /// A rank of zero.
     #[error("rank must be at least 1")]
     RankZero,
-    /// A layout with a two-dimensional window, whose columns are not one contiguous range.
-    #[error(
-        "layout {0} has a two-dimensional window, which a fit cannot use; give global or local:W"
-    )]
-    NotContiguous(Layout),
     /// A logit bound that is not a finite number above 0.
     #[error("logit bound {0} must be a finite number above 0")]
     Cap(f64),
@@ -102,13 +97,10 @@ impl Problem {
     /// ```
     ///
     /// # Errors
-    /// `RankZero`, `NotContiguous`, `RankTooLarge`.
+    /// `RankZero`, `RankTooLarge`.
     pub fn new(target: Target, layout: Layout, rank: usize) -> Result<Self, FitError> {
         if rank == 0 {
             return Err(FitError::RankZero);
-        }
-        if layout.heads().iter().any(|kind| matches!(kind, HeadKind::Patch(_))) {
-            return Err(FitError::NotContiguous(layout));
         }
         let problem = Self { target, layout, rank, floors: Arc::default() };
         check_memory(problem.bytes_of_factors())

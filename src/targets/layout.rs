@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use super::{Patch, TargetError, Visibility};
+use super::{TargetError, Visibility};
 
 /// Limit on the heads of a layout, above that of any model's layer.
 const MOST_HEADS: usize = 1 << 16;
@@ -19,37 +19,18 @@ pub enum HeadKind {
         /// The window length w ≥ 1; a causal row attends to itself and the w − 1 tokens before it.
         window: usize,
     },
-    /// A two-dimensional window over tokens in raster order. No layout contains it, because fits support contiguous windows
-    /// only.
-    Patch(Patch),
 }
 
 impl HeadKind {
-    /// Length of the shortest contiguous window with all columns of a row; `None` for a global head.
+    /// The window length; `None` for a global head.
     pub fn window(self) -> Option<usize> {
         match self {
             Self::Global => None,
             Self::Local { window } => Some(window),
-            Self::Patch(patch) => Some(patch.span()),
         }
     }
 
-    /// The largest number of tokens, up to and including its own, to which a row may attend; `None` for a global head.
-    pub fn tokens(self) -> Option<usize> {
-        match self {
-            Self::Global => None,
-            Self::Local { window } => Some(window),
-            Self::Patch(patch) => Some(patch.tokens()),
-        }
-    }
-
-    /// Whether each row attends to one contiguous range of columns.
-    pub fn is_contiguous(self) -> bool {
-        !matches!(self, Self::Patch(_))
-    }
-
-    /// The columns to which row `row` of `n` may attend through this head under the mask `visibility`. For a patch this is the
-    /// range around them; [`Self::segments`] gives the exact columns.
+    /// The columns to which row `row` of `n` may attend through this head under the mask `visibility`.
     pub fn columns(self, row: usize, n: usize, visibility: Visibility) -> Range<usize> {
         let all = visibility.columns(row, n);
         match self.window() {
@@ -61,20 +42,6 @@ impl HeadKind {
             }
         }
     }
-
-    /// The columns to which row `row` of `n` may attend under the mask `visibility`, as ranges in ascending order.
-    pub fn segments(
-        self,
-        row: usize,
-        n: usize,
-        visibility: Visibility,
-    ) -> impl Iterator<Item = Range<usize>> {
-        let (whole, parts) = match self {
-            Self::Patch(patch) => (None, Some(patch.segments(row, n, visibility))),
-            _ => (Some(self.columns(row, n, visibility)), None),
-        };
-        whole.into_iter().chain(parts.into_iter().flatten())
-    }
 }
 
 impl fmt::Display for HeadKind {
@@ -82,7 +49,6 @@ impl fmt::Display for HeadKind {
         match self {
             Self::Global => f.write_str("global"),
             Self::Local { window } => write!(f, "local:{window}"),
-            Self::Patch(patch) => write!(f, "patch:{patch}"),
         }
     }
 }
@@ -203,58 +169,5 @@ mod tests {
         assert_eq!(head.columns(1, 10, Visibility::Causal), 0..2);
         assert_eq!(head.columns(5, 10, Visibility::Bidirectional), 3..8);
         assert_eq!(head.columns(9, 10, Visibility::Bidirectional), 7..10);
-    }
-
-    /// Compares with the two distances of every pair.
-    #[test]
-    fn a_patch_sees_what_is_near_in_rows_and_columns() {
-        for (columns, rows, reach) in [
-            (1, 0, 0),
-            (1, 3, 0),
-            (5, 0, 2),
-            (5, 2, 0),
-            (5, 1, 1),
-            (6, 2, 3),
-            (7, 3, 6),
-            (28, 3, 3),
-        ] {
-            let patch = Patch { columns, rows, reach };
-            let kind = HeadKind::Patch(patch);
-            for (n, visibility) in [1, 2, 27, 30, 61]
-                .into_iter()
-                .flat_map(|n| [(n, Visibility::Causal), (n, Visibility::Bidirectional)])
-            {
-                let mut most = 0;
-                for i in 0..n {
-                    let seen: Vec<usize> = kind.segments(i, n, visibility).flatten().collect();
-                    let sees = |&j: &usize| {
-                        (i / columns).abs_diff(j / columns) <= rows
-                            && (i % columns).abs_diff(j % columns) <= reach
-                            && (visibility == Visibility::Bidirectional || j <= i)
-                    };
-                    let expected: Vec<usize> = (0..n).filter(sees).collect();
-                    assert_eq!(seen, expected, "{patch} of {n}, {visibility}, row {i}");
-                    let around = kind.columns(i, n, visibility);
-                    assert!(seen.iter().all(|j| around.contains(j)), "{patch}: {around:?}");
-                    most = most.max(seen.iter().filter(|&&j| j <= i).count());
-                }
-                assert!(most <= patch.tokens());
-                if n > patch.span() + columns && columns > 2 * reach {
-                    assert_eq!(most, patch.tokens(), "{patch}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_contiguous_is_one_segment() {
-        for kind in [HeadKind::Global, HeadKind::Local { window: 3 }] {
-            for visibility in [Visibility::Causal, Visibility::Bidirectional] {
-                for row in 0..9 {
-                    let segments: Vec<_> = kind.segments(row, 9, visibility).collect();
-                    assert_eq!(segments, [kind.columns(row, 9, visibility)]);
-                }
-            }
-        }
     }
 }

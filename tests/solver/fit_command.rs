@@ -44,7 +44,6 @@ fn recomputed(folder: &Path, row: &Record, target: &Target) -> (f64, f64) {
             && match kind {
                 HeadKind::Global => true,
                 HeadKind::Local { window } => i.abs_diff(j) < window,
-                HeadKind::Patch(_) => panic!("no layout is written with a patch"),
             }
     };
     let attention = target.dense();

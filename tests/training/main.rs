@@ -7,12 +7,8 @@
 mod common;
 #[cfg(feature = "cli")]
 mod cuda_kernels;
-#[cfg(feature = "cli")]
-mod encoder;
 #[cfg(all(feature = "cli", feature = "mpi", unix))]
 mod mpi;
-#[cfg(feature = "cli")]
-mod records;
 mod replay;
 #[cfg(feature = "cli")]
 mod resume;

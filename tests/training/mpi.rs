@@ -98,9 +98,8 @@ fn assert_same(folder: &Folder, whole: &str, other: &str) {
 #[test]
 fn workers_train_as_one_does() {
     let folder = with_run();
-    let kinds: [&[&str]; 4] = [
+    let kinds: [&[&str]; 3] = [
         &[],
-        &["--set", "objective=masked", "--set", "visibility=bidirectional"],
         &["--set", "stabilisers=[\"sigma-reparam\", \"z-loss\"]"],
         &["--set", "stabilisers=[\"qk-clip\"]", "--set", "qk_clip=0.5"],
     ];

@@ -220,6 +220,26 @@ fn an_ended_run_tells_its_result_again_and_one_without_a_checkpoint_starts() {
     assert_eq!(again["valid_loss_nats"], first["valid_loss_nats"]);
 }
 
+/// Manifests of runs from before keys were removed still have these keys.
+#[test]
+fn a_run_with_removed_keys_goes_on_if_they_have_their_defaults() {
+    let folder = Folder::new();
+    folder.write("run.toml", tiny::training("steps = 6"));
+    folder.done(&resume("r"));
+    let manifest = folder.read("r/manifest.toml");
+    let with = |keys: &str| {
+        let older = manifest.replace("[definition]\n", &format!("[definition]\n{keys}\n"));
+        assert_ne!(older, manifest);
+        folder.write("r/manifest.toml", older);
+    };
+    with("records = 12");
+    let error = folder.refused(&resume("r"));
+    assert!(error.contains("records"), "{error}");
+    with("visibility = \"causal\"\nobjective = \"next-token\"\nmask_share = 0.15\nrecords = 0");
+    let extended = folder.done(&[resume("r"), vec!["--set", "steps=8"]].concat());
+    assert!(extended.contains("8 of 8"), "{extended}");
+}
+
 #[test]
 fn a_diverged_run_says_so_and_stays_diverged() {
     let folder = Folder::new();

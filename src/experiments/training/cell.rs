@@ -24,7 +24,7 @@ use crate::run::run_manifest;
 use crate::run::series::{CURVE, RunSeries};
 use crate::run::train::set_aside_another;
 use crate::run::{Begin, TrainedRun, Training, train};
-use crate::targets::{HeadKind, Visibility};
+use crate::targets::HeadKind;
 
 /// One training run of a study.
 #[derive(Clone, Debug)]
@@ -284,8 +284,7 @@ impl Measure for TrainCell {
                 *layers as f64 * kinds.iter().map(tokens_of).sum::<usize>() as f64
             })
             .sum();
-        let sides = if d.visibility == Visibility::Causal { 1.0 } else { 2.0 };
-        let attention = sides * 2.0 * seen * d_head;
+        let attention = 2.0 * seen * d_head;
         SECONDS_OF_A_START + tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
     }
 

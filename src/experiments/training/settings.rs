@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::study::{StudyRun, TrainStudy};
 use crate::experiment::RawDefinition;
-use crate::lm::{Objective, Schedule, Stabiliser, TrainDefinition};
+use crate::lm::{Schedule, Stabiliser, TrainDefinition};
 use crate::table::groups::distinct;
 
 /// A run's definition key by key; keys of inner tables follow a dot, as in `corpus.recall`.
@@ -30,7 +30,7 @@ const WITHOUT_EFFECT: [&str; 5] =
     ["seed", "eval_every", "checkpoint_every", "keep_checkpoints", "recompute"];
 
 /// Keys that make a variant: its heads and stabilisers. A variant also has some of [`IMPLIED`].
-const OF_VARIANT: [&str; 3] = ["arm", "stabilisers", "patch"];
+const OF_VARIANT: [&str; 2] = ["arm", "stabilisers"];
 
 /// Keys that only some variants have, such as the threshold of a stabiliser.
 const IMPLIED: [&str; 5] = ["softcap", "qk_clip", "z_loss", "global_heads", "window"];
@@ -153,7 +153,6 @@ pub(crate) fn key_words(key: &str) -> String {
         "context" => "n".to_owned(),
         "slopes" => "position bias".to_owned(),
         "d_model" => key.to_owned(),
-        "visibility" => "mask".to_owned(),
         "corpus.recall" => "look-ups".to_owned(),
         key => key.replace(['_', '.'], " "),
     }
@@ -163,12 +162,10 @@ fn has_effect(key: &str, definition: &TrainDefinition) -> bool {
     let has = |stabiliser| definition.has(stabiliser);
     match Settings::outer(key) {
         "window" => definition.has_local_heads(),
-        "patch" => definition.most_global_heads() < definition.heads,
         "global_heads" => definition.most_global_heads() > 0 && definition.arm.name() == "ls",
         "softcap" => has(Stabiliser::Softcap),
         "qk_clip" => has(Stabiliser::QkClip),
         "z_loss" => has(Stabiliser::ZLoss),
-        "mask_share" => definition.objective == Objective::Masked,
         "final_learning_rate" => definition.schedule == Schedule::Cosine,
         key => !WITHOUT_EFFECT.contains(&key),
     }

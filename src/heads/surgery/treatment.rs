@@ -7,7 +7,6 @@ use super::directions::{telling_positions, trend};
 use super::edit::Edit;
 use super::tilt::nearest_slope;
 use crate::heads::PredictError;
-use crate::heads::head::check_contiguous;
 use crate::heads::positions::{Form, SeenRows};
 use crate::lm::{HeadProbe, Model};
 
@@ -23,7 +22,6 @@ impl Learned {
         let mut probes: Vec<Vec<HeadProbe>> = Vec::new();
         for passage in passages {
             let of_passage = model.probe(passage)?;
-            check_contiguous(&of_passage.iter().collect::<Vec<_>>())?;
             probes.resize_with(of_passage.len(), Vec::new);
             probes.iter_mut().zip(of_passage).for_each(|(head, probe)| head.push(probe));
         }

@@ -2,9 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::heads::{Dimensions, Heads};
+use super::heads::{Dimensions, Heads, columns};
 use super::lags::Lags;
-use super::mask::{Segments, Sight};
 use super::packed::{BlockRows, PACKED, Packed, packed};
 use super::tasks::{HeadRows, Task, blocks, parts};
 use crate::lm::simd::{self, softmax_gradient};
@@ -59,7 +58,7 @@ pub(super) fn backward(
                 keys,
                 values,
                 dimensions,
-                sight: heads.sight(head, time),
+                window: heads.window(head),
                 softcap: heads.softcap,
                 lags: arguments.lags.map(|lags| (lags, head)),
                 dq,
@@ -104,9 +103,6 @@ struct Scratch {
     probability: Buffer<f32>,
     d_logits: Buffer<f32>,
     mixed: Buffer<f32>,
-    segments: Segments,
-    /// Buffer for relative distances.
-    room: Vec<f32>,
 }
 
 static SCRATCH: Pool<Scratch> = Pool::new();
@@ -122,7 +118,7 @@ struct BackwardTask<'a> {
     keys: &'a Packed,
     values: &'a Packed,
     dimensions: Dimensions,
-    sight: Sight,
+    window: usize,
     softcap: Option<f32>,
     /// With the index of the head whose slope applies.
     lags: Option<(&'a Lags, usize)>,
@@ -135,20 +131,19 @@ impl Kernel<f32> for BackwardTask<'_> {
 
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) -> TaskSums {
-        let Self { task, q, output, gradient, keys, values, sight, dq, .. } = self;
+        let Self { task, q, output, gradient, keys, values, window, dq, .. } = self;
         let d_head = self.dimensions.d_head;
         let scale = self.dimensions.scale();
         let (panel, width) = (panel_width(simd), d_head.next_multiple_of(S::LANES));
-        let seen = |row| sight.columns(row);
+        let seen = |row| columns(window, row);
         let columns = panels_of(&task.rows, panel, seen);
         let [mut dk, mut dv] = [(); 2].map(|()| SUMS.take());
         dk.begin(columns.clone(), width);
         dv.begin(columns, width);
         let mut of_slope = 0.0;
         let mut scratch = SCRATCH.take();
-        let Scratch { queries, upstream, probability, d_logits, mixed, segments, room } =
-            &mut scratch;
-        for here in blocks(&task.rows, &sight, 2) {
+        let Scratch { queries, upstream, probability, d_logits, mixed } = &mut scratch;
+        for here in blocks(&task.rows, window, 2) {
             let stripe = Stripe::new(here.clone(), panel, seen);
             let count = here.len().next_multiple_of(row_group(simd));
             probability.reserve(count * stripe.stride);
@@ -166,13 +161,8 @@ impl Kernel<f32> for BackwardTask<'_> {
                 let logits = stripe.clear_unseen(row, &seen(row), probability);
                 let gradient = stripe.clear_unseen(row, &seen(row), d_logits);
                 let sums = (log_sum_exp, mean);
-                segments.look(&sight, row);
-                let slope =
-                    self.lags.map(|(lags, head)| lags.of_row(head, (&sight, row), segments, room));
-                let (z, g) = (segments.together(logits), segments.together(gradient));
-                of_slope += softmax_gradient(simd, z, g, sums, self.softcap, slope);
-                segments.apart(logits);
-                segments.apart(gradient);
+                let slope = self.lags.map(|(lags, head)| lags.of_row(head, row, &seen(row)));
+                of_slope += softmax_gradient(simd, logits, gradient, sums, self.softcap, slope);
             }
             let packed = (&*upstream.rows, width);
             stripe.transposed_times(simd, seen, probability, packed, &mut dv);

@@ -10,7 +10,7 @@ use super::operator::attention;
 use crate::lm::error::require;
 use crate::lm::memory_estimate;
 use crate::lm::{Device, Dtype, LmError};
-use crate::targets::{Layout, Visibility};
+use crate::targets::Layout;
 
 /// Causal attention of one layer, softmax(QKᵀ/√D) V for each head of a layout. Queries, keys, values and the gradient of
 /// the output are standard normal, each of shape (B, T, H, D).
@@ -63,7 +63,7 @@ impl AttentionEvaluator {
             k: normal()?,
             v: normal()?,
             gradient: normal()?,
-            heads: Heads::new(layout.heads(), Visibility::Causal, softcap),
+            heads: Heads::new(layout.heads(), softcap),
         })
     }
 

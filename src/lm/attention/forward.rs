@@ -2,9 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::heads::{Dimensions, Heads};
+use super::heads::{Dimensions, Heads, columns};
 use super::lags::Lags;
-use super::mask::{Segments, Sight};
 use super::packed::{BlockRows, PACKED, Packed, packed};
 use super::statistics::HeadStatistics;
 use super::tasks::{HeadRows, Task, blocks, parts};
@@ -61,7 +60,7 @@ pub(super) fn forward(
                 keys,
                 values,
                 dimensions,
-                sight: heads.sight(head, time),
+                window: heads.window(head),
                 softcap: heads.softcap,
                 lags: lags.map(|lags| (lags, head)),
                 output,
@@ -88,7 +87,7 @@ struct ForwardTask<'a> {
     keys: &'a Packed,
     values: &'a Packed,
     dimensions: Dimensions,
-    sight: Sight,
+    window: usize,
     softcap: Option<f32>,
     /// With the index of the head whose slope applies.
     lags: Option<(&'a Lags, usize)>,
@@ -102,16 +101,16 @@ impl Kernel<f32> for ForwardTask<'_> {
 
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) -> Measured {
-        let Self { task, q, keys, values, dimensions, sight, softcap, lags, output, log_sum_exp } =
+        let Self { task, q, keys, values, dimensions, window, softcap, lags, output, log_sum_exp } =
             self;
         let (d_head, scale) = (dimensions.d_head, dimensions.scale());
         let width = d_head.next_multiple_of(S::LANES);
-        let seen = |row| sight.columns(row);
+        let seen = |row| columns(window, row);
         let mut measured =
             Measured { max_logit: f32::NEG_INFINITY, min_logit: f32::INFINITY, entropy_sum: 0.0 };
         let mut scratch = SCRATCH.take();
-        let Scratch { queries, logits, mixed, inverse_sums, segments, room } = &mut scratch;
-        for here in blocks(&task.rows, &sight, 1) {
+        let Scratch { queries, logits, mixed, inverse_sums } = &mut scratch;
+        for here in blocks(&task.rows, window, 1) {
             let stripe = Stripe::new(here.clone(), panel_width(simd), seen);
             let count = here.len().next_multiple_of(row_group(simd));
             logits.reserve(count * stripe.stride);
@@ -123,11 +122,8 @@ impl Kernel<f32> for ForwardTask<'_> {
             inverse_sums.clear();
             for row in here.clone() {
                 let row_logits = stripe.clear_unseen(row, &seen(row), logits);
-                segments.look(&sight, row);
-                let slope =
-                    lags.map(|(lags, head)| lags.of_row(head, (&sight, row), segments, room));
-                let terms = softmax_terms(simd, segments.together(row_logits), softcap, slope);
-                segments.apart(row_logits);
+                let slope = lags.map(|(lags, head)| lags.of_row(head, row, &seen(row)));
+                let terms = softmax_terms(simd, row_logits, softcap, slope);
                 inverse_sums.push((1.0 / terms.sum) as f32);
                 log_sum_exp[row - task.rows.start] = terms.shift + terms.sum.ln() as f32;
                 measured.max_logit = measured.max_logit.max(terms.max);
@@ -156,9 +152,6 @@ struct Scratch {
     logits: Buffer<f32>,
     mixed: Buffer<f32>,
     inverse_sums: Vec<f32>,
-    segments: Segments,
-    /// Buffer for relative distances.
-    room: Vec<f32>,
 }
 
 static SCRATCH: Pool<Scratch> = Pool::new();

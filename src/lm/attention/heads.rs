@@ -1,19 +1,17 @@
 //! The heads of one layer, the layout of their tensors, and the results of attention.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use candle_core::{Result, Shape, Tensor, bail};
 
-use super::mask::Sight;
-use crate::targets::{HeadKind, Visibility};
+use crate::targets::HeadKind;
 
 /// The heads of one layer.
 #[derive(Clone)]
 pub(in crate::lm) struct Heads {
-    /// Which tokens each head attends to: all, a window, or a two-dimensional window.
+    /// Which tokens each head attends to, up to its own: all, or a window.
     pub(in crate::lm) kinds: Arc<[HeadKind]>,
-    /// Causal or bidirectional; applies to all heads.
-    pub(in crate::lm) visibility: Visibility,
     /// The softcap c of logits c tanh(z/c), if any.
     pub(in crate::lm) softcap: Option<f32>,
     /// Windows of the heads in the memory of a GPU, created once.
@@ -22,23 +20,18 @@ pub(in crate::lm) struct Heads {
 }
 
 impl Heads {
-    pub(in crate::lm) fn new(
-        kinds: &[HeadKind],
-        visibility: Visibility,
-        softcap: Option<f32>,
-    ) -> Self {
+    pub(in crate::lm) fn new(kinds: &[HeadKind], softcap: Option<f32>) -> Self {
         Self {
             kinds: kinds.into(),
-            visibility,
             softcap,
             #[cfg(feature = "cuda")]
             on_device: Arc::default(),
         }
     }
 
-    /// The columns that the rows of head `head` attend to in a sequence of `time` tokens.
-    pub(super) fn sight(&self, head: usize, time: usize) -> Sight {
-        Sight::new(self.kinds[head], self.visibility, time)
+    /// The largest number of columns that a row of head `head` attends to.
+    pub(super) fn window(&self, head: usize) -> usize {
+        self.kinds[head].window().unwrap_or(usize::MAX)
     }
 
     /// The sizes of queries, keys and values of shape (B, T, H, D) for these heads. Fails if the shapes differ or H is wrong.
@@ -49,6 +42,12 @@ impl Heads {
         }
         Ok(Dimensions { batch, time, heads, d_head })
     }
+}
+
+/// The columns that row `row` attends to: at most `window` of them, up to its own.
+#[inline(always)]
+pub(super) fn columns(window: usize, row: usize) -> Range<usize> {
+    (row + 1).saturating_sub(window)..row + 1
 }
 
 /// Results of a forward pass of attention.
@@ -92,5 +91,24 @@ impl Dimensions {
     /// 1/√D.
     pub(in crate::lm) fn scale(self) -> f32 {
         1.0 / (self.d_head as f32).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::Visibility;
+
+    #[test]
+    fn a_row_attends_to_the_columns_of_its_head_s_kind() {
+        let windows = [1, 9, usize::MAX].map(|window| HeadKind::Local { window });
+        let kinds = [&[HeadKind::Global][..], &windows].concat();
+        let heads = Heads::new(&kinds, None);
+        for (head, kind) in kinds.iter().enumerate() {
+            for row in 0..30 {
+                let found = columns(heads.window(head), row);
+                assert_eq!(found, kind.columns(row, 30, Visibility::Causal), "{kind}, row {row}");
+            }
+        }
     }
 }

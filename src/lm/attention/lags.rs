@@ -1,6 +1,7 @@
 //! The linear position bias of a head's logits.
 
-use super::mask::{Segments, Sight};
+use std::ops::Range;
+
 use crate::lm::simd::Slope;
 
 /// Negated relative distances −|j − i| ≤ 0 of any row, and the slope m of each head.
@@ -20,25 +21,10 @@ impl Lags {
         Self { lags, slopes }
     }
 
-    /// The bias for the columns that row `row` of `head` attends to. `room` is a buffer for their relative distances, used if
-    /// these columns are not contiguous.
+    /// The bias for the columns that row `row` of `head` attends to.
     #[inline(always)]
-    pub(super) fn of_row<'a>(
-        &'a self,
-        head: usize,
-        (sight, row): (&Sight, usize),
-        segments: &Segments,
-        room: &'a mut Vec<f32>,
-    ) -> Slope<'a> {
-        let columns = sight.columns(row);
+    pub(super) fn of_row(&self, head: usize, row: usize, columns: &Range<usize>) -> Slope<'_> {
         let first = self.lags.len() / 2 - row + columns.start;
-        let lags = &self.lags[first..first + columns.len()];
-        let slope = self.slopes[head];
-        if segments.are_all() {
-            return Slope { slope, lags };
-        }
-        room.clear();
-        room.extend_from_slice(lags);
-        Slope { slope, lags: segments.together(room) }
+        Slope { slope: self.slopes[head], lags: &self.lags[first..first + columns.len()] }
     }
 }

@@ -3,6 +3,7 @@
 use candle_core::{D, Result, Tensor};
 
 use super::{HeadStatistics, Heads};
+use crate::targets::Visibility;
 
 pub(super) fn attention(
     q: &Tensor,
@@ -18,7 +19,7 @@ pub(super) fn attention(
     let mut mask = vec![0.0f32; h * t * t];
     for (head, kind) in heads.kinds.iter().enumerate() {
         for row in 0..t {
-            for column in kind.segments(row, t, heads.visibility).flatten() {
+            for column in kind.columns(row, t, Visibility::Causal) {
                 mask[(head * t + row) * t + column] = 1.0;
             }
         }

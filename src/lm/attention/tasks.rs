@@ -5,8 +5,7 @@ use std::ops::Range;
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::heads::{Dimensions, Heads};
-use super::mask::Sight;
+use super::heads::{Dimensions, Heads, columns};
 use crate::numerics::equal_shares;
 
 /// Smallest number of pairs per task, if the head has as many, and largest number of tasks per head.
@@ -66,8 +65,8 @@ impl Dimensions {
     pub(super) fn tasks(self, heads: &Heads) -> Vec<Task> {
         let mut tasks = Vec::new();
         for index in 0..self.batch * self.heads {
-            let sight = heads.sight(index % self.heads, self.time);
-            let pairs = |row| sight.columns(row).len();
+            let window = heads.window(index % self.heads);
+            let pairs = |row| columns(window, row).len();
             let all: usize = (0..self.time).map(pairs).sum();
             let count = (all / TASK_PAIRS).clamp(1, HEAD_TASKS);
             let shares = equal_shares(self.time, count, pairs);
@@ -115,12 +114,11 @@ pub(super) fn parts<'a>(tasks: &[Task], width: usize, whole: &'a mut [f32]) -> V
 /// Splits rows into blocks for `matrices` matrices of values per block.
 pub(super) fn blocks(
     rows: &Range<usize>,
-    sight: &Sight,
+    window: usize,
     matrices: usize,
 ) -> impl Iterator<Item = Range<usize>> + use<> {
     let Range { start, end } = *rows;
-    let most = rows.clone().map(|row| sight.columns(row).len()).max().unwrap_or(0);
-    let widest = most + BLOCK_ROWS;
+    let widest = window.min(end) + BLOCK_ROWS;
     let height = BLOCK_BYTES / (widest * matrices * size_of::<f32>());
     let height = height.clamp(LEAST_BLOCK_ROWS, BLOCK_ROWS) / 12 * 12;
     (start..end).step_by(height).map(move |first| first..end.min(first + height))
@@ -129,26 +127,20 @@ pub(super) fn blocks(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::targets::{HeadKind, Visibility};
+    use crate::targets::HeadKind;
 
     #[test]
     fn tasks_and_blocks_cover_every_row_once() {
-        for visibility in [Visibility::Causal, Visibility::Bidirectional] {
-            cover_every_row(visibility);
-        }
-    }
-
-    fn cover_every_row(visibility: Visibility) {
         let kinds =
             [HeadKind::Global, HeadKind::Local { window: 1 }, HeadKind::Local { window: 40 }];
         for time in [1, 15, 48, 49, 200, 3000] {
             let dimensions = Dimensions { batch: 2, time, heads: kinds.len(), d_head: 4 };
-            let heads = Heads::new(&kinds, visibility, None);
+            let heads = Heads::new(&kinds, None);
             let mut next = (0, 0);
             for task in dimensions.tasks(&heads) {
                 assert_eq!((task.index, task.rows.start), next);
-                let sight = heads.sight(task.index % kinds.len(), time);
-                for block in blocks(&task.rows, &sight, 2) {
+                let window = heads.window(task.index % kinds.len());
+                for block in blocks(&task.rows, window, 2) {
                     assert_eq!(block.start, next.1);
                     next.1 = block.end;
                 }

@@ -8,8 +8,6 @@ use rand_distr::{Distribution, StandardNormal};
 use super::{Attended, AttentionGradients, HeadStatistics, Heads, attention, reference};
 use crate::lm::operators::largest_difference;
 use crate::targets::HeadKind::{self, Global, Local};
-use crate::targets::Patch;
-use crate::targets::Visibility::{self, Bidirectional, Causal};
 
 fn normal(rng: &mut impl Rng, shape: (usize, usize, usize, usize), scale: f32) -> Var {
     let count = shape.0 * shape.1 * shape.2 * shape.3;
@@ -38,8 +36,8 @@ fn compare(
     let Attended { output: ours, statistics, pullback } =
         attention(&q, &k, &v, of_slopes, heads).unwrap();
     let (plain, expected) = reference::attention(&q, &k, &v, of_slopes, heads).unwrap();
-    let Heads { kinds, visibility, softcap, .. } = heads;
-    let case = format!("{kinds:?}, {visibility}, softcap {softcap:?}, shape {shape:?}");
+    let Heads { kinds, softcap, .. } = heads;
+    let case = format!("{kinds:?}, softcap {softcap:?}, shape {shape:?}");
     let off = largest_difference(&ours, &plain);
     assert!(off < 5e-5, "{case}: output differs by {off:e}");
 
@@ -66,27 +64,15 @@ fn compare(
     }
 }
 
-fn patch(columns: usize, rows: usize, reach: usize) -> HeadKind {
-    HeadKind::Patch(Patch { columns, rows, reach })
-}
-
 #[test]
 fn output_gradients_and_statistics_match_the_reference() {
-    let mixes: [&[HeadKind]; 7] = [
+    let mixes: [&[HeadKind]; 5] = [
         &[Global],
         &[Local { window: 1 }],
         &[Global, Local { window: 7 }, Local { window: 33 }],
         &[Local { window: 1000 }, Global],
         &[Local { window: 64 }, Local { window: 65 }],
-        &[patch(8, 2, 1), Global, patch(5, 0, 2)],
-        &[patch(16, 3, 15), patch(65, 1, 0), patch(1, 4, 0)],
     ];
-    for visibility in [Causal, Bidirectional] {
-        matches_the_reference(&mixes, visibility);
-    }
-}
-
-fn matches_the_reference(mixes: &[&[HeadKind]], visibility: Visibility) {
     // Combine every `time` with several D rather than with all.
     let dimensions = [16, 20, 32, 33, 64, 100, 128];
     let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -96,7 +82,7 @@ fn matches_the_reference(mixes: &[&[HeadKind]], visibility: Visibility) {
                 for pick in [0, 3] {
                     let d_head = dimensions[(at + index + pick) % dimensions.len()];
                     let batch = 1 + (at + index) % 3;
-                    let heads = Heads::new(kinds, visibility, softcap);
+                    let heads = Heads::new(kinds, softcap);
                     compare(&heads, None, (batch, time, d_head), &mut rng);
                     let slopes: Vec<f32> =
                         (0..kinds.len()).map(|head| [0.3, -0.02, 0.0][head]).collect();
@@ -110,16 +96,10 @@ fn matches_the_reference(mixes: &[&[HeadKind]], visibility: Visibility) {
 
 #[test]
 fn gradients_match_finite_differences() {
-    for visibility in [Causal, Bidirectional] {
-        are_finite_differences(visibility);
-    }
-}
-
-fn are_finite_differences(visibility: Visibility) {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let shape = (1, 37, 3, 8);
-    let kinds = [Global, Local { window: 5 }, patch(6, 2, 1)];
-    let kinds = Heads::new(&kinds, visibility, Some(2.0));
+    let kinds = [Global, Local { window: 5 }, Local { window: 17 }];
+    let kinds = Heads::new(&kinds, Some(2.0));
     let inputs = [(); 3].map(|()| normal(&mut rng, shape, 1.0));
     let weights = normal(&mut rng, shape, 1.0);
     let slopes = Tensor::new(&[0.2f32, 0.05, 0.1], &Device::Cpu).unwrap();
@@ -149,7 +129,7 @@ fn are_finite_differences(visibility: Visibility) {
 fn the_bits_do_not_depend_on_the_number_of_threads() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let shape = (2, 130, 3, 16);
-    let kinds = Heads::new(&[Global, Local { window: 9 }, patch(7, 2, 3)], Bidirectional, None);
+    let kinds = Heads::new(&[Global, Local { window: 9 }, Local { window: 70 }], None);
     let slopes = Tensor::new(&[0.2f32, 0.05, 0.0], &Device::Cpu).unwrap();
     let (q, k, v) =
         (normal(&mut rng, shape, 1.0), normal(&mut rng, shape, 1.0), normal(&mut rng, shape, 1.0));

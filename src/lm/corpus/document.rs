@@ -114,7 +114,7 @@ impl Document {
     }
 
     /// The path of the file, or a placeholder, for error messages.
-    pub fn name(&self) -> PathBuf {
+    fn name(&self) -> PathBuf {
         match &self.place {
             Place::Memory(_) => PathBuf::from("text in memory"),
             Place::File(path) => path.clone(),

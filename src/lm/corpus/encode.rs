@@ -23,8 +23,7 @@ pub(super) fn vocabulary(
     texts: &Texts,
     division: &Division,
 ) -> Result<Vocabulary, LmError> {
-    let record = (definition.records > 0).then_some(definition.records);
-    let has_end = texts.has_ends() && record.is_none();
+    let has_end = texts.has_ends();
     let symbols = match definition.vocabulary {
         TextVocabulary::Byte => Symbols::Bytes,
         TextVocabulary::Characters => {
@@ -53,7 +52,7 @@ pub(super) fn vocabulary(
             Symbols::BytePairs(trained?)
         }
     };
-    Ok(Vocabulary { symbols, has_end, record })
+    Ok(Vocabulary { symbols, has_end })
 }
 
 /// Writes the tokens of the spans, with an end-of-document token after each document if the vocabulary has one.
@@ -78,7 +77,7 @@ pub(super) fn encode(
                 worker.tokens.clear();
                 worker
                     .encoder
-                    .encode(vocabulary, piece.start, &piece.bytes, &mut worker.tokens)
+                    .encode(vocabulary, &piece.bytes, &mut worker.tokens)
                     .map_err(piece.errors())
             })?;
             for worker in &workers[..round.len()] {

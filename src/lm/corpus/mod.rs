@@ -3,8 +3,6 @@
 mod bpe;
 mod document;
 mod encode;
-#[cfg(test)]
-mod record_tests;
 mod synthetic;
 #[cfg(test)]
 mod tests;

@@ -17,28 +17,6 @@ struct Held {
 }
 
 impl SyntheticCorpus {
-    /// As many records of `length` symbols as fit into `tokens`, each preceded by the start symbol A. Also returns the
-    /// mean conditional entropy of a symbol of a record, in nats.
-    pub(super) fn generate_records(&self, length: usize) -> Result<(Vec<u32>, f64), LmError> {
-        self.check()?;
-        self.check_room()?;
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        let mut local = LocalSource::new(self, &mut rng)?;
-        let records = self.tokens / (length + 1);
-        let mut tokens = Vec::with_capacity(records * (length + 1));
-        let mut entropy = 0.0;
-        for _ in 0..records {
-            local.begin();
-            tokens.push(self.alphabet as u32);
-            for _ in 0..length {
-                let (symbol, nats) = local.next(&mut rng);
-                tokens.push(symbol as u32);
-                entropy += nats;
-            }
-        }
-        Ok((tokens, entropy / (records * length) as f64))
-    }
-
     /// Refuses sizes that do not fit into memory: tokens, a segment past the last of them, and votes.
     fn check_room(&self) -> Result<(), LmError> {
         let numbers = [self.tokens, self.segment, self.window].map(|size| size as f64);
@@ -110,8 +88,6 @@ pub(super) struct LocalSource {
     log_table: Vec<f64>,
     /// `vote` · aₗ / ‖a‖ · M, one A × A matrix per relative distance; empty without votes.
     votes: Vec<f64>,
-    /// The relative distance of the first matrix, less 1.
-    nearest: usize,
     /// The last symbols, newest first: as many as R or the vote depends on.
     past: VecDeque<usize>,
     order: usize,
@@ -135,27 +111,17 @@ impl LocalSource {
             log_table.extend(row.iter().map(|x| (x / sum).ln()));
         }
         let mut votes = Vec::new();
-        let farthest = if corpus.columns > 0 { corpus.columns } else { corpus.window };
         if corpus.vote > 0.0 {
             let matrix: Vec<f64> = (0..a * a).map(|_| StandardNormal.sample(rng)).collect();
-            let lags: Vec<f64> = match corpus.columns {
-                0 => (0..corpus.window).map(|_| Exp1.sample(rng)).collect(),
-                _ => vec![1.0],
-            };
+            let lags: Vec<f64> = (0..corpus.window).map(|_| Exp1.sample(rng)).collect();
             let norm = lags.iter().map(|x| x * x).sum::<f64>().sqrt();
             for lag in lags {
                 votes.extend(matrix.iter().map(|m| corpus.vote * lag / norm * m));
             }
         }
-        let past = corpus.order.max(if corpus.vote > 0.0 { farthest } else { 0 });
+        let past = corpus.order.max(if corpus.vote > 0.0 { corpus.window } else { 0 });
         let past = (0..past).map(|_| rng.random_range(0..a)).collect();
-        let nearest = corpus.columns.saturating_sub(1);
-        Ok(Self { alphabet: a, log_table, votes, nearest, past, order: corpus.order })
-    }
-
-    /// Starts a record: all symbols before it count as symbol 0.
-    pub(super) fn begin(&mut self) {
-        self.past.iter_mut().for_each(|symbol| *symbol = 0);
+        Ok(Self { alphabet: a, log_table, votes, past, order: corpus.order })
     }
 
     /// The next symbol, and the entropy in nats of the distribution from which it was drawn.
@@ -163,8 +129,7 @@ impl LocalSource {
         let a = self.alphabet;
         let row = self.past.iter().take(self.order).fold(0, |row, symbol| row * a + symbol);
         let mut logits = self.log_table[row * a..][..a].to_vec();
-        let voters = self.past.iter().skip(self.nearest);
-        for (matrix, symbol) in self.votes.chunks(a * a).zip(voters) {
+        for (matrix, symbol) in self.votes.chunks(a * a).zip(&self.past) {
             for (logit, vote) in logits.iter_mut().zip(&matrix[symbol * a..][..a]) {
                 *logit += vote;
             }

@@ -98,15 +98,11 @@ impl Texts {
     /// Several documents are taken in the order of their hashes. The first ones, which hold `valid_fraction` of all bytes,
     /// are for validation. The next ones, with `test_fraction`, are for testing, the rest for training. So each document is
     /// in one split only. A single document is split by position, between two characters, in the order training,
-    /// validation, test. Separate validation texts replace `valid_fraction`. A document of records is divided like a single
-    /// text, between two records.
+    /// validation, test. Separate validation texts replace `valid_fraction`.
     pub(super) fn divide(&self, definition: &TrainDefinition) -> Result<Division, LmError> {
-        self.check_records(definition.records)?;
         let valid = if self.valid.is_empty() { definition.valid_fraction } else { 0.0 };
         let [train, mut held, test] = match &self.documents[..] {
-            [document] => {
-                by_position(document, valid, definition.test_fraction, definition.records)?
-            }
+            [document] => by_position(document, valid, definition.test_fraction)?,
             documents => by_document(documents, valid, definition.test_fraction)?,
         };
         let first = self.documents.len();
@@ -128,7 +124,6 @@ impl Texts {
         vocabulary: &'a Vocabulary,
         split: Option<Split>,
     ) -> Result<(impl Iterator<Item = Result<Vec<u32>, LmError>> + use<'a>, u64), LmError> {
-        self.check_records(definition.records)?;
         let spans = match split {
             None => self.whole(),
             Some(split) => std::mem::take(&mut self.divide(definition)?[split as usize]),
@@ -139,34 +134,12 @@ impl Texts {
             let mut tokens = Vec::new();
             for piece in self.pieces(&span)? {
                 let piece = piece?;
-                encoder
-                    .encode(vocabulary, piece.start, &piece.bytes, &mut tokens)
-                    .map_err(piece.errors())?;
+                encoder.encode(vocabulary, &piece.bytes, &mut tokens).map_err(piece.errors())?;
             }
             tokens.extend(vocabulary.end().filter(|_| span.is_last));
             Ok(tokens)
         });
         Ok((documents, bytes))
-    }
-
-    /// Refuses documents that are not a whole number of records of `record` bytes; 0 means no records.
-    fn check_records(&self, record: usize) -> Result<(), LmError> {
-        let Some(record) = Some(record as u64).filter(|&record| record > 0) else { return Ok(()) };
-        let is_broken =
-            |document: &&Document| document.bytes == 0 || !document.bytes.is_multiple_of(record);
-        match self.all().find(is_broken) {
-            None => Ok(()),
-            Some(document) => {
-                let (name, bytes) = (document.name(), document.bytes);
-                Err(LmError::Refused(format!(
-                    "{}: {bytes} bytes are not a whole number of records of {record} bytes ({} records and {} \
-                     bytes); set records to the bytes of one record",
-                    name.display(),
-                    bytes / record,
-                    bytes % record
-                )))
-            }
-        }
     }
 
     /// The first bytes of the concatenated documents as text, at most `bytes` of them.
@@ -217,17 +190,9 @@ fn whole(place: usize, document: &Document) -> Span {
     Span { document: place, start: 0, end: document.bytes, is_last: true }
 }
 
-/// Splits one document by position. With `record` > 0, in bytes, the shares apply to the number of records.
-fn by_position(
-    document: &Document,
-    valid: f64,
-    test: f64,
-    record: usize,
-) -> Result<Division, LmError> {
-    let share = |share: f64| match record as u64 {
-        0 => between_characters(document, (document.bytes as f64 * share) as u64),
-        record => Ok(((document.bytes / record) as f64 * share) as u64 * record),
-    };
+/// Splits one document by position.
+fn by_position(document: &Document, valid: f64, test: f64) -> Result<Division, LmError> {
+    let share = |share: f64| between_characters(document, (document.bytes as f64 * share) as u64);
     let cuts = [0, share(1.0 - valid - test)?, share(1.0 - test)?, document.bytes];
     let part = |at: usize| {
         let [start, end] = [cuts[at], cuts[at + 1]];

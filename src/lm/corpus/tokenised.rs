@@ -32,7 +32,7 @@ pub struct Corpus {
 
 impl Corpus {
     /// Encodes texts with the definition's vocabulary and divides them by its `valid_fraction` and
-    /// `test_fraction`. If it sets `records`, each record is preceded by its start symbol.
+    /// `test_fraction`.
     ///
     /// The tokens of 1 MiB of text or more are cached in a file in the folder `kept`, which is
     /// created if missing. The file's name is a hash of everything that the tokens depend on. This run and later runs on the
@@ -121,30 +121,17 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// The synthetic corpus that the definition's `corpus` table describes. It is divided by position; with `records` set,
-    /// between two records.
+    /// The synthetic corpus that the definition's `corpus` table describes. It is divided by position.
     ///
     /// # Errors
-    /// Records without `corpus.columns`, a corpus too short for the context, or a value that its key does not allow.
+    /// A corpus too short for the context, or a value that its key does not allow.
     pub fn synthetic(definition: &TrainDefinition) -> Result<Self, LmError> {
         definition.check()?;
-        let record = (definition.records > 0).then_some(definition.records);
-        let (tokens, entropy) = match record {
-            None => definition.corpus.generate()?,
-            Some(_) if definition.corpus.columns == 0 => {
-                return Err(LmError::Refused(
-                    "corpus.columns is 0, but a synthetic corpus of records needs it; set it, or give records \
-                     to read"
-                        .to_owned(),
-                ));
-            }
-            Some(record) => definition.corpus.generate_records(record)?,
-        };
+        let (tokens, entropy) = definition.corpus.generate()?;
         let words: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
         let symbols = Symbols::Unwritten { size: definition.corpus.vocabulary_size() };
-        let vocabulary = Vocabulary { symbols, has_end: false, record };
-        let unit = vocabulary.stride();
-        let share = |share: f64| ((tokens.len() / unit) as f64 * share) as usize * unit;
+        let vocabulary = Vocabulary { symbols, has_end: false };
+        let share = |share: f64| (tokens.len() as f64 * share) as usize;
         let (valid, test) = (definition.valid_fraction, definition.test_fraction);
         let (trained, kept) = (share(1.0 - valid - test), share(1.0 - test));
         let corpus = Self {
@@ -207,16 +194,13 @@ fn least_bytes(vocabulary: &Vocabulary, division: &Division) -> f64 {
 
 /// A hash of everything that the tokens of texts depend on.
 fn key(definition: &TrainDefinition, texts: &Texts) -> String {
-    let TrainDefinition { vocabulary, records, valid_fraction, test_fraction, .. } = definition;
-    let mut all = format!(
+    let TrainDefinition { vocabulary, valid_fraction, test_fraction, .. } = definition;
+    let all = format!(
         "{} {:?} {} {vocabulary} {valid_fraction} {test_fraction}",
         texts.sha256(),
         texts.valid_sha256(),
         texts.has_ends()
     );
-    if *records > 0 {
-        all += &format!(" records of {records}");
-    }
     sha256(all.as_bytes())
 }
 

@@ -24,24 +24,20 @@ pub enum Symbols {
     },
 }
 
-/// The symbols of a model. The last one may be the end of a document or the start of a record.
+/// The symbols of a model. The last one may be the end of a document.
 ///
 /// An end follows every document of a corpus from a folder, so that each document boundary within a context is marked.
-/// A single file has no end. In a corpus of records a start symbol precedes each record, and there are
-/// no ends. Both symbols stand for 0 bytes.
+/// A single file has no end. An end stands for 0 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vocabulary {
-    /// The symbols except the end of a document and the start of a record.
+    /// The symbols except the end of a document.
     pub symbols: Symbols,
     /// Whether the vocabulary has an end-of-document token.
     pub has_end: bool,
-    /// Symbols per record, without the start symbol, if the corpus consists of records of equal length.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub record: Option<usize>,
 }
 
 impl Vocabulary {
-    /// The number of symbols V, including the end of a document or the start of a record.
+    /// The number of symbols V, including the end of a document.
     pub fn size(&self) -> usize {
         let symbols = match &self.symbols {
             Symbols::Bytes => 256,
@@ -49,7 +45,7 @@ impl Vocabulary {
             Symbols::BytePairs(bpe) => bpe.symbols(),
             Symbols::Unwritten { size } => *size,
         };
-        symbols + usize::from(self.has_end) + usize::from(self.record.is_some())
+        symbols + usize::from(self.has_end)
     }
 
     /// The end-of-document token, which is the last symbol.
@@ -57,21 +53,9 @@ impl Vocabulary {
         self.has_end.then(|| (self.size() - 1) as u32)
     }
 
-    /// The start symbol of records, which is the last symbol.
-    pub fn begin(&self) -> Option<u32> {
-        self.record.map(|_| (self.size() - 1) as u32)
-    }
-
-    /// The number of tokens between the possible starts of two contexts: 1 in a text; in records, the length of a record with
-    /// its start symbol.
-    pub fn stride(&self) -> usize {
-        self.record.map_or(1, |record| record + 1)
-    }
-
-    /// Number of bytes of a token: 0 for the end of a document, the start of a record, and symbols without a
-    /// written form.
+    /// Number of bytes of a token: 0 for the end of a document and for symbols without a written form.
     pub fn bytes_of(&self, token: u32) -> u32 {
-        if self.end() == Some(token) || self.begin() == Some(token) {
+        if self.end() == Some(token) {
             return 0;
         }
         match &self.symbols {
@@ -82,14 +66,14 @@ impl Vocabulary {
         }
     }
 
-    /// Encodes a text, without an end-of-document token. The first record starts at the first byte.
+    /// Encodes a text, without an end-of-document token.
     ///
     /// # Errors
     /// A character that the vocabulary lacks, bytes that are not UTF-8 although it needs characters, or
     /// symbols without a written form.
     pub fn encode(&self, text: &[u8]) -> Result<Vec<u32>, LmError> {
         let mut tokens = Vec::with_capacity(text.len());
-        Encoder::default().encode(self, 0, text, &mut tokens)?;
+        Encoder::default().encode(self, text, &mut tokens)?;
         Ok(tokens)
     }
 }
@@ -101,23 +85,15 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Appends the tokens of a piece to `tokens`; `start` is the piece's offset in its document.
+    /// Appends the tokens of a piece to `tokens`.
     pub fn encode(
         &mut self,
         vocabulary: &Vocabulary,
-        start: u64,
         piece: &[u8],
         tokens: &mut Vec<u32>,
     ) -> Result<(), LmError> {
         match &vocabulary.symbols {
-            Symbols::Bytes => {
-                let begin = vocabulary.begin().zip(vocabulary.record);
-                for (at, &byte) in (start..).zip(piece) {
-                    tokens
-                        .extend(begin.filter(|(_, record)| at % *record as u64 == 0).map(|b| b.0));
-                    tokens.push(byte.into());
-                }
-            }
+            Symbols::Bytes => tokens.extend(piece.iter().map(|&byte| u32::from(byte))),
             Symbols::Unwritten { .. } => {
                 return Err(LmError::Refused(
                     "the model was trained on the synthetic corpus and cannot read a text; leave --text out"
@@ -151,8 +127,8 @@ pub(super) fn utf8(piece: &[u8]) -> Result<&str, LmError> {
     std::str::from_utf8(piece).map_err(|e| LmError::NotUtf8 { byte: e.valid_up_to() })
 }
 
-/// The text shown for the end of a document and for the start of a record.
-const MARKS: [&str; 2] = ["<end>", "<begin>"];
+/// The text shown for the end of a document.
+const END: &str = "<end>";
 
 impl Vocabulary {
     /// The text of each token, in order; `None` if symbols have no written form. A character that spans several tokens is
@@ -164,9 +140,8 @@ impl Vocabulary {
 
     /// The text of one token. `open` holds the bytes of a character that earlier tokens began.
     fn text_of(&self, token: u32, open: &mut Vec<u8>) -> Option<String> {
-        let mark = [self.end(), self.begin()].iter().position(|mark| *mark == Some(token));
-        if let Some(mark) = mark {
-            return Some(whole(open, true) + MARKS[mark]);
+        if self.end() == Some(token) {
+            return Some(whole(open, true) + END);
         }
         match &self.symbols {
             Symbols::Bytes => open.push(token as u8),
@@ -214,7 +189,7 @@ mod tests {
         let mut seen = BTreeSet::new();
         see_characters(&mut seen, text.as_bytes()).unwrap();
         let symbols = Symbols::Characters(seen.into_iter().collect());
-        Vocabulary { symbols, has_end, record: None }
+        Vocabulary { symbols, has_end }
     }
 
     #[test]
@@ -233,44 +208,21 @@ mod tests {
         assert_eq!((vocabulary.size(), vocabulary.end()), (4, Some(3)));
         assert_eq!(vocabulary.bytes_of(3), 0);
         assert_eq!(characters("abc", false).end(), None);
-        let bytes = Vocabulary { symbols: Symbols::Bytes, has_end: true, record: None };
+        let bytes = Vocabulary { symbols: Symbols::Bytes, has_end: true };
         assert_eq!((bytes.size(), bytes.end(), bytes.bytes_of(256)), (257, Some(256), 0));
-    }
-
-    #[test]
-    fn every_record_begins_with_the_last_symbol_wherever_the_text_is_cut_in_pieces() {
-        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: Some(3) };
-        assert_eq!(
-            (vocabulary.size(), vocabulary.begin(), vocabulary.end()),
-            (257, Some(256), None)
-        );
-        assert_eq!(
-            (vocabulary.stride(), vocabulary.bytes_of(256), vocabulary.bytes_of(0)),
-            (4, 0, 1)
-        );
-        let bytes = [0, 255, 7, 8, 9, 255];
-        let whole = [256, 0, 255, 7, 256, 8, 9, 255];
-        assert_eq!(vocabulary.encode(&bytes).unwrap(), whole);
-        for cut in 1..6 {
-            let mut tokens = Vec::new();
-            for (start, piece) in [(0, &bytes[..cut]), (cut as u64, &bytes[cut..])] {
-                Encoder::default().encode(&vocabulary, start, piece, &mut tokens).unwrap();
-            }
-            assert_eq!(tokens, whole, "cut at {cut}");
-        }
     }
 
     #[test]
     fn bytes_need_not_be_text_but_characters_must() {
         let bytes = [104, 255];
-        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false, record: None };
+        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
         assert_eq!(vocabulary.encode(&bytes).unwrap(), [104, 255]);
         let error = characters("h", false).encode(&bytes).unwrap_err();
         assert!(error.to_string().contains("byte 1"), "{error}");
     }
 
     fn of(symbols: Symbols) -> Vocabulary {
-        Vocabulary { symbols, has_end: true, record: None }
+        Vocabulary { symbols, has_end: true }
     }
 
     #[test]

@@ -47,11 +47,10 @@ fn windows(heads: &Heads, device: &Device) -> Result<Tensor> {
     // The kernels read these numbers as int.
     let most = u32::MAX >> 1;
     let windows = heads.kinds.iter().map(|kind| match *kind {
-        HeadKind::Global => Ok(most),
-        HeadKind::Local { window } => Ok(u32::try_from(window).unwrap_or(most).min(most)),
-        HeadKind::Patch(_) => bail!("two-dimensional windows run on the CPU only"),
+        HeadKind::Global => most,
+        HeadKind::Local { window } => u32::try_from(window).unwrap_or(most).min(most),
     });
-    let windows = Tensor::new(windows.collect::<Result<Vec<u32>>>()?, device)?;
+    let windows = Tensor::new(windows.collect::<Vec<u32>>(), device)?;
     Ok(heads.on_device.get_or_init(|| windows).clone())
 }
 

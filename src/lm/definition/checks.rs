@@ -1,11 +1,9 @@
 //! Valid values of the keys of a training definition.
 
-use super::choices::TextVocabulary;
-use super::choices::{Arm, Objective, Positions, Stabiliser};
+use super::choices::{Arm, Positions, Stabiliser};
 use super::keys::TrainDefinition;
 use crate::lm::LmError;
 use crate::lm::error::require;
-use crate::targets::{Patch, Visibility};
 
 /// Upper bound for sizes. It keeps products of sizes from overflowing before they are compared with the available memory.
 const MOST: usize = 1 << 40;
@@ -48,8 +46,6 @@ impl TrainDefinition {
             &format!("must be a multiple of heads = {}, or d_head be set", self.heads),
         )?;
         self.check_arm()?;
-        self.check_patch()?;
-        self.check_objective()?;
         let positive = |x: f64| x.is_finite() && x > 0.0;
         let rate = self.learning_rate;
         require(positive(rate), "learning_rate", rate, "must be above 0")?;
@@ -73,7 +69,6 @@ impl TrainDefinition {
         let test = self.test_fraction;
         let why = format!("must be 0 or more, below 1 - valid_fraction = {}", 1.0 - valid);
         require(test >= 0.0 && valid + test < 1.0, "test_fraction", test, &why)?;
-        self.check_records()?;
         self.corpus.check()
     }
 
@@ -91,54 +86,6 @@ impl TrainDefinition {
         }
         let all = of_step.saturating_mul(product([context, steps]));
         require(all < 1 << 63, "steps", steps, "gives more than 2^63 tokens in total; lower it")
-    }
-
-    /// Checks the keys that depend on the length of records.
-    fn check_records(&self) -> Result<(), LmError> {
-        let (records, columns) = (self.records, self.corpus.columns);
-        let why = "needs records; set records, or leave it at 0";
-        require(columns == 0 || records > 0, "corpus.columns", columns, why)?;
-        if records == 0 {
-            return Ok(());
-        }
-        let why = format!("must equal records = {records}: a sequence is one whole record");
-        require(self.context == records, "context", self.context, &why)?;
-        let is_bytes = self.vocabulary == TextVocabulary::Byte;
-        require(is_bytes, "vocabulary", self.vocabulary, "must be byte when records is set")?;
-        if columns == 0 {
-            return Ok(());
-        }
-        let why = format!("must divide records = {records}");
-        require(records.is_multiple_of(columns), "corpus.columns", columns, &why)?;
-        let recall = self.corpus.recall;
-        require(recall == 0.0, "corpus.recall", recall, "must be 0 when corpus.columns is set")
-    }
-
-    /// Checks that the mask hides the tokens that are predicted. Masked tokens behind a causal mask are allowed: they separate
-    /// the effect of the objective from that of the mask.
-    fn check_objective(&self) -> Result<(), LmError> {
-        let Self { visibility, objective, mask_share: share, .. } = *self;
-        require(
-            visibility == Visibility::Causal || objective == Objective::Masked,
-            "visibility",
-            visibility,
-            "shows a token the next one, which it must predict; set objective = masked first",
-        )?;
-        require(share > 0.0 && share < 1.0, "mask_share", share, "must be above 0, below 1")
-    }
-
-    /// Checks a two-dimensional window against the context.
-    fn check_patch(&self) -> Result<(), LmError> {
-        let Some(Patch { columns, reach, .. }) = self.patch else { return Ok(()) };
-        let context = self.context;
-        require(
-            (1..=context).contains(&columns),
-            "patch.columns",
-            columns,
-            &format!("must be 1 to context = {context}: the tokens in one image row"),
-        )?;
-        let why = format!("must be below patch.columns = {columns}");
-        require(reach < columns, "patch.reach", reach, &why)
     }
 
     /// Checks the variant and the keys that belong to it.

@@ -101,7 +101,7 @@ pub enum Positions {
     /// 2i and 2i + 1 of position t are √2 σ times the sine and cosine of t · 10000^(−2i/C). σ is the key
     /// `initial_deviation`, so that these vectors start as large as learned ones. C must be even.
     Sinusoidal,
-    /// No positional encoding: order enters through the causal mask alone or, without it, through the windows of local heads.
+    /// No positional encoding: order enters through the causal mask and the windows of local heads alone.
     None,
 }
 
@@ -143,28 +143,6 @@ impl Positions {
             Self::Rope => "rope",
             Self::Sinusoidal => "sinusoidal",
             Self::None => "none",
-        }
-    }
-}
-
-/// The training objective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Objective {
-    /// Predicts the next token at every position, behind a causal mask.
-    NextToken,
-    /// Predicts the share `mask_share` of each sequence's tokens. A symbol added to the vocabulary replaces
-    /// them, and the loss is the mean over them alone (Devlin et al. 2019, arXiv 1810.04805). Every sequence of a run gets
-    /// a new choice of tokens; every evaluation uses the same one.
-    Masked,
-}
-
-impl Objective {
-    /// The name in definitions.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NextToken => "next-token",
-            Self::Masked => "masked",
         }
     }
 }

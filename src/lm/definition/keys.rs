@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    Arm, Dtype, Objective, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
+    Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
 };
 use super::synthetic_corpus::SyntheticCorpus;
-use crate::targets::{HeadKind, Patch, Visibility};
+use crate::targets::HeadKind;
 
 /// All settings of a training run except its text.
 ///
@@ -38,17 +38,8 @@ pub struct TrainDefinition {
     pub d_head: Option<usize>,
     /// Global heads in each layer of arm `ls`.
     pub global_heads: usize,
-    /// Tokens that a local head attends to, its own included; with `visibility = "bidirectional"` as many on either side.
+    /// Tokens that a local head attends to, its own included.
     pub window: usize,
-    /// Two-dimensional window of local heads, for images in raster order, in place of `window`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub patch: Option<Patch>,
-    /// Mask. `bidirectional` needs `objective = "masked"`.
-    pub visibility: Visibility,
-    /// What the model learns to predict.
-    pub objective: Objective,
-    /// Share of a sequence's tokens that `masked` hides and predicts.
-    pub mask_share: f64,
     /// Tokens in one sequence: n.
     pub context: usize,
     /// Position encoding.
@@ -58,9 +49,6 @@ pub struct TrainDefinition {
     /// Tokens of a text: `characters`, `byte` or `bpe:SIZE`, such as `bpe:8192`.
     #[schemars(with = "String")]
     pub vocabulary: TextVocabulary,
-    /// Bytes per record, for data of records of equal length; 0 for text. Each sequence is one record: a start symbol and
-    /// all bytes but the last, from which the bytes are predicted. Sets `context` and `vocabulary` where they are left out.
-    pub records: usize,
     /// Standard deviation of the initial weights. GPT-2 has 0.02 at d_model = 768; the same per 1/√d_model is 0.07 at 64.
     pub initial_deviation: f64,
     /// Sequences in one batch.
@@ -123,15 +111,10 @@ impl Default for TrainDefinition {
             global_heads: 1,
             window: 16,
             d_head: None,
-            patch: None,
-            visibility: Visibility::Causal,
-            objective: Objective::NextToken,
-            mask_share: 0.15,
             context: 512,
             positions: Positions::Learned,
             slopes: Slopes::None,
             vocabulary: TextVocabulary::Characters,
-            records: 0,
             initial_deviation: 0.02,
             batch: 4,
             accumulation: 1,
@@ -201,18 +184,9 @@ impl TrainDefinition {
         [(self.layers - odd, self.layer_kinds(0)), (odd, self.layer_kinds(1))]
     }
 
-    /// The kind of a local head.
-    fn local_kind(&self) -> HeadKind {
-        match self.patch {
-            Some(patch) => HeadKind::Patch(patch),
-            None => HeadKind::Local { window: self.window },
-        }
-    }
-
-    /// The tokens at and before its own that a local head sees at most, where there are local heads: the column `window`.
+    /// The tokens at and before its own that a local head attends to, if there are local heads: the column `window`.
     pub fn local_tokens(&self) -> Option<usize> {
-        self.has_head(|kind| *kind != HeadKind::Global)
-            .then(|| self.patch.map_or(self.window, Patch::tokens))
+        self.has_local_heads().then_some(self.window)
     }
 
     /// Whether a local head's window covers the whole context, so that it is equivalent to a global head.
@@ -239,7 +213,7 @@ impl TrainDefinition {
             _ => self.heads,
         };
         let mut kinds = vec![HeadKind::Global; global];
-        kinds.resize(self.heads, self.local_kind());
+        kinds.resize(self.heads, HeadKind::Local { window: self.window });
         kinds
     }
 

@@ -9,7 +9,7 @@ mod synthetic_corpus;
 mod tests;
 
 pub use choices::{
-    Arm, Dtype, Objective, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
+    Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
 };
 pub use keys::TrainDefinition;
 pub use synthetic_corpus::SyntheticCorpus;

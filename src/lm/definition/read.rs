@@ -2,12 +2,10 @@
 
 use toml::{Table, Value};
 
-use super::choices::TextVocabulary;
 use super::keys::TrainDefinition;
 use crate::lm::LmError;
 use crate::system::nearest::nearest;
 use crate::system::syntax;
-use crate::targets::Patch;
 
 impl TrainDefinition {
     /// Reads a definition from TOML text.
@@ -29,14 +27,37 @@ impl TrainDefinition {
         Ok(definition)
     }
 
-    /// A definition with every key set, including those without a default.
-    fn every_key() -> Self {
-        let patch = Some(Patch { columns: 1, rows: 0, reach: 0 });
-        Self { d_head: Some(1), patch, ..Self::default() }
+    /// Reads the definition in the manifest of a run, which may be older than this version.
+    ///
+    /// # Errors
+    /// As [`Self::from_table`]; also a removed key with another value than its default.
+    pub fn from_manifest(table: &Table) -> Result<Self, LmError> {
+        Self::from_table(&Self::without_removed(table))
     }
 
-    /// Replaces the keys that `table` has, and checks the result. If it sets `records` and leaves out `context` or
-    /// `vocabulary`, they get the values that records need.
+    /// The table of a manifest's definition without removed keys that have their defaults.
+    pub(crate) fn without_removed(definition: &Table) -> Table {
+        let mut kept = definition.clone();
+        for (key, default) in REMOVED {
+            let (table, key) = match key.split_once('.') {
+                None => (Some(&mut kept), key),
+                Some((outer, inner)) => (kept.get_mut(outer).and_then(Value::as_table_mut), inner),
+            };
+            if let Some(table) = table
+                && table.get(key).is_some_and(|value| value.to_string() == default)
+            {
+                table.remove(key);
+            }
+        }
+        kept
+    }
+
+    /// A definition with every key set, including those without a default.
+    fn every_key() -> Self {
+        Self { d_head: Some(1), ..Self::default() }
+    }
+
+    /// Replaces the keys that `table` has, and checks the result.
     ///
     /// # Errors
     /// As [`Self::from_table`]. The definition is not changed on an error.
@@ -44,16 +65,8 @@ impl TrainDefinition {
         check_keys(&Self::every_key().to_table()?, table, "")?;
         let mut all = self.to_table()?;
         overlay(&mut all, table);
-        let mut merged: Self =
+        let merged: Self =
             Value::Table(all).try_into().map_err(|e| LmError::Refused(wrong_value(&e)))?;
-        if table.contains_key("records") && merged.records > 0 {
-            if !table.contains_key("context") {
-                merged.context = merged.records;
-            }
-            if !table.contains_key("vocabulary") {
-                merged.vocabulary = TextVocabulary::Byte;
-            }
-        }
         merged.check()?;
         *self = merged;
         Ok(())
@@ -91,6 +104,16 @@ impl TrainDefinition {
         Table::try_from(self).map_err(|e| LmError::Refused(e.to_string()))
     }
 }
+
+/// Removed keys, with their defaults as TOML. Runs of before have them in their manifests; of these, only runs with the
+/// defaults can still be trained.
+const REMOVED: [(&str, &str); 5] = [
+    ("visibility", "\"causal\""),
+    ("objective", "\"next-token\""),
+    ("mask_share", "0.15"),
+    ("records", "0"),
+    ("corpus.columns", "0"),
+];
 
 /// Refuses a key that `valid` lacks, at any depth.
 fn check_keys(valid: &Table, found: &Table, prefix: &str) -> Result<(), LmError> {

@@ -36,14 +36,6 @@ const MOST: usize = 1 << 30;
 /// of the next token given all previous ones: that of p for a local symbol; in addition that of the choice of
 /// segment for a segment's first token; ln K for a stored key; ln V for a stored value;
 /// ln(number of keys that may be queried) for a queried key; 0 for a queried value.
-///
-/// **Records.** With the definition's key `records` there are no segments. Every record is a start symbol followed by
-/// local symbols in rows of `columns`. Only the symbol above, `columns` symbols earlier, votes:
-///
-/// p(s) ∝ R\[x₋₁ … x₋ₖ\]\[s\] · exp(`vote` · M\[x₋c\]\[s\]), c = `columns`
-///
-/// Symbols before the first of a record count as symbol 0, so the entropy is exact; start symbols are not counted.
-/// There are A + 1 symbols, the last of which is the start symbol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(default)]
 pub struct SyntheticCorpus {
@@ -57,8 +49,6 @@ pub struct SyntheticCorpus {
     pub concentration: f64,
     /// Last symbols that vote for the next one.
     pub window: usize,
-    /// Symbols per row of a record, where the symbol above votes; 0 without records.
-    pub columns: usize,
     /// Standard deviation of the vote in nats; 0 for none.
     pub vote: f64,
     /// Symbols per local segment.
@@ -85,7 +75,6 @@ impl Default for SyntheticCorpus {
             order: 1,
             concentration: 1.0,
             window: 16,
-            columns: 0,
             vote: 2.0,
             segment: 16,
             recall: 0.1,
@@ -99,12 +88,9 @@ impl Default for SyntheticCorpus {
 }
 
 impl SyntheticCorpus {
-    /// The number of symbols: A + 2 + K + V or, for records, A without the start symbol.
+    /// The number of symbols: A + 2 + K + V.
     pub fn vocabulary_size(&self) -> usize {
-        match self.columns {
-            0 => self.alphabet + 2 + self.keys + self.values,
-            _ => self.alphabet,
-        }
+        self.alphabet + 2 + self.keys + self.values
     }
 
     /// Checks every value against the range of its key.
@@ -123,7 +109,6 @@ impl SyntheticCorpus {
             ("corpus.tokens", self.tokens),
             ("corpus.order", self.order),
             ("corpus.window", self.window),
-            ("corpus.columns", self.columns),
             ("corpus.segment", self.segment),
             ("corpus.keys", self.keys),
             ("corpus.values", self.values),

@@ -1,9 +1,9 @@
 //! Tests of training definitions: reading, refused values and messages.
 
-use toml::Table;
+use toml::{Table, Value};
 
 use super::*;
-use crate::targets::{HeadKind, Patch, Visibility};
+use crate::targets::HeadKind;
 
 #[test]
 fn a_definition_reads_back_as_written() {
@@ -18,27 +18,19 @@ fn a_definition_reads_back_as_written() {
         ("vocabulary", "bpe:8192"),
         ("keep_checkpoints", "[100, 200]"),
         ("diverged_above", "12"),
-        ("patch", "{ columns = 28, rows = 3, reach = 2 }"),
-        ("patch.reach", "3"),
-        ("objective", "masked"),
-        ("visibility", "bidirectional"),
     ] {
         definition.set(key, value).unwrap();
     }
     assert_eq!(definition.arm, Arm::Ls);
     assert_eq!(definition.weight_decay, 0.0);
     assert_eq!(definition.corpus.recall, 0.5);
-    let patch = Patch { columns: 28, rows: 3, reach: 3 };
-    assert_eq!(definition.patch, Some(patch));
-    assert_eq!(definition.head_kinds()[0][1..], [HeadKind::Patch(patch); 3]);
-    // Three rows above of 7 tokens, 3 before, and itself.
-    assert_eq!(definition.local_tokens(), Some(25));
+    assert_eq!(definition.head_kinds()[0][1..], [HeadKind::Local { window: 32 }; 3]);
+    assert_eq!(definition.local_tokens(), Some(32));
     let global = TrainDefinition { arm: Arm::Mhsa, ..definition.clone() };
     assert_eq!(global.local_tokens(), None);
     assert_eq!(definition.head_dimension(), definition.d_model / definition.heads);
     definition.set("d_head", "24").unwrap();
     assert_eq!(definition.head_dimension(), 24);
-    assert_eq!(definition.visibility, Visibility::Bidirectional);
     let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
     assert_eq!(again, definition);
 }
@@ -49,8 +41,7 @@ fn an_unknown_key_names_the_nearest_one() {
     for (key, nearest) in [
         ("learning_rat", "learning_rate"),
         ("corpus.recal", "corpus.recall"),
-        ("patsh", "patch"),
-        ("corpus.patch", "corpus.pairs"),
+        ("corpus.pair", "corpus.pairs"),
     ] {
         let error = definition.set(key, "1").unwrap_err().to_string();
         assert!(error.contains(&format!("{nearest:?}")) && error.contains(key), "{error}");
@@ -81,18 +72,6 @@ fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
         ("z_loss", "0"),
         ("stabilisers", r#"["layer-norm"]"#),
         ("positions", "sinusoid"),
-        ("patch", "3"),
-        ("patch", "{ columns = 28, rows = 3 }"),
-        ("patch", "{ columns = 28, rows = 3, reach = 3, channels = 3 }"),
-        ("patch", "{ columns = 0, rows = 3, reach = 0 }"),
-        ("patch", "{ columns = 513, rows = 3, reach = 3 }"),
-        ("patch", "{ columns = 28, rows = 3, reach = 28 }"),
-        ("patch", "{ columns = 28, rows = -1, reach = 3 }"),
-        ("visibility", "both"),
-        ("visibility", "bidirectional"),
-        ("objective", "mask"),
-        ("mask_share", "0"),
-        ("mask_share", "1"),
     ] {
         let mut definition = TrainDefinition::default();
         let error = definition.set(key, value).unwrap_err().to_string();
@@ -105,43 +84,38 @@ fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
 }
 
 #[test]
-fn records_bring_their_context_and_vocabulary_and_refuse_others() {
-    let mut definition = TrainDefinition::default();
-    definition.set("records", "784").unwrap();
-    assert_eq!((definition.context, definition.vocabulary), (784, TextVocabulary::Byte));
-    let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
-    assert_eq!(again, definition);
-    let with_all = "records = 8\ncontext = 8\nvocabulary = 'byte'";
-    assert_eq!(TrainDefinition::from_toml(with_all).unwrap().records, 8);
-    for (key, value, said) in [
-        (
-            "context",
-            "512",
-            "context must equal records = 784: a sequence is one whole record (512 found)",
-        ),
-        (
-            "vocabulary",
-            "characters",
-            "vocabulary must be byte when records is set (characters found)",
-        ),
-        ("corpus.columns", "28", "corpus.recall must be 0 when corpus.columns is set (0.1 found)"),
+fn a_manifest_may_have_removed_keys_with_their_defaults_and_no_others() {
+    let written = TrainDefinition { steps: 7, ..TrainDefinition::default() };
+    let read = |of_run: &[(&str, Value)], of_corpus: &[(&str, Value)]| {
+        let mut table = written.to_table().unwrap();
+        let owned = |keys: &[(&str, Value)]| {
+            keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect::<Table>()
+        };
+        table["corpus"].as_table_mut().unwrap().extend(owned(of_corpus));
+        table.extend(owned(of_run));
+        TrainDefinition::from_manifest(&table)
+    };
+    let defaults = [
+        ("visibility", "causal".into()),
+        ("objective", "next-token".into()),
+        ("mask_share", 0.15.into()),
+        ("records", 0.into()),
+    ];
+    assert_eq!(read(&defaults, &[("columns", 0.into())]).unwrap(), written);
+    for (key, value) in [
+        ("visibility", "bidirectional".into()),
+        ("objective", "masked".into()),
+        ("mask_share", 0.2.into()),
+        ("records", 784.into()),
+        ("patch", "28x3x3".into()),
     ] {
-        let error = definition.set(key, value).unwrap_err().to_string();
-        assert!(error.starts_with(said), "{error}");
+        let error = read(&[(key, value)], &[]).unwrap_err().to_string();
+        assert!(error.contains(key), "{error}");
     }
-    definition.set("corpus.recall", "0").unwrap();
-    let error = definition.set("corpus.columns", "30").unwrap_err().to_string();
-    assert!(error.starts_with("corpus.columns must divide records = 784 (30 found)"), "{error}");
-    definition.set("corpus.columns", "28").unwrap();
-    let error = definition.set("records", "0").unwrap_err().to_string();
-    assert!(error.starts_with("corpus.columns needs records (28 found)"), "{error}");
-    let error = TrainDefinition::from_toml("records = 8\ncontext = 9").unwrap_err().to_string();
-    assert!(
-        error.starts_with(
-            "context must equal records = 8: a sequence is one whole record (9 found)"
-        ),
-        "{error}"
-    );
+    let error = read(&[], &[("columns", 28.into())]).unwrap_err().to_string();
+    assert!(error.contains("corpus.columns"), "{error}");
+    // A definition is not a manifest.
+    assert!(TrainDefinition::from_toml("records = 0").is_err());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::lm::attention::attention;
 use crate::lm::operators::{EPSILON, output_loss};
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::numerics::product;
+use crate::targets::Visibility;
 
 /// Called for each head during a forward pass. It returns the attention P̃, (T, T), that replaces the
 /// head's own, or `None` to keep that.
@@ -48,10 +49,9 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// `NotNextToken` for a model of masked tokens, `NoNextToken` for a passage of fewer than two tokens, more tokens than the
+    /// `NoNextToken` for a passage of fewer than two tokens, more tokens than the
     /// context, a token that the vocabulary lacks, a P̃ of another shape, and the errors of `attend`.
     pub fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {
-        self.shape.check_next_token()?;
         let Some(next @ [_, ..]) = passage.get(1..) else { return Err(LmError::NoNextToken) };
         let x = self.stream_after(passage, attend)?;
         let (hidden, _) = self.decoder.after_blocks(&x.narrow(0, 0, next.len())?)?;
@@ -97,7 +97,7 @@ impl Model {
                 let probe = HeadProbe {
                     layer,
                     head,
-                    visibility: block.heads.visibility,
+                    visibility: Visibility::Causal,
                     kind,
                     queries: one_head(&q, head)?,
                     keys: one_head(&k, head)?,
@@ -141,10 +141,8 @@ fn attended(
     }
     let mut seen = Array2::zeros((t, t));
     for row in 0..t {
-        for segment in probe.kind.segments(row, t, probe.visibility) {
-            let here = s![row, segment];
-            seen.slice_mut(here).assign(&attention.slice(here));
-        }
+        let here = s![row, probe.kind.columns(row, t, probe.visibility)];
+        seen.slice_mut(here).assign(&attention.slice(here));
     }
     Ok(product(seen.view(), values.view()).mapv(|v| v as f32))
 }
@@ -164,15 +162,13 @@ fn elements(x: &Tensor, shape: (usize, usize)) -> Result<Array2<f32>, LmError> {
 mod tests {
     use super::*;
     use crate::lm::model::tests::every_kind;
-    use crate::lm::objective::Batch;
 
     const PASSAGE: [u32; 23] =
         [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6];
 
     /// Models with weights so large that attention is far from uniform.
     fn far_from_uniform() -> Vec<Model> {
-        let models: Vec<_> =
-            every_kind().into_iter().filter(|model| model.shape.mask_share.is_none()).collect();
+        let models = every_kind();
         for weight in models.iter().flat_map(|model| &model.weights) {
             weight.variable.set(&(weight.variable.as_tensor() * 8.0).unwrap()).unwrap();
         }
@@ -187,8 +183,7 @@ mod tests {
             let t = PASSAGE.len() - 1;
             let ids = Tensor::from_slice(&PASSAGE[..t], (1, t), &Device::Cpu).unwrap();
             let next = Tensor::from_slice(&PASSAGE[1..], t, &Device::Cpu).unwrap();
-            let batch = Batch::next(ids.clone(), &next).unwrap();
-            let trained = model.predict(&ids).unwrap().loss_of(&batch).unwrap();
+            let trained = model.predict(&ids).unwrap().loss_of(&next).unwrap();
             let own = model.passage_loss(&PASSAGE, &mut |_| Ok(None)).unwrap();
             assert!((own - trained).abs() < 1e-5, "{:?}: {own}, {trained}", model.shape());
             let again =

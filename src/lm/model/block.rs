@@ -89,7 +89,7 @@ impl Block {
             mlp_norm: get("mlp.norm")?,
             mlp_input: projection("mlp.input")?,
             mlp_output: projection("mlp.output")?,
-            heads: Heads::new(&shape.heads[layer], shape.visibility, shape.softcap),
+            heads: Heads::new(&shape.heads[layer], shape.softcap),
             slopes,
         })
     }

@@ -7,7 +7,6 @@ use super::shape::ModelShape;
 use super::weights::{Gradients, Parameter, Tensors, Values};
 use crate::lm::Positions;
 use crate::lm::attention::HeadStatistics;
-use crate::lm::objective::Batch;
 use crate::lm::operators::{
     NormPullback, Rotation, add_positions, embed, layer_norm, output_loss, tied_logits,
 };
@@ -120,14 +119,13 @@ impl Forward {
         HeadStatistics::of_layers(&self.statistics)
     }
 
-    /// The mean cross-entropy, in nats, of the targets of the batch that was read.
-    pub(in crate::lm) fn loss_of(&self, batch: &Batch) -> Result<f64> {
-        let asked = batch.of_rows(&self.hidden)?;
-        let found = output_loss(&asked, &self.embedding, &batch.targets, 0.0, false)?;
+    /// The mean cross-entropy, in nats, of the targets, (B·T) of uint32, of the ids that were read.
+    pub(in crate::lm) fn loss_of(&self, targets: &Tensor) -> Result<f64> {
+        let found = output_loss(&self.hidden, &self.embedding, targets, 0.0, false)?;
         found.cross_entropy.to_dtype(DType::F64)?.to_scalar()
     }
 
-    /// Logits of the next token, or of the masked token at its own position, (B·T, V), float32.
+    /// Logits of the next token, (B·T, V), float32.
     ///
     /// # Errors
     /// Only errors of the tensor library.

@@ -9,7 +9,6 @@ use super::weights::Gradients;
 use super::weights::Weight;
 use crate::lm::LmError;
 use crate::lm::attention::HeadStatistics;
-use crate::lm::objective::Batch;
 use crate::lm::operators::{OutputLoss, output_loss};
 use crate::lm::workers::Workers;
 
@@ -33,7 +32,7 @@ enum Back {
 }
 
 impl Model {
-    /// Gradients of cross-entropy + `z_loss` · mean (log Z)² over the batch's targets, plus the distillation term if there
+    /// Gradients of cross-entropy + `z_loss` · mean (log Z)² over a batch of inputs and targets, plus the distillation term if there
     /// is a `target`, with respect to every weight. With `recompute`, a block's activations are dropped once the next block
     /// has its input, and computed again for the backward pass (Chen et al. 2016, arXiv 1604.06174). This needs the memory
     /// of one block instead of all, and one more forward pass; the gradients are bitwise equal.
@@ -42,14 +41,14 @@ impl Model {
     /// T above the context, an id or target of V or more.
     pub(in crate::lm) fn gradients(
         &self,
-        batch: &Batch,
+        (inputs, targets): &(Tensor, Tensor),
         z_loss: f64,
         recompute: bool,
         target: Option<&DistillationTarget>,
     ) -> Result<BatchGradients> {
         let of_layer = |layer: usize| target.and_then(|target| target.layers.get(layer));
-        let (decoder, sizes) = (&self.decoder, batch.inputs.dims2()?);
-        let (mut x, to_embeddings) = decoder.embed(&batch.inputs, 0)?;
+        let (decoder, sizes) = (&self.decoder, inputs.dims2()?);
+        let (mut x, to_embeddings) = decoder.embed(inputs, 0)?;
         let (mut statistics, mut backs) = (Vec::new(), Vec::new());
         for (layer, block) in decoder.blocks.iter().enumerate() {
             let pass = block.forward_with(&x, sizes, of_layer(layer))?;
@@ -59,9 +58,8 @@ impl Model {
         }
         let (hidden, to_norm) = decoder.after_blocks(&x)?;
         let embedding = decoder.output_embedding()?;
-        let asked = batch.of_rows(&hidden)?;
         let OutputLoss { cross_entropy, gradients: found, .. } =
-            output_loss(&asked, &embedding, &batch.targets, z_loss, true)?;
+            output_loss(&hidden, &embedding, targets, z_loss, true)?;
         let Some([d_hidden, d_embedding]) = found else {
             bail!("the output loss gave no gradients");
         };
@@ -69,7 +67,7 @@ impl Model {
         let mut gradients =
             Gradients { by_weight: vec![None; self.weights.len()], pattern_kl_nats: 0.0 };
         gradients.add(&decoder.token_embedding, d_embedding)?;
-        let [mut gradient, d_norm] = to_norm(&batch.to_rows(&hidden, d_hidden)?, None)?;
+        let [mut gradient, d_norm] = to_norm(&d_hidden, None)?;
         gradients.add(&decoder.norm, d_norm)?;
         for ((layer, block), back) in decoder.blocks.iter().enumerate().zip(backs).rev() {
             let back = match back {

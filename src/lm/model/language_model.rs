@@ -85,11 +85,8 @@ impl Model {
     /// Moves the model to another device.
     ///
     /// # Errors
-    /// A device that this build or machine lacks, too little memory there, or heads that are not supported there.
+    /// A device that this build or machine lacks, or too little memory there.
     pub fn on(self, device: Device) -> std::result::Result<Self, LmError> {
-        if device == Device::Cuda {
-            self.shape.check_on_cuda()?;
-        }
         let device = device.open()?;
         if self.device().same_device(&device) {
             return Ok(self);

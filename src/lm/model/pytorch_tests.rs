@@ -7,7 +7,6 @@ use candle_core::{Device, Tensor, Var};
 
 use super::weights::SingularVector;
 use super::*;
-use crate::lm::objective::Batch;
 use crate::lm::tensor_file::TensorFile;
 use crate::lm::{Stabiliser, TrainDefinition};
 
@@ -79,7 +78,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         }
         let model = model(&definition);
         let (tokens, targets) = text(&definition);
-        let batch = Batch::next(tokens, &targets).unwrap();
+        let batch = (tokens, targets.flatten_all().unwrap());
         let z_loss = if definition.has(Stabiliser::ZLoss) { definition.z_loss } else { 0.0 };
         let found = model.gradients(&batch, z_loss, false, None).unwrap();
         let (loss, gradients) = (found.loss_nats, found.gradients.unwrap());

@@ -1,7 +1,5 @@
 //! Inference of one sequence token by token, with a key–value cache.
 
-use std::borrow::Cow;
-
 use candle_core::{DType, Device, Result, Tensor};
 use ndarray::{Array1, ArrayView1, ArrayView2};
 use rayon::prelude::*;
@@ -12,14 +10,14 @@ use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{matrix, tied_logits, with_elements};
 use crate::lm::simd::{self, Slope};
 use crate::numerics::times_vector;
-use crate::targets::{HeadKind, Visibility};
+use crate::targets::HeadKind;
 
 /// Number of past tokens per task. It is fixed, so that sums do not depend on the number of
 /// threads.
 const TASK_TOKENS: usize = 1024;
 
 /// One sequence and its key–value cache. A global head keeps the keys and values of every token, a
-/// local head those of its last w tokens, and a head with a two-dimensional window all since the first that it attends to.
+/// local head those of its last w tokens.
 pub struct Session<'m> {
     model: &'m Model,
     /// One cache per layer and head.
@@ -29,7 +27,6 @@ pub struct Session<'m> {
 
 /// One head's keys and values, (tokens, D) each.
 struct HeadCache {
-    kind: HeadKind,
     /// The largest number of tokens kept; a later token replaces the oldest.
     most: usize,
     /// Offset of the oldest token once the cache is full.
@@ -42,7 +39,6 @@ impl Model {
     /// Starts an empty sequence.
     pub fn session(&self) -> Session<'_> {
         let cache = |kind: &HeadKind| HeadCache {
-            kind: *kind,
             most: kind.window().unwrap_or(usize::MAX),
             oldest: 0,
             keys: Vec::new(),
@@ -59,10 +55,9 @@ impl Session<'_> {
     /// reads its tokens in one pass, later calls read them one by one.
     ///
     /// # Errors
-    /// A model of masked tokens, no tokens, more tokens in total than the context, or a token that the vocabulary lacks. The
+    /// No tokens, more tokens in total than the context, or a token that the vocabulary lacks. The
     /// session must not be used after an error.
     pub fn feed(&mut self, tokens: &[u32]) -> std::result::Result<Vec<f32>, LmError> {
-        self.model.shape.check_next_token()?;
         let mut logits = None;
         let at_once = if self.tokens == 0 { tokens.len().max(1) } else { 1 };
         for tokens in tokens.chunks(at_once) {
@@ -98,7 +93,7 @@ impl Session<'_> {
                 attention(&q, &k, &v, block.slopes(), &block.heads)?.output
             } else {
                 let exact = q.to_dtype(DType::F32)?;
-                attend(caches, &exact, first, block.slopes(), &block.heads)?.to_dtype(q.dtype())?
+                attend(caches, &exact, block.slopes(), &block.heads)?.to_dtype(q.dtype())?
             };
             (x, _) = block.after_attention(&x, &attended)?;
         }
@@ -123,44 +118,12 @@ fn keep(caches: &mut [HeadCache], k: &Tensor, v: &Tensor) -> Result<()> {
     })
 }
 
-/// The past of one head to which its newest token attends.
-struct Past<'a> {
-    keys: Cow<'a, [f32]>,
-    values: Cow<'a, [f32]>,
-    /// Indices of the entries in the cache; `None` for all entries.
-    places: Option<Vec<usize>>,
-}
-
-impl Past<'_> {
-    /// Index in the cache of entry `at`.
-    fn place(&self, at: usize) -> usize {
-        self.places.as_ref().map_or(at, |places| places[at])
-    }
-}
-
 impl HeadCache {
     /// The negated relative distance j − i ≤ 0 of an entry to the newest token.
     fn lag(&self, place: usize, d: usize) -> f32 {
         let kept = self.keys.len() / d;
         let age = (place + kept - self.oldest / d) % kept;
         age as f32 - (kept - 1) as f32
-    }
-
-    /// The cached entries to which the newest token, at `position`, attends.
-    fn past(&self, position: usize, d: usize) -> Past<'_> {
-        let HeadKind::Patch(_) = self.kind else {
-            let [keys, values] = [&self.keys, &self.values].map(|kept| Cow::Borrowed(&kept[..]));
-            return Past { keys, values, places: None };
-        };
-        let newest = self.oldest / d + self.keys.len() / d - 1;
-        let seen = self.kind.segments(position, position + 1, Visibility::Causal).flatten();
-        let place = |column: usize| (newest - (position - column)) % (self.keys.len() / d);
-        let places: Vec<usize> = seen.map(place).collect();
-        let [keys, values] = [&self.keys, &self.values].map(|kept| {
-            let rows = places.iter().flat_map(|at| &kept[at * d..(at + 1) * d]);
-            Cow::Owned(rows.copied().collect())
-        });
-        Past { keys, values, places: Some(places) }
     }
 
     fn keep(&mut self, key: &[f32], value: &[f32]) {
@@ -182,12 +145,11 @@ struct Part {
     mixed: Array1<f32>,
 }
 
-/// The heads' outputs, (1, 1, H, D), for the queries of one token at `position`, over the cached entries that they attend to.
+/// The heads' outputs, (1, 1, H, D), for the queries of the newest token, over the cached entries.
 /// The order of entries in the cache does not matter.
 fn attend(
     caches: &[HeadCache],
     q: &Tensor,
-    position: usize,
     slopes: Option<&Tensor>,
     heads: &Heads,
 ) -> Result<Tensor> {
@@ -196,9 +158,8 @@ fn attend(
     let scale = 1.0 / (d as f32).sqrt();
     let mut output = vec![0.0; q.elem_count()];
     with_elements([q], |[q]| {
-        let pasts: Vec<Past<'_>> = caches.iter().map(|cache| cache.past(position, d)).collect();
         let chunks = |head: usize| {
-            let Past { keys, values, .. } = &pasts[head];
+            let HeadCache { keys, values, .. } = &caches[head];
             let chunks = keys.chunks(TASK_TOKENS * d).zip(values.chunks(TASK_TOKENS * d));
             chunks
                 .enumerate()
@@ -213,7 +174,7 @@ fn attend(
                     None => Vec::new(),
                     Some(_) => {
                         let places = first..first + keys.len() / d;
-                        places.map(|place| caches[head].lag(pasts[head].place(place), d)).collect()
+                        places.map(|place| caches[head].lag(place, d)).collect()
                     }
                 };
                 let slope =
@@ -258,7 +219,6 @@ fn part(
 mod tests {
     use super::*;
     use crate::lm::{ModelShape, Stabiliser, TrainDefinition};
-    use crate::targets::Patch;
 
     /// Compares the logits of a forward pass with those of a session that reads `first` tokens and then one at a time.
     fn compare(definition: &TrainDefinition, tokens: &[u32], first: usize) {
@@ -309,9 +269,6 @@ mod tests {
         ] {
             let mut definition = definition(arm, positions, stabilisers);
             definition.set("slopes", slopes).unwrap();
-            compare(&definition, &tokens, first);
-            // Image rows of 11 tokens: the cache is full before the last ones, so that its oldest entries are replaced.
-            definition.patch = Some(Patch { columns: 11, rows: 2, reach: 2 });
             compare(&definition, &tokens, first);
         }
     }

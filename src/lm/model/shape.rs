@@ -3,15 +3,14 @@
 use candle_core::{Device, Tensor};
 
 use crate::lm::error::require;
-use crate::lm::objective::Masking;
-use crate::lm::{Dtype, LmError, Objective, Positions, Slopes, Stabiliser, TrainDefinition};
-use crate::targets::{HeadKind, Visibility};
+use crate::lm::{Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
+use crate::targets::HeadKind;
 
 /// The sizes and components of a model. The names and shapes of its weights and its computation depend on nothing
 /// else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
-    /// Number of symbols V, including the symbol of masked tokens, the last one, if there is one.
+    /// Number of symbols V.
     pub vocabulary_size: usize,
     /// The longest sequence.
     pub context: usize,
@@ -21,10 +20,6 @@ pub struct ModelShape {
     pub d_head: usize,
     /// What each head sees: one entry a decoder block, with as many heads in every one.
     pub heads: Vec<Vec<HeadKind>>,
-    /// Mask: causal or bidirectional.
-    pub visibility: Visibility,
-    /// Share of a sequence's tokens that are masked and predicted; `None` if the next token is predicted.
-    pub mask_share: Option<f64>,
     /// Position encoding.
     pub positions: Positions,
     /// Linear position bias of each head.
@@ -45,15 +40,12 @@ impl ModelShape {
     /// The shape for a definition and a text whose vocabulary has `vocabulary_size` symbols.
     pub fn new(definition: &TrainDefinition, vocabulary_size: usize) -> Self {
         let softcap = definition.softcap as f32;
-        let is_masked = definition.objective == Objective::Masked;
         Self {
-            vocabulary_size: vocabulary_size + usize::from(is_masked),
+            vocabulary_size,
             context: definition.context,
             d_model: definition.d_model,
             d_head: definition.head_dimension(),
             heads: definition.head_kinds(),
-            visibility: definition.visibility,
-            mask_share: is_masked.then_some(definition.mask_share),
             positions: definition.positions,
             slopes: definition.slopes,
             sinusoid: definition.initial_deviation as f32,
@@ -67,37 +59,6 @@ impl ModelShape {
     /// Number of blocks.
     pub fn layers(&self) -> usize {
         self.heads.len()
-    }
-
-    /// Whether what every head's rows see is one range of columns.
-    pub(super) fn is_contiguous(&self) -> bool {
-        self.heads.iter().flatten().all(|kind| kind.is_contiguous())
-    }
-
-    /// How tokens are masked, if they are.
-    pub(in crate::lm) fn masking(&self) -> Option<Masking> {
-        let symbol = self.vocabulary_size.saturating_sub(1) as u32;
-        self.mask_share.map(|share| Masking { share, symbol })
-    }
-
-    /// Refuses a model of masked tokens.
-    pub(super) fn check_next_token(&self) -> Result<(), LmError> {
-        match self.mask_share {
-            None => Ok(()),
-            Some(_) => Err(LmError::NotNextToken),
-        }
-    }
-
-    /// Refuses shapes for which no CUDA kernel has been tested against the CPU.
-    pub(in crate::lm) fn check_on_cuda(&self) -> Result<(), LmError> {
-        let what = match self.visibility {
-            _ if !self.is_contiguous() => "two-dimensional windows are",
-            Visibility::Bidirectional => "bidirectional attention is",
-            Visibility::Causal if self.mask_share.is_some() => "masked tokens are",
-            Visibility::Causal => return Ok(()),
-        };
-        let why = format!("{what} supported on the CPU only");
-        Err(LmError::NoDevice { why })
     }
 
     /// Checks that a model of this shape can start with the weights of a model of shape `there`.
@@ -117,12 +78,11 @@ impl ModelShape {
     }
 
     /// All that models of one shape have in common, by the keys of a definition.
-    fn described(&self) -> [(&'static str, String); 14] {
+    fn described(&self) -> [(&'static str, String); 12] {
         let kinds = |layer: &Vec<HeadKind>| {
             layer.iter().map(HeadKind::to_string).collect::<Vec<_>>().join("+")
         };
         let seen: Vec<String> = self.heads.iter().map(kinds).collect();
-        let objective = self.mask_share.map_or(Objective::NextToken, |_| Objective::Masked);
         // After initialisation only sinusoidal positions depend on it.
         let deviation = (self.positions == Positions::Sinusoidal).then_some(self.sinusoid);
         [
@@ -130,9 +90,7 @@ impl ModelShape {
             ("d_model", self.d_model.to_string()),
             ("heads", self.heads.first().map_or(0, Vec::len).to_string()),
             ("d_head", self.d_head.to_string()),
-            ("what heads see (arm, global_heads, window, patch)", seen.join(", ")),
-            ("visibility", self.visibility.to_string()),
-            ("objective", objective.name().to_owned()),
+            ("what heads see (arm, global_heads, window)", seen.join(", ")),
             ("context", self.context.to_string()),
             ("vocabulary", format!("{} symbols", self.vocabulary_size)),
             ("positions", self.positions.name().to_owned()),
@@ -171,12 +129,6 @@ impl ModelShape {
             require(!blind, "window", 0, "must be at least 1")?;
         }
         require(self.d_head >= 1, "d_head", self.d_head, "must be at least 1")?;
-        require(
-            self.visibility == Visibility::Causal || self.mask_share.is_some(),
-            "visibility",
-            self.visibility,
-            "shows a token the next one, which it must predict; mask some",
-        )?;
         require(
             self.positions != Positions::Rope || self.d_head.is_multiple_of(2),
             "d_head",
@@ -224,12 +176,7 @@ mod tests {
             ("layers", "9", "layers is 9, but "),
             ("heads", "1", "heads is 1, but "),
             ("context", "32", "context is 32, but "),
-            ("arm", "ls", "what heads see (arm, global_heads, window, patch) is global+local:4"),
-            (
-                "objective",
-                "masked",
-                "objective is masked, but the starting weights have next-token",
-            ),
+            ("arm", "ls", "what heads see (arm, global_heads, window) is global+local:4"),
             ("positions", "rope", "positions is rope, but the starting weights have learned"),
             ("slopes", "learned", "slopes is learned, but the starting weights have none"),
             (

@@ -6,7 +6,6 @@ use super::distillation::{DistillationTarget, LayerTarget};
 use super::language_model::Model;
 use super::shape::ModelShape;
 use crate::lm::{LmError, Slopes};
-use crate::targets::Visibility;
 
 /// A trained model whose attention is distilled into another model's heads, layer by layer and head by head.
 pub struct Teacher {
@@ -20,7 +19,7 @@ impl Teacher {
     ///
     /// # Errors
     /// A weight that is not above 0; a student with other numbers of layers, heads or symbols; a softcap or a position bias,
-    /// with which attention is not softmax(QKᵀ/√D); a bidirectional mask, or a two-dimensional window.
+    /// with which attention is not softmax(QKᵀ/√D).
     pub fn new(
         model: Model,
         weight: f64,
@@ -45,13 +44,6 @@ impl Teacher {
         }
         if [model.shape(), student].iter().any(|shape| shape.slopes != Slopes::None) {
             return wrong("attention with a linear position bias cannot be distilled".to_owned());
-        }
-        let is_known =
-            |shape: &ModelShape| shape.visibility == Visibility::Causal && shape.is_contiguous();
-        if ![model.shape(), student].into_iter().all(is_known) {
-            return wrong(
-                "only causal attention with one-dimensional windows can be distilled".to_owned(),
-            );
         }
         Ok(Self { model, weight })
     }
@@ -89,8 +81,7 @@ mod tests {
 
     use super::*;
     use crate::lm::TrainDefinition;
-    use crate::lm::objective::Batch;
-    use crate::targets::{HeadKind, Patch};
+    use crate::targets::HeadKind;
 
     fn shape(arm: &str) -> ModelShape {
         let mut definition = TrainDefinition {
@@ -146,9 +137,9 @@ mod tests {
         let teacher = Teacher::new(model(), 1.0, &shape("ls")).unwrap();
         let ids = Tensor::from_iter((0..2 * 9).map(|i| (i * i % 17) as u32), &Device::Cpu).unwrap();
         let ids = ids.reshape((2, 9)).unwrap();
-        let targets = ids.clone();
+        let targets = ids.flatten_all().unwrap();
         let target = teacher.target(&ids).unwrap();
-        let batch = Batch::next(ids, &targets).unwrap();
+        let batch = (ids, targets);
         let taught = model().gradients(&batch, 0.0, false, Some(&target)).unwrap();
         let alone = model().gradients(&batch, 0.0, false, None).unwrap();
         assert!(taught.pattern_kl_nats.unwrap().abs() < 1e-5);
@@ -173,10 +164,5 @@ mod tests {
         refused(Teacher::new(model(), 1.0, &capped), "softcap");
         let sloped = ModelShape { slopes: Slopes::Alibi, ..shape("mhsa") };
         refused(Teacher::new(model(), 1.0, &sloped), "linear position bias");
-        let patch = HeadKind::Patch(Patch { columns: 5, rows: 1, reach: 1 });
-        let patches = ModelShape { heads: vec![vec![patch; 3]; 2], ..shape("mhsa") };
-        refused(Teacher::new(model(), 1.0, &patches), "one-dimensional");
-        let both_ways = ModelShape { visibility: Visibility::Bidirectional, ..shape("mhsa") };
-        refused(Teacher::new(model(), 1.0, &both_ways), "causal");
     }
 }

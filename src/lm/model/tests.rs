@@ -6,9 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
-use crate::lm::objective::Batch;
-use crate::lm::{self, Dtype, LmError, Positions, Slopes};
-use crate::targets::{HeadKind, Patch, Visibility};
+use crate::lm::{Dtype, Positions, Slopes};
+use crate::targets::HeadKind;
 
 fn shape() -> ModelShape {
     let mixed = vec![HeadKind::Global, HeadKind::Local { window: 5 }, HeadKind::Global];
@@ -18,8 +17,6 @@ fn shape() -> ModelShape {
         d_model: 24,
         d_head: 8,
         heads: vec![mixed.clone(), mixed],
-        visibility: Visibility::Causal,
-        mask_share: None,
         positions: Positions::Learned,
         slopes: Slopes::None,
         sinusoid: 0.02,
@@ -33,13 +30,6 @@ fn shape() -> ModelShape {
 /// One model for each component and each supported combination.
 pub(in crate::lm) fn every_kind() -> Vec<Model> {
     let shape = shape();
-    let patch = HeadKind::Patch(Patch { columns: 6, rows: 2, reach: 1 });
-    let patches = vec![vec![HeadKind::Global, patch, patch]; 2];
-    let encoder = ModelShape {
-        visibility: Visibility::Bidirectional,
-        mask_share: Some(0.2),
-        ..shape.clone()
-    };
     let shapes = [
         shape.clone(),
         ModelShape { positions: Positions::Rope, ..shape.clone() },
@@ -49,13 +39,6 @@ pub(in crate::lm) fn every_kind() -> Vec<Model> {
         ModelShape { positions: Positions::Sinusoidal, ..shape.clone() },
         ModelShape { positions: Positions::None, slopes: Slopes::Alibi, ..shape.clone() },
         ModelShape { slopes: Slopes::Learned, ..shape.clone() },
-        ModelShape { heads: patches.clone(), slopes: Slopes::Learned, ..shape.clone() },
-        encoder.clone(),
-        ModelShape { heads: patches, positions: Positions::Rope, ..encoder.clone() },
-        ModelShape { slopes: Slopes::Learned, ..encoder.clone() },
-        ModelShape { qk_norm: true, ..encoder.clone() },
-        ModelShape { softcap: Some(0.5), ..encoder.clone() },
-        ModelShape { visibility: Visibility::Causal, ..encoder },
         ModelShape { qk_norm: true, ..shape.clone() },
         ModelShape { sigma_reparam: true, ..shape.clone() },
         ModelShape { softcap: Some(0.5), ..shape.clone() },
@@ -84,25 +67,11 @@ pub(in crate::lm) fn text(model: &Model) -> (Tensor, Tensor) {
     )
 }
 
-/// A batch of the text for the model's objective.
-pub(in crate::lm) fn batch(model: &Model) -> Batch {
-    let (ids, targets) = text(model);
-    match model.shape.masking() {
-        None => Batch::next(ids, &targets).unwrap(),
-        Some(masking) => {
-            let symbols = Tensor::new(masking.symbol, &Device::Cpu).unwrap();
-            // Keeps the symbol of masked tokens out of the text.
-            let tokens = targets.broadcast_minimum(&(symbols - 1.0).unwrap()).unwrap();
-            Batch::masked(&tokens, ids.dims2().unwrap(), masking, 5, 0).unwrap()
-        }
-    }
-}
-
 #[test]
 fn every_weight_gets_a_gradient() {
     for model in every_kind() {
         let gradients =
-            model.gradients(&batch(&model), 0.0, false, None).unwrap().gradients.unwrap();
+            model.gradients(&text(&model), 0.0, false, None).unwrap().gradients.unwrap();
         for (weight, gradient) in model.weights.iter().zip(&gradients) {
             let size = gradient.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap();
             assert!(size > 0.0, "{:?}: {} has a gradient of zero", model.shape, weight.name);
@@ -126,7 +95,7 @@ fn gradients_are_slopes(model: &Model) {
         let scaled = (weight.variable.as_tensor() * 4.0).unwrap();
         weight.variable.set(&scaled).unwrap();
     }
-    let batch = batch(model);
+    let batch = text(model);
     let gradients = model.gradients(&batch, 0.0, false, None).unwrap().gradients.unwrap();
     for (weight, gradient) in model.weights.iter().zip(&gradients) {
         let start = weight.variable.copy().unwrap();
@@ -145,7 +114,7 @@ fn gradients_are_slopes(model: &Model) {
         let step = 1e-3 / norm(gradient);
         let loss_at = |step: f64| {
             weight.variable.set(&(&start + (&direction * step).unwrap()).unwrap()).unwrap();
-            model.predict(&batch.inputs).unwrap().loss_of(&batch).unwrap()
+            model.predict(&batch.0).unwrap().loss_of(&batch.1).unwrap()
         };
         let slope = (loss_at(step) - loss_at(-step)) / (2.0 * step);
         weight.variable.set(&start).unwrap();
@@ -158,66 +127,6 @@ fn gradients_are_slopes(model: &Model) {
             weight.name
         );
     }
-}
-
-/// Computes the loss of the masked positions directly from the logits.
-#[test]
-fn the_loss_of_masked_tokens_is_their_mean_cross_entropy() {
-    for model in every_kind().iter().filter(|model| model.shape.mask_share.is_some()) {
-        let batch = batch(model);
-        let forward = model.predict(&batch.inputs).unwrap();
-        let logits = forward.logits().unwrap().to_vec2::<f32>().unwrap();
-        let inputs: Vec<u32> = batch.inputs.flatten_all().unwrap().to_vec1().unwrap();
-        let mask = model.shape.vocabulary_size as u32 - 1;
-        let mut targets = batch.targets.to_vec1::<u32>().unwrap().into_iter();
-        let mut losses = Vec::new();
-        for (z, _) in logits.iter().zip(&inputs).filter(|(_, input)| **input == mask) {
-            let target = targets.next().unwrap() as usize;
-            let sum: f64 = z.iter().map(|z| f64::from(*z).exp()).sum();
-            losses.push(sum.ln() - f64::from(z[target]));
-        }
-        assert_eq!((targets.next(), losses.len()), (None, 3 * 8));
-        let direct = losses.iter().sum::<f64>() / losses.len() as f64;
-        let loss = forward.loss_of(&batch).unwrap();
-        assert!((loss - direct).abs() < 1e-5, "{loss}, not {direct}");
-        let found = model.gradients(&batch, 0.0, false, None).unwrap().loss_nats;
-        assert!((found - direct).abs() < 1e-5, "{found}, not {direct}");
-    }
-}
-
-#[test]
-fn a_model_of_masked_tokens_sees_both_sides_and_predicts_no_next_token() {
-    let model = every_kind().into_iter().find(|m| m.shape.visibility == Visibility::Bidirectional);
-    let model = model.unwrap();
-    let logits = |last: u32| {
-        let ids =
-            Tensor::from_iter((0..20).map(|i| if i < 19 { i % 7 } else { last }), &Device::Cpu);
-        let ids = ids.unwrap().reshape((1, 20)).unwrap();
-        model.predict(&ids).unwrap().logits().unwrap().to_vec2::<f32>().unwrap()
-    };
-    assert_ne!(logits(3)[0], logits(4)[0]);
-    let refused = |error: LmError| assert!(matches!(error, LmError::NotNextToken), "{error}");
-    refused(model.session().feed(&[1, 2]).unwrap_err());
-    refused(model.passage_loss(&[1, 2], &mut |_| Ok(None)).unwrap_err());
-}
-
-#[test]
-fn what_no_cuda_kernel_computes_is_refused_there_by_name() {
-    let refused = |shape: ModelShape, said: &str| {
-        let Err(error) = Model::new(shape, 0.02, 0).unwrap().on(lm::Device::Cuda) else {
-            panic!("{said} was accepted")
-        };
-        assert!(matches!(error, LmError::NoDevice { .. }), "{error}");
-        assert!(error.to_string().contains(said), "{error}");
-    };
-    let patch = HeadKind::Patch(Patch { columns: 6, rows: 2, reach: 1 });
-    let masked = ModelShape { mask_share: Some(0.2), ..shape() };
-    refused(ModelShape { heads: vec![vec![patch; 3]], ..shape() }, "two-dimensional windows are");
-    refused(
-        ModelShape { visibility: Visibility::Bidirectional, ..masked.clone() },
-        "bidirectional attention is",
-    );
-    refused(masked, "masked tokens are");
 }
 
 #[test]
@@ -269,7 +178,7 @@ fn in_bfloat16_gradients_are_rounded_and_point_where_those_of_float32_do() {
     for model in every_kind() {
         let shape = ModelShape { dtype: Dtype::Bfloat16, ..model.shape.clone() };
         let rounded = Model::new(shape, 0.02, 7).unwrap();
-        let batch = batch(&model);
+        let batch = text(&model);
         let of = |model: &Model| {
             let found = model.gradients(&batch, 0.0, false, None).unwrap();
             let flat = |x: Tensor| x.flatten_all().unwrap().to_vec1::<f32>().unwrap();
@@ -310,7 +219,7 @@ fn probe_agrees(model: &Model) {
         let logits = probe.queries.dot(&probe.keys.t()) / (probe.queries.ncols() as f32).sqrt();
         let mut largest = f32::NEG_INFINITY;
         for row in 0..tokens.len() {
-            for column in probe.kind.segments(row, tokens.len(), probe.visibility).flatten() {
+            for column in probe.kind.columns(row, tokens.len(), probe.visibility) {
                 largest = largest.max(logits[(row, column)]);
             }
         }
@@ -331,9 +240,6 @@ fn a_shape_that_cannot_be_computed_is_refused() {
         let Err(error) = Model::new(wrong, 0.02, 0) else { panic!("{key} was accepted") };
         assert!(error.to_string().starts_with(key), "{error}");
     }
-    let wrong = ModelShape { visibility: Visibility::Bidirectional, ..shape };
-    let Err(error) = Model::new(wrong, 0.02, 0) else { panic!("it would read its own target") };
-    assert!(error.to_string().starts_with("visibility"), "{error}");
 }
 
 #[test]

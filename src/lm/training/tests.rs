@@ -3,15 +3,10 @@
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
 use super::*;
 use crate::lm::{
-    Arm, Corpus, Device, Dtype, LmError, Objective, Optimiser, Positions, Split, SyntheticCorpus,
-    TrainDefinition,
+    Arm, Corpus, Device, Dtype, LmError, Optimiser, Split, SyntheticCorpus, TrainDefinition,
 };
-use crate::targets::{Patch, Visibility};
 
 fn tiny() -> TrainDefinition {
     TrainDefinition {
@@ -25,15 +20,6 @@ fn tiny() -> TrainDefinition {
         eval_batches: 2,
         corpus: SyntheticCorpus { tokens: 40_000, ..SyntheticCorpus::default() },
         ..TrainDefinition::default()
-    }
-}
-
-/// A definition with masked tokens and a bidirectional mask.
-fn encoder() -> TrainDefinition {
-    TrainDefinition {
-        objective: Objective::Masked,
-        visibility: Visibility::Bidirectional,
-        ..tiny()
     }
 }
 
@@ -140,46 +126,6 @@ fn the_loss_falls_far_below_what_symbol_counts_allow() {
     assert!(loss > 0.95 * entropy, "loss {loss} below the source's entropy {entropy}");
 }
 
-/// Each capital letter, one of eight, determines the small letter before it, one of four. A masked small letter is certain
-/// with a bidirectional mask and one of four with a causal one; a masked capital is one of two with both.
-#[test]
-fn an_encoder_learns_what_only_later_tokens_tell() {
-    let mut rng = ChaCha8Rng::seed_from_u64(5);
-    let pair = |large: u8| [b'a' + large % 4, b'A' + large];
-    let text: Vec<u8> = (0..12_000).flat_map(|_| pair(rng.random_range(0..8))).collect();
-    let loss = |visibility: Visibility| {
-        let definition = TrainDefinition {
-            visibility,
-            arm: Arm::LocalOnly,
-            window: 2,
-            positions: Positions::Rope,
-            initial_deviation: 0.1,
-            steps: 300,
-            learning_rate: 1e-2,
-            eval_every: 300,
-            eval_batches: 16,
-            ..encoder()
-        };
-        let corpus = Corpus::from_text(&definition, &text).unwrap();
-        let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
-        let summary = trainer.run(&mut (), &AtomicBool::new(false)).unwrap();
-        let again = trainer.evaluate(Split::Valid).unwrap().evaluation;
-        assert_eq!(Some(again.loss_nats), summary.valid_loss_nats);
-        // Of 64 tokens 0.15 · 64 = 9.6 are masked: ten in each of 64 windows.
-        assert_eq!(again.tokens, 64 * 10);
-        again.loss_nats
-    };
-    // If the neighbour is masked too, which holds for 9 in 63, a letter is one of four or eight.
-    let hidden = 9.0 / 63.0;
-    let large = (1.0 - hidden) * 2f64.ln() + hidden * 8f64.ln();
-    let small = hidden * 4f64.ln();
-    let (encoder, decoder) = ((large + small) / 2.0, (large + 4f64.ln()) / 2.0);
-    let both_ways = loss(Visibility::Bidirectional);
-    assert!((both_ways - encoder).abs() < 0.2, "{both_ways}, not {encoder}");
-    let behind = loss(Visibility::Causal);
-    assert!((behind - decoder).abs() < 0.2, "{behind}, not {decoder}");
-}
-
 #[test]
 fn a_learning_rate_out_of_all_bounds_diverges_as_an_outcome() {
     let definition = TrainDefinition { learning_rate: 1e30, weight_decay: 0.0, ..tiny() };
@@ -252,73 +198,15 @@ fn the_run_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn a_resumed_run_is_the_same_run() {
-    let patch = Some(Patch { columns: 8, rows: 2, reach: 1 });
     for definition in [
         tiny(),
         TrainDefinition { arm: Arm::SigmaReparam, ..tiny() },
         TrainDefinition { optimiser: Optimiser::Muon, ..tiny() },
         TrainDefinition { arm: Arm::Ls, dtype: Dtype::Bfloat16, ..tiny() },
-        TrainDefinition { arm: Arm::Ls, patch, accumulation: 2, ..encoder() },
+        TrainDefinition { arm: Arm::Ls, accumulation: 2, ..tiny() },
     ] {
         resumes(definition);
     }
-    resumes(of_records());
-}
-
-/// A definition with records of 6 rows of 8.
-fn of_records() -> TrainDefinition {
-    let corpus = SyntheticCorpus { columns: 8, recall: 0.0, ..tiny().corpus };
-    let mut definition = tiny();
-    definition.set("records", "48").unwrap();
-    TrainDefinition { corpus, ..definition }
-}
-
-#[test]
-fn every_sequence_is_one_whole_record() {
-    // Every record is the same, so the loss goes to 0. If windows started anywhere, their first symbols
-    // could not be predicted.
-    let pattern = *b"abbaababbaabbabaabbbabaa";
-    let text = pattern.repeat(400);
-    let mut definition = TrainDefinition {
-        steps: 200,
-        eval_every: 200,
-        learning_rate: 1e-2,
-        initial_deviation: 0.1,
-        ..tiny()
-    };
-    definition.set("records", "24").unwrap();
-    let corpus = Corpus::from_text(&definition, &text).unwrap();
-    let mut kept = Kept::default();
-    let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
-    trainer.run(&mut kept, &AtomicBool::new(false)).unwrap();
-    let found = kept.evals[0].evaluation;
-    assert!(found.loss_nats < 0.02, "{found:?}");
-    assert_eq!(found.bytes, found.tokens, "every predicted token is a byte");
-    let bits = found.bits_per_byte().unwrap();
-    assert!((bits * 2f64.ln() - found.loss_nats).abs() < 1e-12, "{bits}");
-}
-
-#[test]
-fn a_model_of_records_learns_what_their_period_tells() {
-    // Six random symbols from an alphabet of four, then three copies: the smallest loss is ln 4 for a quarter of the symbols.
-    let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let text: Vec<u8> = (0..4000)
-        .flat_map(|_| (0..6).map(|_| rng.random_range(0..4u8)).collect::<Vec<u8>>().repeat(4))
-        .collect();
-    let mut definition = TrainDefinition {
-        steps: 400,
-        eval_every: 400,
-        batch: 16,
-        learning_rate: 1e-2,
-        initial_deviation: 0.1,
-        ..tiny()
-    };
-    definition.set("records", "24").unwrap();
-    let corpus = Corpus::from_text(&definition, &text).unwrap();
-    let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
-    let summary = trainer.run(&mut (), &AtomicBool::new(false)).unwrap();
-    let (found, least) = (summary.valid_loss_nats.unwrap(), 4f64.ln() / 4.0);
-    assert!(least - 0.02 < found && found < least + 0.15, "{found} against {least}");
 }
 
 fn resumes(definition: TrainDefinition) {
@@ -376,10 +264,8 @@ fn a_run_in_bfloat16_learns_as_one_in_float32_does() {
 
 #[test]
 fn recomputed_activations_give_the_same_run_bit_for_bit() {
-    for (arm, of) in
-        [("ls", tiny()), ("sigma-reparam", tiny()), ("z-loss", tiny()), ("ls", encoder())]
-    {
-        let mut definition = TrainDefinition { steps: 4, ..of };
+    for arm in ["ls", "sigma-reparam", "z-loss"] {
+        let mut definition = TrainDefinition { steps: 4, ..tiny() };
         definition.set("arm", arm).unwrap();
         let (_, kept) = run(&definition);
         let (_, again) = run(&TrainDefinition { recompute: true, ..definition });
@@ -389,13 +275,8 @@ fn recomputed_activations_give_the_same_run_bit_for_bit() {
 
 #[test]
 fn batches_added_up_are_one_larger_batch() {
-    add_up(tiny());
-    add_up(encoder());
-}
-
-fn add_up(definition: TrainDefinition) {
     let of = |batch: usize, accumulation: usize| {
-        run(&TrainDefinition { steps: 3, batch, accumulation, ..definition.clone() })
+        run(&TrainDefinition { steps: 3, batch, accumulation, ..tiny() })
     };
     let ((_, whole), (_, parts)) = (of(4, 1), of(2, 2));
     for (whole, parts) in whole.steps.iter().zip(&parts.steps) {

@@ -14,10 +14,9 @@ use super::descent::{Descent, gradient_norm};
 use super::records::{EvalRecord, StepRecord};
 use super::schedule::learning_rate;
 use super::share::Share;
-use crate::lm::evaluation::{Windows, batch, evaluate_over};
+use crate::lm::evaluation::{batch, evaluate_over};
 use crate::lm::memory_estimate::{self as room, Kept};
 use crate::lm::model::{BatchGradients, cannot_teach};
-use crate::lm::objective::Batch;
 use crate::lm::tensor_file::{self, TensorFile};
 use crate::lm::workers::{Alone, Workers};
 use crate::lm::{
@@ -263,7 +262,7 @@ impl<'a> Trainer<'a> {
         &self.heads
     }
 
-    /// Takes one step: reads `accumulation` batches of random windows, or whole records, and runs forward and backward pass,
+    /// Takes one step: reads `accumulation` batches of random windows, and runs forward and backward pass,
     /// clipping and update. If the loss or the gradient is not finite, the record says so and nothing is updated.
     ///
     /// # Errors
@@ -293,8 +292,7 @@ impl<'a> Trainer<'a> {
     fn batches(&mut self) -> Result<BatchGradients, LmError> {
         let TrainDefinition { batch, accumulation, context, .. } = *self.definition;
         let text = self.corpus.split(Split::Train);
-        let windows = Windows::of(&self.corpus.vocabulary, text, context);
-        let mut start = || windows.start(self.windows.random_range(0..windows.count));
+        let mut start = || self.windows.random_range(0..text.len() - context);
         // Every worker draws all windows, so a step's windows do not depend on the number of workers.
         let starts: Vec<usize> = (0..batch * accumulation).map(|_| start()).collect();
         let share = self.share;
@@ -316,18 +314,10 @@ impl<'a> Trainer<'a> {
     fn batch(&self, starts: &[usize], part: Range<usize>) -> Result<BatchGradients, LmError> {
         let TrainDefinition { context, recompute, .. } = *self.definition;
         let text = self.corpus.split(Split::Train);
-        let (inputs, targets) = batch(text, &starts[part.clone()], context, self.model.device())?;
+        let batch = batch(text, &starts[part.clone()], context, self.model.device())?;
         let z_loss =
             if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
-        let batch = match self.model.shape().masking() {
-            None => Batch::next(inputs, &targets)?,
-            Some(masking) => {
-                let before = self.steps * starts.len() + part.start;
-                let seed = self.definition.seed;
-                Batch::masked(&targets, inputs.dims2()?, masking, seed, before as u64)?
-            }
-        };
-        let target = self.teacher.map(|teacher| teacher.target(&batch.inputs)).transpose()?;
+        let target = self.teacher.map(|teacher| teacher.target(&batch.0)).transpose()?;
         Ok(self.model.gradients(&batch, z_loss, recompute, target.as_ref())?)
     }
 

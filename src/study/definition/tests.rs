@@ -286,7 +286,7 @@ fn a_start_that_cannot_be_is_refused_in_a_line() {
         ),
         ("d_model = 128", of_a, "run b: start: d_model is 128, but "),
         ("vocabulary = 'byte'", of_a, "run b: start: vocabulary is byte, but "),
-        ("arm = 'ls'", of_a, "run b: start: what heads see (arm, global_heads, window, patch) is "),
+        ("arm = 'ls'", of_a, "run b: start: what heads see (arm, global_heads, window) is "),
         ("arm = 'sigma-reparam'", "study = 'runs', run = 'divided'", "run b: start"),
         ("teacher = 'runs/a'", of_a, "[[run]] 1: run b: has both a start and a teacher"),
     ] {

@@ -213,22 +213,13 @@ type Setting = fn(&TrainingRun) -> Option<String>;
 const SETTINGS: [Setting; 5] = [
     |run| Some(format!("d_head = {}", run.d_head()?)),
     |run| Some(format!("d_model = {}", run.d_model?)),
-    window,
+    |run| Some(format!("window {}", run.window?)),
     |run| {
         let heads = run.global_heads.filter(|count| *count > 0 && Some(*count) < run.heads)?;
         Some(plural(heads, "global head"))
     },
     |run| Some(format!("learning rate {}", tick_label(run.learning_rate?))),
 ];
-
-/// Rows record only how far an image patch reaches back, so the run's name distinguishes patches from windows.
-fn window(run: &TrainingRun) -> Option<String> {
-    let tokens = run.window?;
-    Some(match run.run.contains("patch") {
-        true => "image patch".to_owned(),
-        false => format!("window {tokens}"),
-    })
-}
 
 fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
     let variant = Variant::of_training(run);
@@ -252,20 +243,14 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
     SETTINGS.iter().for_each(|setting| add(&alike, setting));
     for key in Settings::differing(beside.iter().map(|other| &other.settings)) {
         if !NAMED.contains(&Settings::outer(key)) && !Settings::is_implied_by_variant(key) {
-            add(&beside, &|run| {
-                let value = run.settings.get(key)?;
-                Some(match key {
-                    "visibility" => format!("{value} mask"),
-                    key => format!("{} {value}", key_words(key)),
-                })
-            });
+            add(&beside, &|run| Some(format!("{} {}", key_words(key), run.settings.get(key)?)));
         }
     }
     label
 }
 
 /// Keys that variants, [`SETTINGS`], titles, axes or the names of runs say, beside those that a variant implies.
-const NAMED: [&str; 15] = [
+const NAMED: [&str; 14] = [
     "arm",
     "context",
     "corpus",
@@ -273,7 +258,6 @@ const NAMED: [&str; 15] = [
     "d_model",
     "heads",
     "learning_rate",
-    "patch",
     "positions",
     "slopes",
     "start",

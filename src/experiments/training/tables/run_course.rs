@@ -7,6 +7,7 @@ use toml::Value;
 
 use crate::experiments::training::Settings;
 use crate::experiments::training::tables::run_log::{Curve, series, validation_losses};
+use crate::lm::TrainDefinition;
 use crate::record::read_records;
 use crate::run::Manifest;
 use crate::run::files::STEPS;
@@ -233,7 +234,9 @@ fn name(folder: &Path) -> String {
 
 fn settings(manifest: &Manifest) -> Settings {
     let definition = manifest.more.get(DEFINITION).and_then(Value::as_table);
-    let mut settings = definition.map_or_else(Settings::default, Settings::from_table);
+    let mut settings = definition
+        .map(TrainDefinition::without_removed)
+        .map_or_else(Settings::default, |definition| Settings::from_table(&definition));
     let corpus = manifest.more.get(CORPUS);
     for key in ["source", "sha256"] {
         if let Some(value) = corpus.and_then(|corpus| corpus.get(key)) {
