@@ -110,7 +110,6 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
         source: &source,
         device,
         teacher: taught,
-        start: None,
         workers,
     };
     let result = rank_study::run::train(&training, &args.out, begin, stop, &progress);
@@ -248,10 +247,6 @@ fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
         )));
     };
     match work.runs.iter().find(|run| run.name == name) {
-        Some(run) if run.starts_from_another() => bail!(UsageError(format!(
-            "--run {name} starts from another run; train both with rank-study sweep {} --filter '^{name}/'",
-            study.path.display()
-        ))),
         Some(run) => Ok(TrainDefinition { seed: run.seeds[0], ..run.definition.clone() }),
         None => {
             let names: Vec<_> = work.runs.iter().map(|run| run.name.as_str()).collect();

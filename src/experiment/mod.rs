@@ -21,9 +21,7 @@ pub(crate) use cell::{Cell, CellContext, Measure, Measured, Needs};
 pub use error::StudyError;
 #[cfg(test)]
 pub(crate) use identity::identity_of;
-pub(crate) use identity::{
-    identity, model_settings, search_settings, target_defaults, target_settings,
-};
+pub(crate) use identity::{model_settings, search_settings, target_defaults, target_settings};
 pub(crate) use keys::{check_keys, fields_of, read_both, read_each, read_table, take_text};
 pub(crate) use names::{check_model_name, check_names_differ, check_run_name, check_study_name};
 pub use preset::Preset;

@@ -334,7 +334,7 @@ fn models(
                 let steps = kept_steps(&definition).into_iter().map(Some).collect();
                 let cell = format!("{}/s{seed}", run.name);
                 let name = if with_study { format!("{of}/{cell}") } else { cell.clone() };
-                let trained = TrainCell::of(run, seed, text)?;
+                let trained = TrainCell::of(run, seed, text);
                 let folder = data.join(&study).join(&cell);
                 let model = Model {
                     name: run.name.clone(),

@@ -75,16 +75,6 @@ pub enum LmError {
         "the model uses sigma-reparam, so its weights cannot be edited or reused; take a run without it"
     )]
     Reparametrised,
-    /// Starting weights of a model with another shape.
-    #[error("{key} is {here}, but the starting weights have {there}; set the same value")]
-    OtherShape {
-        /// The first key that differs.
-        key: &'static str,
-        /// Its value in the new run.
-        here: String,
-        /// Its value in the starting weights.
-        there: String,
-    },
     /// A passage of fewer than two tokens.
     #[error("a passage of under two tokens has no next token; give a longer one")]
     NoNextToken,

@@ -176,12 +176,8 @@ fn tell(training: &Training<'_>, message: &[u8]) -> Vec<u8> {
 
 /// Creates a trainer at the start of its run.
 fn begun<'a>(training: &Training<'a>) -> Result<Trainer<'a>, LmError> {
-    let Training { definition, corpus, device, start, .. } = *training;
-    let trainer = complete(Trainer::new(definition, corpus, device)?, training)?;
-    match start {
-        Some((start, _)) => trainer.started_from(start),
-        None => Ok(trainer),
-    }
+    let Training { definition, corpus, device, .. } = *training;
+    complete(Trainer::new(definition, corpus, device)?, training)
 }
 
 /// Creates a trainer at the last checkpoint of the run in `folder`.

@@ -87,26 +87,6 @@ impl TrainedRun {
         &self.model
     }
 
-    /// Returns the model and drops the rest.
-    pub(crate) fn into_model(self) -> Model {
-        self.model
-    }
-
-    /// Checks that the weights can start a run on a corpus: both must have the same vocabulary.
-    ///
-    /// # Errors
-    /// [`LmError::OtherShape`], if the vocabularies differ.
-    pub(crate) fn check_vocabulary(&self, corpus: &Vocabulary) -> Result<(), LmError> {
-        match self.vocabulary == *corpus {
-            true => Ok(()),
-            false => Err(LmError::OtherShape {
-                key: "vocabulary",
-                here: format!("{} symbols", corpus.size()),
-                there: format!("{} others", self.vocabulary.size()),
-            }),
-        }
-    }
-
     /// Turns the run into a teacher for a model with the definition `student`: see [`Teacher::new`].
     ///
     /// # Errors

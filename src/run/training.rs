@@ -1,9 +1,7 @@
 //! Training requests and their results.
 
 use crate::lm::Workers;
-use crate::lm::{
-    Corpus, Device, Model, Outcome, StepRecord, Teacher, TrainDefinition, TrainSummary,
-};
+use crate::lm::{Corpus, Device, Outcome, StepRecord, Teacher, TrainDefinition, TrainSummary};
 use crate::record::STOPPED;
 
 /// Input of a training run.
@@ -19,8 +17,6 @@ pub struct Training<'a> {
     pub device: Device,
     /// Model whose attention is distilled, if there is one, and its name in the manifest.
     pub teacher: Option<(&'a Teacher, &'a str)>,
-    /// Model with the starting weights, and its name in the manifest. If `None`, the weights are drawn from the seed.
-    pub start: Option<(&'a Model, &'a str)>,
     /// Workers that train the run: [`Alone`](crate::lm::Alone), or several that each call [`train`](super::train) with
     /// the same input.
     pub workers: &'a dyn Workers,

@@ -53,7 +53,7 @@ const OF_STUDY: [&str; 7] = [
 const TRAIN: &str = "kind = \"train\"\n[train]\nlayers = 1\nd_model = 8\nheads = 2\ncontext = 8\nsteps = 2\nwarmup_steps = 1\n";
 
 /// A definition that has the name in one place, and what may stand there.
-fn definitions(name: &str) -> [(String, bool); 6] {
+fn definitions(name: &str) -> [(String, bool); 5] {
     let quoted = toml::Value::from(name).to_string();
     let target = format!(
         "kind = \"spectrum\"\n[grid]\nn = [8]\ntolerance = [0.3]\n[[target]]\nfamily = \"landmark\"\nm = 2\nname = {quoted}\n"
@@ -78,10 +78,6 @@ fn definitions(name: &str) -> [(String, bool); 6] {
         (
             run(&format!("teacher = {}\n", teacher("s", name))),
             !slash && may_be(name, true, &OF_STUDY),
-        ),
-        (
-            run(&format!("start = {{ study = {quoted}, run = \"a\" }}\n")),
-            may_be(name, false, &OF_DATA),
         ),
     ]
 }

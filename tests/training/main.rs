@@ -13,6 +13,5 @@ mod replay;
 #[cfg(feature = "cli")]
 mod resume;
 #[cfg(feature = "cli")]
-mod start;
 #[cfg(feature = "cli")]
 mod train;

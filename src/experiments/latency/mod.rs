@@ -76,14 +76,6 @@ impl Experiment for LatencyStudy {
         let grid = raw.table("grid")?.ok_or("a study of latency needs a [grid] with n")?;
         let grid: Grid = read_table(grid, "grid")?;
         let runs = runs(raw)?;
-        for run in &runs {
-            if run.starts_from_another() {
-                return Err(format!(
-                    "run {}: start: times do not depend on weights; leave it out",
-                    run.name
-                ));
-            }
-        }
         let models = runs.into_iter().map(|run| (run.name, run.definition)).collect();
         Ok(Self { models, n: lengths(grid.n)?, rounds: seeds(grid.seed)? })
     }

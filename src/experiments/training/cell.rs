@@ -2,20 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use toml::{Table, Value};
+use toml::Table;
 
 use super::against::{Baseline, Predicted, baseline, predicted};
-use super::references::{Source, check_reference};
+use super::references::check_reference;
 use super::row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 use super::run_files::check_run;
-use super::start::StartsFrom;
 use super::study::{RunKeys, StudyRun, TaughtBy, TrainKeys, TrainStudy, runs};
 use crate::experiment::{
     CellContext, DefinitionTable, Experiment, Measure, Needs, RawDefinition, StudyError,
-    TextHashes, TextSource, View, identity, model_settings,
+    TextHashes, TextSource, View, model_settings,
 };
 use crate::lm::Alone;
-use crate::lm::{Corpus, Model, Outcome, StepRecord, TrainDefinition, Vocabulary};
+use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
 use crate::record::{InvariantChecker, Row, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
 use crate::run::kept_files;
@@ -33,38 +32,17 @@ pub(crate) struct TrainCell {
     definition: TrainDefinition,
     text: Option<TextSource>,
     teacher: Option<TaughtBy>,
-    start: Option<Box<Start>>,
-}
-
-/// The weights that a run begins with.
-#[derive(Clone, Debug)]
-struct Start {
-    from: StartsFrom,
-    step: usize,
-    /// The run that the weights come from.
-    trained: TrainCell,
 }
 
 impl TrainCell {
     /// Makes the cell of a run at one of its seeds.
-    ///
-    /// # Errors
-    /// A run to start from that is not defined, or whose weights do not fit.
-    pub fn of(run: &StudyRun, seed: u64, text: Option<&TextSource>) -> Result<Self, StudyError> {
-        let start = match (&run.start, run.source()?) {
-            (Some(from), Some(Source { run, step })) => {
-                let trained = Self::of(&run, seed, text)?;
-                Some(Box::new(Start { from: from.clone(), step, trained }))
-            }
-            _ => None,
-        };
-        Ok(Self {
+    pub fn of(run: &StudyRun, seed: u64, text: Option<&TextSource>) -> Self {
+        Self {
             run: run.name.clone(),
             definition: TrainDefinition { seed, ..run.definition.clone() },
             text: text.cloned(),
             teacher: run.teacher.clone(),
-            start,
-        })
+        }
     }
 
     /// Whether `folder` holds the weights of exactly this run, with its definition and text, after `step`. The last
@@ -81,9 +59,7 @@ impl TrainCell {
             && self.text.as_ref().is_none_or(is_of_text)
             && Manifest::read(&folder.join(MANIFEST)).is_ok_and(|manifest| {
                 let teacher = self.teacher.as_ref().map(teacher_name);
-                let start = self.start.as_ref().map(|start| start.name());
-                let (teacher, start) = (teacher.as_deref(), start.as_deref());
-                run_manifest::is_run_of(&manifest, &self.definition, teacher, start)
+                run_manifest::is_run_of(&manifest, &self.definition, teacher.as_deref())
                     && (!is_last || run_manifest::result(&manifest).is_some())
             })
     }
@@ -119,20 +95,12 @@ impl TrainCell {
                 Some((run.teacher(of.weight, &self.definition)?, teacher_name(of)))
             }
         };
-        let start = match &self.start {
-            None => None,
-            Some(start) => {
-                let (_, folder) = self.cell_of(&start.from.study, &start.from.run, context.folder);
-                Some((start.read(&folder, &corpus.vocabulary)?, start.name()))
-            }
-        };
         let training = Training {
             definition: &self.definition,
             corpus: &corpus,
             source,
             device: context.device,
             teacher: teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str())),
-            start: start.as_ref().map(|(start, name)| (start, name.as_str())),
             workers: &Alone,
         };
         if let Some(aside) = set_aside_another(&training, context.folder)? {
@@ -197,7 +165,7 @@ impl Experiment for TrainStudy {
         let mut cells = Vec::new();
         for run in &self.runs {
             for &seed in &run.seeds {
-                cells.push((cell_key(&run.name, seed), TrainCell::of(run, seed, text)?));
+                cells.push((cell_key(&run.name, seed), TrainCell::of(run, seed, text)));
             }
         }
         Ok(cells)
@@ -254,17 +222,11 @@ impl Measure for TrainCell {
             table.insert("teacher".to_owned(), format!("{study}/{run}").into());
             table.insert("teacher_weight".to_owned(), (*weight).into());
         }
-        if let Some(start) = &self.start {
-            table.insert("start".to_owned(), start.settings().into());
-        }
         table
     }
 
     fn defaults() -> Table {
-        let mut table = model_settings(&TrainDefinition::default());
-        let of_start = ("run".to_owned(), table.clone().into());
-        table.insert("start".to_owned(), Table::from_iter([of_start]).into());
-        table
+        model_settings(&TrainDefinition::default())
     }
 
     fn cost_s(&self) -> f64 {
@@ -294,19 +256,11 @@ impl Measure for TrainCell {
     }
 
     fn needs(&self) -> Option<Needs> {
-        let (study, run) = match (self.start.as_deref(), self.teacher.as_ref()) {
-            (Some(Start { from, .. }), _) => (&from.study, &from.run),
-            (None, Some(teacher)) => (&teacher.study, &teacher.run),
-            (None, None) => return None,
-        };
+        let TaughtBy { study, run, .. } = self.teacher.as_ref()?;
         Some(Needs { study: study.clone(), cell: cell_key(run, self.definition.seed) })
     }
 
     fn lacks(&self, folder: &Path) -> bool {
-        if let Some(Start { from, step, trained }) = self.start.as_deref() {
-            let (_, folder) = self.cell_of(&from.study, &from.run, folder);
-            return !trained.has_weights_in(&folder, *step);
-        }
         self.teacher.as_ref().is_some_and(|teacher| {
             let (_, trained) = self.cell_of(&teacher.study, &teacher.run, folder);
             !trained.join(CHECKPOINT).exists()
@@ -318,32 +272,6 @@ impl Measure for TrainCell {
         context: &CellContext<'_>,
     ) -> Result<Option<Vec<TrainingMeasurement>>, String> {
         self.run(context).map_err(|e| e.to_string())
-    }
-}
-
-impl Start {
-    /// The weights of the run in `folder`.
-    fn read(&self, folder: &Path, vocabulary: &Vocabulary) -> Result<Model, StudyError> {
-        let step = Some(self.step).filter(|&step| step != self.trained.definition.steps);
-        let run = TrainedRun::read(folder, step)?;
-        run.check_vocabulary(vocabulary)?;
-        Ok(run.into_model())
-    }
-
-    /// All settings that the weights depend on.
-    fn settings(&self) -> Table {
-        let mut table = Table::new();
-        let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
-        set("run", self.trained.settings().into());
-        set("step", (self.step as i64).into());
-        table
-    }
-
-    /// The name of the weights in a run's manifest, including the settings of the run that they come from.
-    fn name(&self) -> String {
-        let Self { from: StartsFrom { study, run, .. }, step, trained } = self;
-        let settings = identity::<TrainingMeasurement>(&trained.settings(), &TrainCell::defaults());
-        format!("{study}/{run} of settings {settings}, step {step}")
     }
 }
 

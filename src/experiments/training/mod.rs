@@ -9,7 +9,6 @@ mod references;
 mod row;
 mod run_files;
 mod settings;
-mod start;
 mod study;
 pub mod tables;
 mod views;

@@ -5,22 +5,20 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::row::TrainingMeasurement;
-use super::start::StartsFrom;
 use super::study::{StudyRun, TrainStudy, runs};
 use crate::experiment::{Preset, RawDefinition, StudyError};
-use crate::lm::{LmError, ModelShape, TrainDefinition};
+use crate::lm::TrainDefinition;
 use crate::record::Measurement as _;
 use crate::system::FileError;
 use crate::system::nearest::nearest;
 
 impl TrainStudy {
-    /// Checks that starts and teachers are runs of studies defined beside `path`.
+    /// Checks that teachers are runs of studies defined beside `path`.
     ///
     /// # Errors
     /// Names the unknown study or run and the nearest one that is defined.
     pub(super) fn check_runs(&self) -> Result<(), StudyError> {
         for run in &self.runs {
-            run.source()?;
             let StudyRun { name, teacher: Some(teacher), .. } = run else { continue };
             let place = format!("run {name}: teacher");
             check_reference(
@@ -50,73 +48,6 @@ pub(crate) fn check_reference(
     let runs = runs_of(of, path, preset).map_err(|why| wrong(format!("{key_of} {of:?}: {why}")))?;
     let known: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     check_known_run(run, &known).map_err(|why| wrong(format!("{key_run} has {why}")))
-}
-
-/// The run whose weights another run begins with.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    /// The run as it is now defined.
-    pub run: StudyRun,
-    /// The step of the weights.
-    pub step: usize,
-}
-
-impl StudyRun {
-    /// The run whose weights it begins with; `None` if its weights are random.
-    ///
-    /// # Errors
-    /// A study that is not defined beside this one or trains nothing, or a run that it does not have, with the nearest
-    /// name. A seed at which the run is not trained, a step whose weights it does not keep, or a model of another
-    /// shape.
-    pub(crate) fn source(&self) -> Result<Option<Source>, StudyError> {
-        let Some(start) = &self.start else { return Ok(None) };
-        let wrong = |why| StudyError::Definition {
-            path: start.path.clone(),
-            why: format!("run {}: {why}", self.name),
-        };
-        start.source_for(self).map(Some).map_err(wrong)
-    }
-}
-
-impl StartsFrom {
-    fn source_for(&self, own: &StudyRun) -> Result<Source, String> {
-        let Self { study, run: name, .. } = self;
-        let runs = runs_of(study, &self.path, self.preset)
-            .map_err(|why| format!("start.study {study:?}: {why}"))?;
-        let known: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-        let Some(run) = runs.iter().find(|run| run.name == *name) else {
-            return Err(format!("start.run is {}", no_such_run(name, &known)));
-        };
-        if run.starts_from_another() {
-            return Err(format!(
-                "start.run {name:?} of {study} itself starts from another run; name one that starts from \
-                 scratch"
-            ));
-        }
-        if let Some(seed) = own.seeds.iter().find(|seed| !run.seeds.contains(seed)) {
-            return Err(format!(
-                "start.run {name:?} of {study} has seeds {:?}, not {seed}; add the seed there, or remove \
-                 it here",
-                run.seeds
-            ));
-        }
-        let step = self.step.unwrap_or(run.definition.steps);
-        check_kept_step(step, study, run).map_err(|why| format!("start.step is {why}"))?;
-        check_shape(&run.definition, &own.definition).map_err(|e| format!("start: {e}"))?;
-        Ok(Source { run: run.clone(), step })
-    }
-}
-
-/// Returns an error for weights of another shape. Definitions do not determine the number of symbols of a text, so
-/// it is not checked.
-fn check_shape(there: &TrainDefinition, here: &TrainDefinition) -> Result<(), LmError> {
-    let [vocabulary, theirs] = [here, there].map(|of| of.vocabulary.to_string());
-    if vocabulary != theirs {
-        let key = "vocabulary";
-        return Err(LmError::OtherShape { key, here: vocabulary, there: theirs });
-    }
-    let [here, there] = [here, there].map(|of| ModelShape::new(of, 0));
-    here.check_start(&there)
 }
 
 /// The steps whose weights a finished run has kept.

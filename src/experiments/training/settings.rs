@@ -85,9 +85,6 @@ impl Settings {
             settings.insert("teacher", &named.into());
             settings.insert("teacher_weight", &teacher.weight.into());
         }
-        if let Some(start) = &run.start {
-            settings.insert("start", &format!("{}/{}", start.study, start.run).into());
-        }
         settings
     }
 
@@ -178,7 +175,7 @@ mod tests {
     fn of(keys: &str) -> Settings {
         let definition = TrainDefinition::from_toml(keys).unwrap();
         let (name, seeds) = ("a".to_owned(), vec![1]);
-        Settings::from_run(&StudyRun { name, definition, seeds, teacher: None, start: None })
+        Settings::from_run(&StudyRun { name, definition, seeds, teacher: None })
     }
 
     #[test]

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::against::{Baseline, PredictedExponent};
-use super::start::{self, StartsFrom};
 use crate::experiment::{
     Both, Preset, RawDefinition, check_keys, check_names_differ, check_run_name, check_study_name,
     fields_of, or_list, read_each, take_text,
@@ -41,15 +40,6 @@ pub struct StudyRun {
     pub seeds: Vec<u64>,
     /// Whose attention is distilled into its heads, where anybody's is.
     pub(crate) teacher: Option<TaughtBy>,
-    /// Whose weights it begins with, where not with those drawn from its seed.
-    pub(crate) start: Option<StartsFrom>,
-}
-
-impl StudyRun {
-    /// Whether it begins with the weights of another run, which is trained first.
-    pub fn starts_from_another(&self) -> bool {
-        self.start.is_some()
-    }
 }
 
 /// A run of another study, at the same seed and on the same text.
@@ -79,8 +69,6 @@ struct OwnKeys {
     teacher: Option<String>,
     /// Weight of the divergence from the teacher beside the loss; default 1.
     teacher_weight: Option<f64>,
-    /// Weights of a run of another study to start from.
-    start: Option<start::Keys>,
 }
 
 impl JsonSchema for TrainKeys {
@@ -90,11 +78,8 @@ impl JsonSchema for TrainKeys {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = TrainDefinition::json_schema(generator);
-        let mut start = Option::<start::Keys>::json_schema(generator).to_value();
-        start["description"] = "Weights of a run of another study to start from.".into();
         if let Some(keys) = schema.get_mut("properties").and_then(|keys| keys.as_object_mut()) {
             keys["seed"] = or_list(&keys["seed"]);
-            keys.insert("start".to_owned(), start);
         }
         schema
     }
@@ -129,7 +114,6 @@ pub(crate) fn runs(raw: &RawDefinition) -> Result<Vec<StudyRun>, String> {
         return Err("a study of models needs at least one [[run]] with a name".to_owned());
     }
     let mut train = raw.table_or_empty("train")?;
-    let shared_start = start::take(&mut train, raw).map_err(|why| format!("train: {why}"))?;
     let shared_seeds = match train.get("seed") {
         Some(Value::Array(_)) => {
             Some(seeds(&mut train, &[]).map_err(|why| format!("train: {why}"))?)
@@ -145,15 +129,12 @@ pub(crate) fn runs(raw: &RawDefinition) -> Result<Vec<StudyRun>, String> {
         check_keys(table, &valid, "")?;
         let mut table = table.clone();
         let name = take_text(&mut table, "name")?.ok_or("a [[run]] needs a name")?;
-        let of_run = |why: String| format!("run {name}: {why}");
-        let own_start = start::take(&mut table, raw).map_err(of_run)?;
-        let start = own_start.or(shared_start.clone());
         let grid = grid(&name, table, &shared).into_iter();
         grid.map(|(name, table)| {
             check_run_name(&name)?;
             check_names_differ("run", &name, &there)?;
             there.push(name.clone());
-            one(name, table, &shared, &shared_seeds, start.clone())
+            one(name, table, &shared, &shared_seeds)
         })
         .collect::<Result<Vec<_>, _>>()
     })?;
@@ -193,17 +174,13 @@ fn one(
     mut table: Table,
     shared: &TrainDefinition,
     shared_seeds: &[u64],
-    start: Option<StartsFrom>,
 ) -> Result<StudyRun, String> {
     let of_run = |why: String| format!("run {name}: {why}");
     let seeds = seeds(&mut table, shared_seeds).map_err(of_run)?;
     let teacher = teacher(&mut table).map_err(of_run)?;
-    if start.is_some() && teacher.is_some() {
-        return Err(of_run("has both a start and a teacher; leave one out".to_owned()));
-    }
     let mut definition = shared.clone();
     definition.merge(&table).map_err(|e| of_run(e.to_string()))?;
-    Ok(StudyRun { name, definition, seeds, teacher, start })
+    Ok(StudyRun { name, definition, seeds, teacher })
 }
 
 /// `teacher = "STUDY/RUN"` and `teacher_weight`.

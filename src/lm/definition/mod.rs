@@ -8,8 +8,6 @@ mod synthetic_corpus;
 #[cfg(test)]
 mod tests;
 
-pub use choices::{
-    Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
-};
+pub use choices::{Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary};
 pub use keys::TrainDefinition;
 pub use synthetic_corpus::SyntheticCorpus;

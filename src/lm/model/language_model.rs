@@ -108,18 +108,6 @@ impl Model {
         self.weights[0].variable.device()
     }
 
-    /// Copies the weights of another model of this shape.
-    ///
-    /// # Errors
-    /// As [`ModelShape::check_start`].
-    pub(in crate::lm) fn set_weights(&self, of: &Self) -> std::result::Result<(), LmError> {
-        self.shape.check_start(&of.shape)?;
-        for weight in &self.weights {
-            weight.variable.set(&of.matrix(&weight.name)?.to_device(self.device())?)?;
-        }
-        Ok(())
-    }
-
     /// Writes the weights atomically as safetensors: `token_embedding` (V, C),
     /// `position_embedding` (context, C); for each layer `layers.N.attention.` + `norm` (C), `query`,
     /// `key`, `value`, `output` (C, C) and `layers.N.mlp.` + `norm` (C), `input` (C, 4C), `output`

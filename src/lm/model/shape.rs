@@ -61,46 +61,6 @@ impl ModelShape {
         self.heads.len()
     }
 
-    /// Checks that a model of this shape can start with the weights of a model of shape `there`.
-    ///
-    /// # Errors
-    /// `Reparametrised` if either model uses sigma-reparam; `OtherShape` with the first key
-    /// that differs.
-    pub fn check_start(&self, there: &Self) -> Result<(), LmError> {
-        if self.sigma_reparam || there.sigma_reparam {
-            return Err(LmError::Reparametrised);
-        }
-        let differs = self.described().into_iter().zip(there.described());
-        match differs.into_iter().find(|((_, here), (_, there))| here != there) {
-            None => Ok(()),
-            Some(((key, here), (_, there))) => Err(LmError::OtherShape { key, here, there }),
-        }
-    }
-
-    /// All that models of one shape have in common, by the keys of a definition.
-    fn described(&self) -> [(&'static str, String); 12] {
-        let kinds = |layer: &Vec<HeadKind>| {
-            layer.iter().map(HeadKind::to_string).collect::<Vec<_>>().join("+")
-        };
-        let seen: Vec<String> = self.heads.iter().map(kinds).collect();
-        // After initialisation only sinusoidal positions depend on it.
-        let deviation = (self.positions == Positions::Sinusoidal).then_some(self.sinusoid);
-        [
-            ("layers", self.layers().to_string()),
-            ("d_model", self.d_model.to_string()),
-            ("heads", self.heads.first().map_or(0, Vec::len).to_string()),
-            ("d_head", self.d_head.to_string()),
-            ("what heads see (arm, global_heads, window)", seen.join(", ")),
-            ("context", self.context.to_string()),
-            ("vocabulary", format!("{} symbols", self.vocabulary_size)),
-            ("positions", self.positions.name().to_owned()),
-            ("slopes", self.slopes.name().to_owned()),
-            ("initial_deviation", format!("{deviation:?}")),
-            ("stabilisers", format!("qk-norm {}, softcap {:?}", self.qk_norm, self.softcap)),
-            ("dtype", self.dtype.name().to_owned()),
-        ]
-    }
-
     /// The fixed position vectors, (context, C), for [`Positions::Sinusoidal`]; `None` otherwise.
     pub(super) fn sinusoids(&self, device: &Device) -> candle_core::Result<Option<Tensor>> {
         if self.positions != Positions::Sinusoidal {
@@ -141,71 +101,5 @@ impl ModelShape {
             self.d_model,
             "must be even with positions = sinusoidal",
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_of_another_shape_are_no_start_and_the_key_that_differs_is_named() {
-        let of = |sets: &[(&str, &str)]| {
-            let mut definition = TrainDefinition { window: 4, ..TrainDefinition::default() };
-            for (key, value) in sets {
-                definition.set(key, value).unwrap();
-            }
-            ModelShape::new(&definition, 40)
-        };
-        let base = of(&[]);
-        base.check_start(&base.clone()).unwrap();
-        // Differences in training settings do not change the shape.
-        base.check_start(&of(&[("steps", "7"), ("initial_deviation", "0.3"), ("seed", "4")]))
-            .unwrap();
-        let refused = |here: &ModelShape, there: &ModelShape, said: &str| {
-            let error = here.check_start(there).unwrap_err();
-            assert!(matches!(error, LmError::OtherShape { .. }), "{error}");
-            let error = error.to_string();
-            assert!(error.starts_with(said), "{error}");
-            assert_ne!(
-                here.check_start(there).unwrap_err().to_string(),
-                there.check_start(here).unwrap_err().to_string()
-            );
-        };
-        for (key, value, said) in [
-            ("layers", "9", "layers is 9, but "),
-            ("heads", "1", "heads is 1, but "),
-            ("context", "32", "context is 32, but "),
-            ("arm", "ls", "what heads see (arm, global_heads, window) is global+local:4"),
-            ("positions", "rope", "positions is rope, but the starting weights have learned"),
-            ("slopes", "learned", "slopes is learned, but the starting weights have none"),
-            (
-                "arm",
-                "qk-norm",
-                "stabilisers is qk-norm true, softcap None, but the starting weights have qk-norm false",
-            ),
-            ("arm", "softcap", "stabilisers is qk-norm false, softcap Some("),
-            ("dtype", "bfloat16", "dtype is bfloat16, but the starting weights have float32"),
-        ] {
-            refused(&of(&[(key, value)]), &base, said);
-        }
-        let wider = of(&[("d_model", "48"), ("heads", "2")]);
-        refused(
-            &wider,
-            &of(&[("d_model", "32"), ("heads", "2")]),
-            "d_model is 48, but the starting weights have 32",
-        );
-        refused(
-            &ModelShape::new(&TrainDefinition::default(), 41),
-            &base,
-            "vocabulary is 41 symbols, but the starting weights have 40 symbols",
-        );
-        let sinusoids =
-            |deviation| of(&[("positions", "sinusoidal"), ("initial_deviation", deviation)]);
-        refused(&sinusoids("0.3"), &sinusoids("0.2"), "initial_deviation is ");
-        let divided = of(&[("arm", "sigma-reparam")]);
-        for (here, there) in [(&divided, &base), (&base, &divided), (&divided, &divided)] {
-            assert!(matches!(here.check_start(there), Err(LmError::Reparametrised)));
-        }
     }
 }

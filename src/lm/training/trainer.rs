@@ -161,15 +161,6 @@ impl<'a> Trainer<'a> {
         Ok(trainer)
     }
 
-    /// Replaces the initial weights of a new run by those of `start`, a model of the same shape.
-    ///
-    /// # Errors
-    /// As [`ModelShape::check_start`].
-    pub fn started_from(self, start: &Model) -> Result<Self, LmError> {
-        self.model.set_weights(start)?;
-        Ok(self)
-    }
-
     /// Adds a term to the loss that makes the heads attend like those of `teacher`.
     ///
     /// # Errors

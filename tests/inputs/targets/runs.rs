@@ -58,7 +58,6 @@ fn trained(
         source: "synthetic",
         device: Device::Cpu,
         teacher: None,
-        start: None,
         workers: &Alone,
     };
     train(&training, folder, Begin::Resume, &stop, &observer)

@@ -250,7 +250,7 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
 }
 
 /// Keys that variants, [`SETTINGS`], titles, axes or the names of runs say, beside those that a variant implies.
-const NAMED: [&str; 14] = [
+const NAMED: [&str; 13] = [
     "arm",
     "context",
     "corpus",
@@ -260,7 +260,6 @@ const NAMED: [&str; 14] = [
     "learning_rate",
     "positions",
     "slopes",
-    "start",
     "steps",
     "teacher",
     "teacher_weight",
