@@ -23,7 +23,7 @@ pub struct TrainDefinition {
     pub stabilisers: Vec<Stabiliser>,
     /// Bound c of the stabiliser `softcap`.
     pub softcap: f64,
-    /// Threshold τ on max |logit| of the stabiliser `qk-clip`.
+    /// Threshold τ of the stabiliser `qk-clip` on the largest logit of a head, with its sign.
     pub qk_clip: f64,
     /// Coefficient ς of the stabiliser `z-loss`.
     pub z_loss: f64,

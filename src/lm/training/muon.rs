@@ -2,7 +2,6 @@
 
 use candle_core::{Result, Tensor, Var};
 
-use super::descent::gradient_norm;
 use crate::lm::model::Weight;
 use crate::lm::operators::linear;
 
@@ -48,7 +47,7 @@ fn orthogonalised(x: &Tensor) -> Result<Tensor> {
     let [a, b, c] = QUINTIC;
     let (rows, columns) = x.dims2()?;
     let transposed = |x: &Tensor| x.t()?.contiguous();
-    let length = gradient_norm(std::slice::from_ref(x))? + 1e-7;
+    let length = f64::from(x.sqr()?.sum_all()?.to_scalar::<f32>()?).sqrt() + 1e-7;
     let mut x = (x / length)?;
     if rows > columns {
         x = transposed(&x)?;

@@ -176,10 +176,14 @@ pub fn learning_rate(study: &Trainings) -> Figure {
         let (_, positions, optimiser) = here;
         let of_kind = study.runs.iter().filter(|run| kind(run) == here);
         let mut series = Vec::new();
-        for runs in groups(of_kind, beside_positions) {
+        let threshold = |run: &TrainingRun| run.settings.get("qk_clip").map(str::to_owned);
+        for runs in groups(of_kind, |run| (beside_positions(run), threshold(run))) {
             let variant = beside_positions(runs[0]);
             let point = |run: &&TrainingRun| Some((run.learning_rate?, of(run)?));
-            let name = variant.name();
+            let name = match threshold(runs[0]) {
+                Some(threshold) => format!("{} at {threshold}", variant.name()),
+                None => variant.name(),
+            };
             let seeds = along_x(runs.iter().filter_map(point));
             let [seeds, medians] = Series::over_seeds(&name, variant.ink(), seeds);
             series.extend(has_seeds.then_some(seeds));
