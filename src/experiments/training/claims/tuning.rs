@@ -32,8 +32,8 @@ fn without_rate(run: &TrainingRun) -> Settings {
 }
 
 impl Tuned {
-    /// Keeps the best learning rate of every tuned variant, under the name of its run in `baselines`, or else of its
-    /// first run. Checks whether every run for which `is_compared` is true belongs to such a variant.
+    /// Keeps the best learning rate of every tuned variant, under the name of its run in `baselines`, or else of the run
+    /// at that rate. Checks whether every run for which `is_compared` is true belongs to such a variant.
     pub fn of(
         study: &Trainings,
         baselines: &[String],
@@ -48,7 +48,8 @@ impl Tuned {
             .filter_map(|(key, runs)| {
                 let rate = best_rate(&runs)?;
                 let unchanged = runs.iter().find(|run| baselines.contains(&run.run));
-                Some((key, (rate, unchanged.unwrap_or(&runs[0]).run.clone())))
+                let best = runs.iter().find(|run| run.learning_rate == Some(rate))?;
+                Some((key, (rate, unchanged.unwrap_or(best).run.clone())))
             })
             .collect();
         let kept = study.runs.iter().filter_map(|run| match best.get(&configuration(run)) {
@@ -140,7 +141,7 @@ mod tests {
         let runs = vec![run("ls", 1e-3, 2.0), run("ls", 3e-3, 1.0), run("ls", 1e-2, 1.5)];
         let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[], |_| true);
         let [one] = &tuned.study.runs[..] else { panic!("{:?}", tuned.study) };
-        assert_eq!((one.valid_loss_nats, &*one.run), (Some(1.0), "ls-0.001"));
+        assert_eq!((one.valid_loss_nats, &*one.run), (Some(1.0), "ls-0.003"));
         assert!(tuned.is_tuned);
     }
 
