@@ -46,12 +46,12 @@ pub(super) const VIEWS: &[View] = &[
         Group::Training,
         "Loss and peak logit by learning rate.",
         |studies| {
-            let rows = with_logs(studies)?;
+            let rows = without_logs(studies)?;
             let mut figures = vec![arms::learning_rate(&rows)];
             let mut verdicts = Vec::new();
             // One seed at the best rate decides nothing.
             if rows.by_run().any(|seeds| seeds.len() > 1) {
-                let best = Tuned::of(&rows, &[], |_| true).tuned();
+                let best = Tuned::of(&with_logs(studies)?, &[], |_| true).tuned();
                 figures.push(training::training(&best));
                 verdicts = claims::training::training(&rows);
             }

@@ -10,12 +10,9 @@ use super::update::Update;
 #[cfg(feature = "cuda")]
 use crate::lm::cuda::DeviceMoments;
 use crate::lm::model::Weight;
-use crate::lm::operators::{elements, with_elements};
+use crate::lm::operators::elements;
 use crate::lm::tensor_file::{Named, TensorFile};
-use crate::lm::{LmError, Optimiser, TrainDefinition, simd};
-
-/// Number of squares of gradients that are added in float32.
-const RUN: usize = 1024;
+use crate::lm::{LmError, Optimiser, TrainDefinition};
 
 /// Suffixes of a weight's name in the names of its moments; [`muon`] has only the first.
 const SUFFIXES: [&str; 2] = [".first_moment", ".second_moment"];
@@ -137,7 +134,7 @@ impl Descent {
         Ok(Self::with(definition, i32::try_from(steps).unwrap_or(i32::MAX), moments))
     }
 
-    /// Updates the weights by one step along their gradients, whose [norm](gradient_norm) is `norm`. If it is not
+    /// Updates the weights by one step along their gradients, whose [norm](super::norm::gradient_norm) is `norm`. If it is not
     /// finite, nothing changes.
     ///
     /// # Errors
@@ -175,28 +172,6 @@ impl Descent {
             InPlace { moments, update }.apply(&weight.variable, gradient)
         })
     }
-}
-
-/// ‖g‖ over all gradients.
-///
-/// # Errors
-/// Only errors of the tensor library.
-pub(super) fn gradient_norm(gradients: &[Tensor]) -> Result<f64> {
-    Ok(squared_norm(gradients)?.sqrt())
-}
-
-/// Σ g² over all gradients: runs are summed in float32, and the runs' sums in double precision and in order.
-fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
-    #[cfg(feature = "cuda")]
-    if gradients.iter().any(|gradient| gradient.device().is_cuda()) {
-        return crate::lm::cuda::squared_norm(gradients);
-    }
-    let of_one = |g: &[f32]| g.chunks(RUN).map(|run| f64::from(simd::dot(run, run))).sum();
-    let squares = gradients
-        .par_iter()
-        .map(|gradient| with_elements([gradient], |[g]| Ok(of_one(g))))
-        .collect::<Result<Vec<f64>>>()?;
-    Ok(squares.into_iter().sum())
 }
 
 /// Updates one weight in place and in one pass.
@@ -238,7 +213,6 @@ impl InplaceOp2 for InPlace<'_> {
         let Ok(mut moments) = self.moments.lock() else {
             bail!("adamw: an earlier update of this weight did not finish");
         };
-        #[allow(irrefutable_let_patterns, reason = "refutable with the feature `cuda`")]
         let Moments::Host { first, second } = &mut *moments else {
             bail!("adamw: the moments of a weight on the CPU are not there");
         };
@@ -252,6 +226,7 @@ mod tests {
     use candle_core::{Device, Var};
 
     use super::*;
+    use crate::lm::training::norm::gradient_norm;
 
     fn weight(name: &str, data: &[f32], dimensions: &[usize]) -> Weight {
         let variable = Var::from_slice(data, dimensions, &Device::Cpu).unwrap();

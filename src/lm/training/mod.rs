@@ -2,6 +2,7 @@
 
 mod descent;
 mod muon;
+mod norm;
 mod recorder;
 mod records;
 mod run;

@@ -2,6 +2,7 @@
 
 use candle_core::{Result, Tensor, Var};
 
+use super::norm::gradient_norm;
 use crate::lm::model::Weight;
 use crate::lm::operators::linear;
 
@@ -47,7 +48,7 @@ fn orthogonalised(x: &Tensor) -> Result<Tensor> {
     let [a, b, c] = QUINTIC;
     let (rows, columns) = x.dims2()?;
     let transposed = |x: &Tensor| x.t()?.contiguous();
-    let length = f64::from(x.sqr()?.sum_all()?.to_scalar::<f32>()?).sqrt() + 1e-7;
+    let length = gradient_norm(std::slice::from_ref(x))? + 1e-7;
     let mut x = (x / length)?;
     if rows > columns {
         x = transposed(&x)?;

@@ -10,7 +10,8 @@ use candle_core::Tensor;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::descent::{Descent, gradient_norm};
+use super::descent::Descent;
+use super::norm::gradient_norm;
 use super::records::{EvalRecord, StepRecord};
 use super::schedule::learning_rate;
 use super::share::Share;
@@ -130,8 +131,8 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// A lower bound of the size on disk of a run's files, in bytes: its last checkpoint, with the optimiser's moments, and the weights
-    /// of `kept` steps.
+    /// A lower bound of the size on disk of a run's files, in bytes: its last checkpoint, with the optimiser's moments,
+    /// and the weights of `kept` steps.
     pub fn bytes_on_disk(definition: &TrainDefinition, corpus: &Corpus, kept: usize) -> f64 {
         let arrays = 1 + definition.least_moments() + kept;
         arrays as f64 * room::bytes_of_weights(definition, corpus.vocabulary.size())

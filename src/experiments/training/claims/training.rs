@@ -288,8 +288,8 @@ fn all_apart(differences: impl Iterator<Item = f64> + Clone) -> String {
     }
 }
 
-/// The loss of `ls` with learned positions minus that of multi-head attention with RoPE, seed by seed, at equal size, length and steps.
-/// Returns `None` with fewer than two pairs.
+/// The loss of `ls` with learned positions minus that of multi-head attention with RoPE, seed by seed, at equal size,
+/// length and steps. Returns `None` with fewer than two pairs.
 fn against_rope(study: &Trainings) -> Option<Estimate> {
     let is_pair = |ls: &TrainingRun, rope: &TrainingRun| {
         let size = |run: &TrainingRun| (run.seed, run.context, run.steps, run.d_model, run.heads);
