@@ -32,7 +32,7 @@ use super::streams::say;
 Examples:
   rank-study reproduce
   rank-study reproduce --only layouts
-  rank-study reproduce --preset paper --only lm-logits --text book.txt
+  rank-study reproduce --preset paper --only lm-length --text book.txt
 
 Presets:
   quick  the four studies that carry the question, about 7 minutes on two cores

@@ -22,7 +22,7 @@ use super::train::wide_window;
 Examples:
   rank-study sweep analysis/logit-growth.toml
   rank-study sweep analysis/logit-growth.toml --filter 'landmark/n64' --list
-  rank-study sweep analysis/lm-logits.toml --preset quick --text shakespeare.txt
+  rank-study sweep analysis/lm-comparison.toml --preset quick --text shakespeare.txt
 
 Writes data/STUDY/rows.csv and rows.parquet. Stop it at any time: the same command continues.
 Guide: docs/own-study.md")]

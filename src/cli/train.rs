@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::lm::{
-    Corpus, LmError, Outcome as TrainOutcome, StepRecord, Teacher, Texts, TrainDefinition,
-    TrainSummary, Workers,
+    Corpus, LmError, Outcome as TrainOutcome, StepRecord, Texts, TrainDefinition, TrainSummary,
+    Workers,
 };
-use rank_study::run::{Begin, Extension, RunError, RunObserver, TrainResult, TrainedRun, Training};
+use rank_study::run::{Begin, Extension, RunError, RunObserver, TrainResult, Training};
 use rank_study::study::{Preset, StudyDefinition, TrainStudy};
 
 use super::flags::{DeviceFlag, JsonFlag, QuietFlag, TextFlags, ThreadsFlag};
@@ -43,12 +43,6 @@ pub struct TrainArgs {
     /// Set a key of the definition, such as arm=ls (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// Distil the attention of the run in this folder
-    #[arg(long, value_name = "DIR")]
-    teacher: Option<PathBuf>,
-    /// Weight of the distillation loss beside the training loss
-    #[arg(long, value_name = "W", default_value_t = 1.0, requires = "teacher")]
-    teacher_weight: f64,
     #[command(flatten)]
     threads: ThreadsFlag,
     #[command(flatten)]
@@ -102,16 +96,8 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     progress.name(&args.out.display().to_string());
     let stop = stop_at_signal(if is_first { "stopping after this step" } else { "" })?;
     let device = args.device.get();
-    let teacher = teacher(args, &definition)?;
-    let taught = teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str()));
-    let training = Training {
-        definition: &definition,
-        corpus: &corpus,
-        source: &source,
-        device,
-        teacher: taught,
-        workers,
-    };
+    let training =
+        Training { definition: &definition, corpus: &corpus, source: &source, device, workers };
     let result = rank_study::run::train(&training, &args.out, begin, stop, &progress);
     progress.finish();
     let result = result.map_err(of_folder)?;
@@ -175,17 +161,6 @@ impl RunObserver for Progress {
              steps, and manifest.toml records both numbers"
         ));
     }
-}
-
-/// The teacher of --teacher, and its description for the manifest.
-fn teacher(args: &TrainArgs, student: &TrainDefinition) -> Result<Option<(Teacher, String)>> {
-    let Some(folder) = &args.teacher else { return Ok(None) };
-    let flag = || format!("--teacher {}", folder.display());
-    let teacher = TrainedRun::read(folder, None)
-        .with_context(flag)?
-        .teacher(args.teacher_weight, student)
-        .with_context(flag)?;
-    Ok(Some((teacher, format!("{}, weight {}", folder.display(), args.teacher_weight))))
 }
 
 fn definition(args: &TrainArgs) -> Result<TrainDefinition> {

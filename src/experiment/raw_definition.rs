@@ -44,7 +44,6 @@ impl RawDefinition {
             };
             // Bounds refer to rows that a smaller grid may not have.
             table.remove("expected");
-            table.remove("predicted");
             lay_over(&mut table, over);
         }
         Some(Self { table, path: path.to_owned(), preset: size })

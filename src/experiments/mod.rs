@@ -96,7 +96,7 @@ mod tests {
         let error = "layout".parse::<View>().unwrap_err();
         assert!(error.contains("did you mean \"layouts\""), "{error}");
         let error = view_of_kind("layouts", "train".parse().unwrap()).unwrap_err();
-        assert!(error.contains("kind fit") && error.contains("training, arms"), "{error}");
+        assert!(error.contains("kind fit") && error.contains("training, dial"), "{error}");
     }
 
     #[test]

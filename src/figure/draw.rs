@@ -48,10 +48,6 @@ fn legend<DB: DrawingBackend>(pen: &Pen<DB>, key: &Key, (x, y): (f64, f64)) -> D
         Shape::Bars => {
             pen.rectangle((from.0, y - size::SWATCH), (to.0, y + size::SWATCH), ink.colour)?;
         }
-        Shape::Band => {
-            let (over, under) = (y - size::SWATCH, y + size::SWATCH);
-            pen.field(&[(from.0, over), (to.0, over), (to.0, under), (from.0, under)], ink.colour)?;
-        }
     }
     let set = Type::plain(size::TICK_TEXT, DARK);
     pen.words(&key.label, (x + SAMPLE, y), Anchor::Start, set)
@@ -162,7 +158,6 @@ fn draw_series<DB: DrawingBackend>(
         Shape::OpenPoints => open_markers(pen, &points, size::SEED, ink),
         Shape::Seeds => seeds(pen, &points, ink),
         Shape::Bars => bars(pen, panel, plot, &points, ink),
-        Shape::Band => pen.field(&points, ink.colour),
         Shape::Above => {
             let y = plot.top - 0.5 * size::LANE;
             let beside = series.points.iter().map(|&(x, _)| beside(panel, series, x));

@@ -158,8 +158,6 @@ pub enum Shape {
     Above,
     /// Bars from the axis' start up to the points; in a legend, a filled swatch.
     Bars,
-    /// A translucent area. The points run along its lower edge and back along its upper edge.
-    Band,
 }
 
 /// Width of a bar on an axis of names.
@@ -183,13 +181,6 @@ pub struct Series {
 impl Series {
     pub(crate) fn new(name: &str, ink: Ink, shape: Shape, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.to_owned(), ink, shape, points, label: None }
-    }
-
-    /// The area between the minimum and the maximum of the spreads, along x.
-    pub(crate) fn band(name: &str, ink: Ink, spreads: &[(f64, Spread)]) -> Self {
-        let lower = spreads.iter().map(|(x, spread)| (*x, spread.low));
-        let upper = spreads.iter().rev().map(|(x, spread)| (*x, spread.high));
-        Self::new(name, ink, Shape::Band, lower.chain(upper).collect())
     }
 
     /// Ticks for single seeds, and a line through their medians at each x.

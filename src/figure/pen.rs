@@ -159,14 +159,6 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         self.area.draw(&Rectangle::new([self.at(from), self.at(to)], style))
     }
 
-    /// Fills the polygon `points` with a translucent colour.
-    pub(crate) fn field(&self, points: &[(f64, f64)], colour: Rgb) -> Drawn<DB> {
-        const OPACITY: f64 = 0.22;
-        let points: Vec<(i32, i32)> = points.iter().map(|&point| self.at(point)).collect();
-        let style = RGBColor(colour.0, colour.1, colour.2).mix(OPACITY).filled();
-        self.area.draw(&Polygon::new(points, style))
-    }
-
     /// Draws a marker of half-width `radius`; an open one is white inside.
     pub(crate) fn marker(
         &self,

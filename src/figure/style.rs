@@ -150,12 +150,6 @@ pub(crate) fn dark(colour: Rgb) -> Rgb {
     (mix(colour.0), mix(colour.1), mix(colour.2))
 }
 
-/// Mixes `colour` with white, for areas below other marks.
-pub(crate) fn pale(colour: Rgb) -> Rgb {
-    let mix = |c: u8| (0.45 * f64::from(c) + 0.55 * 255.0).round() as u8;
-    (mix(colour.0), mix(colour.1), mix(colour.2))
-}
-
 /// Perceived lightness of a colour, from 0 to 1.
 pub(crate) fn luminance((red, green, blue): Rgb) -> f64 {
     (0.299 * f64::from(red) + 0.587 * f64::from(green) + 0.114 * f64::from(blue)) / 255.0

@@ -35,7 +35,7 @@ pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate, evaluate_whole};
 pub use exported::ExportedHeads;
-pub use model::{Attend, Forward, Model, ModelShape, Session, Teacher};
+pub use model::{Attend, Forward, Model, ModelShape, Session};
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use pretrained::PretrainedModel;

@@ -22,8 +22,6 @@ const SOURCE: &str = "source";
 const DEVICE: &str = "device";
 /// Key of the number of workers, now or at the last start.
 const WORKERS: &str = "workers";
-const TEACHER: &str = "teacher";
-const PATTERN_KL: &str = "pattern_kl_nats";
 const OUTCOME: &str = "outcome";
 const MEASUREMENT: &str = "measurement_version";
 /// Version of the measurements of a run; runs of earlier versions are measured again.
@@ -52,13 +50,10 @@ pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
 
 /// Entries that define the run; all of its workers must have the same.
 fn what_is_trained(training: &Training<'_>) -> Result<Table, RunError> {
-    let Training { definition, corpus, source, device, teacher, .. } = *training;
+    let Training { definition, corpus, source, device, .. } = *training;
     let mut all = Table::new();
     let mut insert = |key: &str, value: Value| all.insert(key.to_owned(), value);
     insert(DEVICE, device.name().into());
-    if let Some((_, name)) = teacher {
-        insert(TEACHER, name.into());
-    }
     insert(DEFINITION, definition.to_table()?.into());
     insert(CORPUS, about(corpus, source).into());
     Ok(all)
@@ -67,7 +62,7 @@ fn what_is_trained(training: &Training<'_>) -> Result<Table, RunError> {
 /// Checks that all workers are about to train the same run as worker 0.
 ///
 /// # Errors
-/// [`RunError::OtherWorker`], if a worker has another definition, text, device, teacher or program.
+/// [`RunError::OtherWorker`], if a worker has another definition, text, device or program.
 pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError> {
     let workers = training.workers;
     let mut mine = what_is_trained(training)?;
@@ -108,17 +103,11 @@ pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
     version == Some(i64::from(VERSION))
 }
 
-/// Returns `true` if the run has this version, definition and teacher, and was not extended.
-pub(crate) fn is_run_of(
-    manifest: &Manifest,
-    definition: &TrainDefinition,
-    teacher: Option<&str>,
-) -> bool {
-    let name = |key: &str| manifest.more.get(key).and_then(Value::as_str);
+/// Returns `true` if the run has this version and definition, and was not extended.
+pub(crate) fn is_run_of(manifest: &Manifest, definition: &TrainDefinition) -> bool {
     let there = manifest.more.get(DEFINITION).and_then(Value::as_table);
     is_of_this_version(manifest)
         && is_as_begun(manifest)
-        && name(TEACHER) == teacher
         && there.is_some_and(|t| TrainDefinition::from_manifest(t).is_ok_and(|t| t == *definition))
 }
 
@@ -220,7 +209,6 @@ pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
         ("train_loss_nats", result.train_loss_nats),
         ("valid_loss_nats", valid_loss_nats),
         ("max_abs_logit", max_abs_logit),
-        (PATTERN_KL, result.pattern_kl_nats),
     ] {
         found.extend(value.map(|value| (key.to_owned(), value.into())));
     }
@@ -257,33 +245,27 @@ pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
         max_abs_logit: number("max_abs_logit"),
         wall_time_s: manifest.wall_time_s,
     };
-    Some(TrainResult {
-        summary,
-        train_loss_nats: number("train_loss_nats"),
-        pattern_kl_nats: number(PATTERN_KL),
-    })
+    Some(TrainResult { summary, train_loss_nats: number("train_loss_nats") })
 }
 
 /// Checks that the manifest's run is the one to be resumed.
 ///
 /// # Errors
-/// [`RunError::Another`], if definition, corpus, device or teacher differ, with the first key that differs.
+/// [`RunError::Another`], if definition, corpus or device differ, with the first key that differs.
 pub(crate) fn check_same(
     manifest: &Manifest,
     path: &Path,
     training: &Training<'_>,
 ) -> Result<(), RunError> {
-    let Training { definition, corpus, device, teacher, .. } = *training;
+    let Training { definition, corpus, device, .. } = *training;
     let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
     let there = table(DEFINITION).map(TrainDefinition::without_removed).unwrap_or_default();
     // Keys that did not exist when the run began had their defaults.
     let there = TrainDefinition::from_table(&there).and_then(|d| d.to_table()).unwrap_or(there);
     let here = definition.to_table()?;
-    let name = |key: &str| manifest.more.get(key).and_then(Value::as_str);
     let corpus_there = |key| table(CORPUS)?.get(key)?.as_str();
     let texts = [
         (DEVICE, Some(manifest.text(DEVICE)), Some(device.name())),
-        (TEACHER, name(TEACHER), teacher.map(|(_, name)| name)),
         ("corpus.sha256", corpus_there("sha256"), Some(corpus.sha256.as_str())),
         ("corpus.valid_sha256", corpus_there("valid_sha256"), corpus.valid_sha256.as_deref()),
     ];

@@ -118,11 +118,7 @@ pub fn train(
         summary.valid_loss_nats = summary.valid_loss_nats.or(files.valid_loss_nats());
     }
     summary.max_abs_logit = summary.max_abs_logit.or(files.max_abs_logit());
-    let result = TrainResult {
-        summary,
-        train_loss_nats: files.train_loss_nats(),
-        pattern_kl_nats: trainer.pattern_kl_nats(),
-    };
+    let result = TrainResult { summary, train_loss_nats: files.train_loss_nats() };
     run_manifest::end(&mut manifest, &result);
     kept_files::note(&mut manifest, folder, EVALUATIONS)?;
     manifest.write(&path)?;
@@ -166,7 +162,7 @@ fn follow(
     let summary = trainer.run(&mut (), stop)?;
     // The run has ended only when worker 0 has saved its results.
     tell(training, &[]);
-    Ok(TrainResult { summary, train_loss_nats: None, pattern_kl_nats: trainer.pattern_kl_nats() })
+    Ok(TrainResult { summary, train_loss_nats: None })
 }
 
 /// Sends a message to all workers, and returns the message of worker 0.
@@ -188,11 +184,7 @@ fn gone_on<'a>(training: &Training<'a>, folder: &Path) -> Result<Trainer<'a>, Lm
 }
 
 fn complete<'a>(trainer: Trainer<'a>, training: &Training<'a>) -> Result<Trainer<'a>, LmError> {
-    let trainer = trainer.together(training.workers)?;
-    match training.teacher {
-        Some((teacher, _)) => trainer.taught_by(teacher),
-        None => Ok(trainer),
-    }
+    trainer.together(training.workers)
 }
 
 /// Whether the manifest at `path` belongs to this run, with the same version of the measurements and no extension.

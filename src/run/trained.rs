@@ -11,7 +11,7 @@ use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCABULARY_SIZE};
 use crate::lm::{
     Bpe, Corpus, Evaluation, HeadProbe, HeadsOfLayer, LmError, Model, ModelShape, Probed, Split,
-    Symbols, Teacher, Texts, TrainDefinition, Vocabulary, evaluate_whole,
+    Symbols, Texts, TrainDefinition, Vocabulary, evaluate_whole,
 };
 use crate::system::FileError;
 
@@ -85,15 +85,6 @@ impl TrainedRun {
     /// The model with its weights.
     pub fn model(&self) -> &Model {
         &self.model
-    }
-
-    /// Turns the run into a teacher for a model with the definition `student`: see [`Teacher::new`].
-    ///
-    /// # Errors
-    /// As [`Teacher::new`].
-    pub fn teacher(self, weight: f64, student: &TrainDefinition) -> Result<Teacher, LmError> {
-        let student = ModelShape::new(student, self.vocabulary.size());
-        Teacher::new(self.model, weight, &student)
     }
 
     /// Computes the loss on texts, or on one split of them as in the run's definition: see [`evaluate_whole`]. Calls

@@ -1,7 +1,7 @@
 //! Training requests and their results.
 
 use crate::lm::Workers;
-use crate::lm::{Corpus, Device, Outcome, StepRecord, Teacher, TrainDefinition, TrainSummary};
+use crate::lm::{Corpus, Device, Outcome, StepRecord, TrainDefinition, TrainSummary};
 use crate::record::STOPPED;
 
 /// Input of a training run.
@@ -15,8 +15,6 @@ pub struct Training<'a> {
     pub source: &'a str,
     /// Device of the computation.
     pub device: Device,
-    /// Model whose attention is distilled, if there is one, and its name in the manifest.
-    pub teacher: Option<(&'a Teacher, &'a str)>,
     /// Workers that train the run: [`Alone`](crate::lm::Alone), or several that each call [`train`](super::train) with
     /// the same input.
     pub workers: &'a dyn Workers,
@@ -55,9 +53,6 @@ pub struct TrainResult {
     pub summary: TrainSummary,
     /// Mean loss of the last 100 steps, in nats per token.
     pub train_loss_nats: Option<f64>,
-    /// Distance of the heads' attention from the teacher's at the end, if there is a teacher: see
-    /// [`Trainer::pattern_kl_nats`](crate::lm::Trainer::pattern_kl_nats).
-    pub pattern_kl_nats: Option<f64>,
 }
 
 impl TrainResult {

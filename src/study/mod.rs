@@ -32,7 +32,7 @@ pub use crate::experiments::latency::LatencyStudy;
 pub use crate::experiments::lattice::LatticeStudy;
 pub use crate::experiments::ramp::RampStudy;
 pub use crate::experiments::spectrum::SpectrumStudy;
-pub use crate::experiments::training::{Baseline, PredictedExponent, StudyRun, TrainStudy};
+pub use crate::experiments::training::{Baseline, StudyRun, TrainStudy};
 pub use definition::{
     Bound, Expected, Selection, Statistic, StudyDefinition, definitions_page, schema,
 };

@@ -151,7 +151,7 @@ impl Plan {
         cell.lacks(&self.folder.join(&cell.key))
     }
 
-    /// Plans for the needs of this plan, and for the needs of those plans in turn. Prerequisites come first.
+    /// Plans of the training runs that this plan needs. Training runs need no others.
     fn plans_of(
         &self,
         needs_of: &dyn Fn(&Self) -> Vec<Needs>,
@@ -170,26 +170,9 @@ impl Plan {
             let is_needed =
                 |cell: &Cell| needs.iter().any(|n| n.study == **study && n.cell == cell.key);
             plan.cells.retain(is_needed);
-            // Mark the cells as left, although their rows may exist, so that their own needs are found too.
-            plan.again = plan.cells.iter().map(|cell| cell.key.clone()).collect();
-            let mut all = plan.plans_of(needs_of, data, text, valid_text)?;
-            plan.again.clear();
-            all.push(plan);
-            Ok(all)
+            Ok(plan)
         };
-        let plans: Vec<Vec<Self>> = studies.iter().map(plan).collect::<Result<_, StudyError>>()?;
-        // A teacher may itself be one of the runs that are needed.
-        let mut found: Vec<Self> = Vec::new();
-        for mut plan in plans.into_iter().flatten() {
-            let has = |other: &Self, key: &str| {
-                other.name == plan.name && other.cells.iter().any(|cell| cell.key == key)
-            };
-            plan.cells.retain(|cell| !found.iter().any(|other| has(other, &cell.key)));
-            if !plan.cells.is_empty() {
-                found.push(plan);
-            }
-        }
-        Ok(found)
+        studies.iter().map(plan).collect()
     }
 
     /// Name of the study, followed by the name of its text if it has one.

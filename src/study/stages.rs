@@ -1,11 +1,11 @@
 //! Stages: the order in which cells can be measured, after their prerequisites; and the division of stages into shards.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::StudyError;
 use super::plan::Plan;
 use super::shard::{Shard, deal};
-use crate::experiment::Needs;
+use crate::experiment::{Cell, Needs};
 
 /// The cells of some studies by stage. Cells of a stage need only cells of earlier stages.
 ///
@@ -65,12 +65,10 @@ impl Stages {
     }
 
     /// Marks runs whose files are missing to be made again, although their rows exist, if cells that are left need the
-    /// files. Repeats this for each stage, because those runs may have missing prerequisites too.
+    /// files.
     fn measure_again(&mut self) {
-        for _ in 1..self.count() {
-            let lacking: Vec<Needs> = self.plans.iter().flat_map(Plan::lacking).collect();
-            self.plans.iter_mut().for_each(|plan| plan.measure_again(&lacking));
-        }
+        let lacking: Vec<Needs> = self.plans.iter().flat_map(Plan::lacking).collect();
+        self.plans.iter_mut().for_each(|plan| plan.measure_again(&lacking));
     }
 
     /// Returns a stage, divided into `parts` shards.
@@ -125,27 +123,17 @@ impl Stages {
     }
 }
 
-/// The stage of each cell: one after the stage of the cell that it needs, or 0.
+/// The stage of each cell: 1 if one of these plans has the training run that it needs, otherwise 0.
 fn stages(plans: &[Plan]) -> Vec<Vec<usize>> {
-    let place: HashMap<(&str, &str), (usize, usize)> = plans
+    let runs: HashSet<(&str, &str)> = plans
         .iter()
-        .enumerate()
-        .flat_map(|(at, plan)| {
-            let study = plan.definition.study.as_str();
-            let cells = plan.cells.iter().enumerate();
-            cells.map(move |(cell, of)| ((study, of.key.as_str()), (at, cell)))
+        .flat_map(|plan| {
+            plan.cells.iter().map(|cell| (plan.definition.study.as_str(), cell.key.as_str()))
         })
         .collect();
-    let needs = |(plan, cell): (usize, usize)| {
-        let needs = plans[plan].cells[cell].needs()?;
-        place.get(&(needs.study.as_str(), needs.cell.as_str())).copied()
+    let stage = |cell: &Cell| {
+        let needs = cell.needs();
+        usize::from(needs.is_some_and(|needs| runs.contains(&(&*needs.study, &*needs.cell))))
     };
-    let stage = |of: (usize, usize)| {
-        // Definitions whose runs need each other in a circle are refused when they are read; the limit makes this loop
-        // finite anyway.
-        std::iter::successors(needs(of), |&of| needs(of)).take(plans.len() + 1).count()
-    };
-    let of_plan =
-        |(at, plan): (usize, &Plan)| (0..plan.cells.len()).map(|cell| stage((at, cell))).collect();
-    plans.iter().enumerate().map(of_plan).collect()
+    plans.iter().map(|plan| plan.cells.iter().map(stage).collect()).collect()
 }

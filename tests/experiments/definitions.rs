@@ -39,8 +39,7 @@ impl Mutation {
     fn is_valid_because(&self) -> Option<&'static str> {
         let Change::Value { from, to, is_listed } = self.change else { return None };
         let above = |name: &str| self.path[..self.path.len() - 1].iter().any(|key| key == name);
-        let is_of_run = self.path.iter().rev().nth(1).is_some_and(|key| key == "run")
-            && self.path.last().is_some_and(|key| key != "teacher_weight");
+        let is_of_run = self.path.iter().rev().nth(1).is_some_and(|key| key == "run");
         let is_shared_seed =
             matches!(&self.path[..], [.., table, key] if table == "train" && key == "seed");
         let selects = above("expected") && (above("rows") || above("over"));

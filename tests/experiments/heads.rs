@@ -1,5 +1,5 @@
 //! Trained heads held against what they needed, from the command line: rows and their order, resumption, filters,
-//! certificates, studies that train what they need, teachers, and what is wrong said in one line.
+//! certificates, studies that train what they need, and what is wrong said in one line.
 
 use std::process::Stdio;
 
@@ -201,10 +201,10 @@ arm = "ls"
 seed = [0, 1]
 "#;
 
-const TAUGHT: &str = r#"
-study = "taught"
+const COMPARED: &str = r#"
+study = "compared"
 kind = "train"
-view = "interventions"
+view = "variants"
 presets = ["paper"]
 [baseline]
 of = "runs"
@@ -221,10 +221,9 @@ learning_rate = 1e-2
 eval_every = 30
 eval_batches = 2
 [[run]]
-name = "mhsa-distilled"
+name = "mhsa-slow"
 arm = "mhsa"
-teacher = "runs/ls"
-teacher_weight = 5.0
+learning_rate = 1e-3
 "#;
 
 const PARTS: &str = r#"
@@ -242,7 +241,7 @@ passages = 1
 #[test]
 fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
     let folder = Folder::new();
-    for (name, text) in [("runs", RUNS), ("taught", TAUGHT), ("parts", PARTS)] {
+    for (name, text) in [("runs", RUNS), ("parts", PARTS)] {
         folder.write(&format!("analysis/{name}.toml"), text);
     }
     let reproduce = |study: &str| {
@@ -268,14 +267,6 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
     let said = reproduce("parts").stderr;
     assert!(said.contains("1 study, 8 configurations, 8 done before"), "{said}");
     assert!(!folder.path("data/runs/ls/s0/checkpoint").exists());
-    reproduce("taught");
-    assert!(folder.path("data/runs/ls/s0/checkpoint/training.safetensors").is_file());
-    assert!(!folder.path("data/runs/mhsa/s0/checkpoint").exists(), "no teacher");
-    let manifest = folder.read("data/taught/mhsa-distilled/s0/manifest.toml");
-    assert!(manifest.contains("teacher = \"runs/ls, weight 5\""), "{manifest}");
-    let kl = manifest.lines().find_map(|line| line.strip_prefix("pattern_kl_nats = ")).unwrap();
-    assert!(kl.parse::<f64>().unwrap() > 0.0);
-
     folder.done(&["verify", "parts"]);
     let whole = folder.read("data/parts/rows.csv");
     for column in ["needed", "needed_tied", "actual", "inflation", "drift"] {
@@ -333,7 +324,7 @@ fn models_are_chosen_by_run_seed_and_step() {
 fn texts_of_one_name_share_no_rows() {
     let folder = Folder::new();
     let runs = RUNS.replace("seed = [0, 1]", "seed = 0");
-    for (name, text) in [("runs", runs.as_str()), ("taught", TAUGHT), ("parts", PARTS)] {
+    for (name, text) in [("runs", runs.as_str()), ("compared", COMPARED), ("parts", PARTS)] {
         folder.write(&format!("analysis/{name}.toml"), text);
     }
     folder.write("a/book.txt", "the cat sat on the mat and the dog sat on the log. ".repeat(60));
@@ -362,10 +353,10 @@ fn texts_of_one_name_share_no_rows() {
     assert!(second.iter().all(|row| row["study"] == own), "{second:?}");
     assert_ne!(second[0]["valid_loss_nats"], first[0]["valid_loss_nats"]);
 
-    // What the taught run is held against is found by its text too.
-    let said = sweep("taught", "b/book.txt");
-    assert!(said.contains("rows in data/taught-book/rows.csv"), "{said}");
-    let table = folder.done(&["table", "taught-book"]);
+    // A study's baseline is found by its text too.
+    let said = sweep("compared", "b/book.txt");
+    assert!(said.contains("rows in data/compared-book/rows.csv"), "{said}");
+    let table = folder.done(&["table", "compared-book"]);
     let baseline = second.iter().find(|row| row["run"] == "mhsa").unwrap();
     let loss = format!("| {:.3} |", number(baseline, "valid_loss_nats"));
     assert!(table.contains(&loss), "{loss} is not in {table}");
@@ -374,7 +365,7 @@ fn texts_of_one_name_share_no_rows() {
         ("runs", "a/book.txt", "runs-book"),
         ("runs", "b/book.txt", own),
         ("parts", "b/book.txt", "parts-book"),
-        ("taught", "b/book.txt", "taught-book"),
+        ("compared", "b/book.txt", "compared-book"),
     ] {
         let said = sweep(study, text);
         assert!(said.contains(&format!("{name}: 0 configurations measured")), "{said}");

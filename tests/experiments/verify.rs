@@ -12,7 +12,7 @@ const STUDIES: [(&str, &str); 8] = [
     ("spectra", "spectra"),
     ("latency", "latency"),
     ("lm-local-hurts", "lm-local-hurts"),
-    ("lm-prediction", "lm-prediction-pg-books-train"),
+    ("lm-decomposition", "lm-decomposition-pg-books-train"),
     ("lm-ramp", "lm-ramp-pg-books-train"),
     ("lm-lattice", "lm-lattice-pg-books-train"),
     ("lm-surgery", "lm-surgery-pg-books-train"),
@@ -31,16 +31,16 @@ const FREE: [(&str, &str, &str); 10] = [
         "counted over all steps, of which the curve keeps two hundred",
     ),
     (
-        "lm-prediction",
+        "lm-decomposition",
         "passages",
         "part of what `settings` is a hash of, but the text's passages are not kept",
     ),
     (
-        "lm-prediction",
+        "lm-decomposition",
         "iterations",
         "how long a search took, which only the search itself could say",
     ),
-    ("lm-prediction", "evaluations", "the same"),
+    ("lm-decomposition", "evaluations", "the same"),
     (
         "lm-ramp",
         "median_lag",

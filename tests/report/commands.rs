@@ -337,7 +337,7 @@ fn rows_whose_definition_reads_no_more_are_left_out_with_a_line() {
     let manifest = folder.read("data/growth/manifest.toml");
     for (find, replace, part) in [
         ("[search]", "[serach]", "unknown key \"serach\"; did you mean \"search\"?"),
-        ("view = \"logit-growth\"", "view = \"arms\"", "view \"arms\" needs rows of kind train"),
+        ("view = \"logit-growth\"", "view = \"dial\"", "view \"dial\" needs rows of kind train"),
         ("definition = ", "of_old = ", "the key study is missing"),
     ] {
         assert!(manifest.contains(find), "{find}");

@@ -219,7 +219,6 @@ pub fn lm_quick(study: &Path) {
                 logit_change_per_step: Some(0.1),
             },
             corpus_entropy_nats: None,
-            pattern_kl_nats: None,
         };
         lines.push(line(&name, &format!("{arm}/s0"), &of, Ok(&found), "made up"));
     }

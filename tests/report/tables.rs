@@ -44,8 +44,6 @@ fn trainings_read_their_logs() {
     let log = &trainings.runs[0].log;
     assert_eq!(log.train_loss.len(), 100);
     assert_eq!(log.max_logit_local.len(), 100, "ls has local heads");
-    assert_eq!(log.tokens_per_step, 2048.0);
-    assert!((log.seconds_per_step - 0.04).abs() < 1e-9, "{}", log.seconds_per_step);
     assert!(trainings.runs[1].log.max_logit_local.is_empty(), "mhsa has none");
     insta::assert_snapshot!(trainings.tables()[0].to_markdown());
 }

@@ -200,8 +200,6 @@ fn run(arm: &str, seed: usize, loss: f64) -> TrainingRun {
             train_loss: vec![(50.0, loss), (100.0, loss)],
             valid_loss: vec![(50.0, loss + 1.0), (100.0, loss)],
             max_logit: vec![(50.0, 3.0), (100.0, 6.0)],
-            tokens_per_step: 1e4,
-            seconds_per_step: 0.2,
             ..RunLog::default()
         },
         ..TrainingRun::default()
@@ -209,56 +207,10 @@ fn run(arm: &str, seed: usize, loss: f64) -> TrainingRun {
 }
 
 #[test]
-fn arms_are_drawn_by_tokens_and_by_time_with_medians_over_seeds() {
-    let runs = (0..3).flat_map(|seed| {
-        [run("ls", seed, 1.0 + 0.1 * seed as f64), run("mhsa", seed, 2.0 + 0.1 * seed as f64)]
-    });
-    let mut runs: Vec<TrainingRun> = runs.collect();
-    runs.sort_by(|a, b| a.arm.cmp(&b.arm));
-    let figures = training::figures::arms::arms(&Trainings { runs, failed: 0 });
-    let [tokens, time] = &figures[0].panels[..] else { panic!("two panels") };
-    let end = |panel: &rank_study::figure::Panel| *panel.series[0].points.last().unwrap();
-    assert_eq!(
-        end(tokens),
-        (1.0, 1.1f64.exp()),
-        "a hundred steps of 10,000 tokens; the middle seed"
-    );
-    assert_eq!(end(time).0, 20.0);
-    let [logits] = &figures[1].panels[..] else { panic!("no arm is a stabiliser") };
-    let shapes: Vec<Shape> = logits.series.iter().map(|series| series.shape).collect();
-    assert_eq!(shapes, [Shape::Band, Shape::Band, Shape::Line, Shape::Line], "a median an arm");
-    assert_eq!(logits.series[2].points, [(50.0, 3.0), (100.0, 6.0)]);
-}
-
-#[test]
-fn stabilisers_have_a_panel_of_logits_beside_plain_mhsa() {
-    let mut runs: Vec<TrainingRun> =
-        ["ls", "mhsa", "qk-norm"].into_iter().map(|arm| run(arm, 0, 1.0)).collect();
-    runs.extend((1..3).map(|seed| TrainingRun {
-        log: RunLog { max_logit: vec![(50.0, 3.0 + seed as f64)], ..RunLog::default() },
-        ..run("qk-norm", seed, 1.0)
-    }));
-    let figures = training::figures::arms::arms(&Trainings { runs, failed: 0 });
-    let names = |panel: usize| -> Vec<String> {
-        let series = figures[1].panels[panel].series.iter();
-        series.filter(|s| s.shape == Shape::Line).map(|s| s.name.clone()).collect()
-    };
-    assert_eq!(
-        (names(0), names(1)),
-        (
-            vec!["LS-attention".to_owned(), "multi-head".to_owned()],
-            vec!["multi-head".to_owned(), "QK-norm".to_owned()]
-        )
-    );
-    let band = &figures[1].panels[1].series[1];
-    assert_eq!(band.points, [(50.0, 3.0), (100.0, 6.0), (100.0, 6.0), (50.0, 5.0)]);
-}
-
-#[test]
 fn the_dial_subtracts_the_entropy() {
     let runs = vec![run("local-only", 0, 1.4), run("ls", 0, 1.2), run("mhsa", 0, 1.3)];
     let study = Trainings { runs, failed: 0 };
-    let dial = training::figures::arms::dial(&study);
+    let dial = training::figures::across_runs::dial(&study);
     let ls =
         dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("LS-attention")).unwrap();
     assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);
@@ -341,52 +293,4 @@ fn the_first_run_of_each_arm_leads_and_no_more_than_a_row() {
     assert_eq!([lead, rest], ["decomposition", "decomposition-others"]);
     assert_eq!(leading[..], ["multi-head: n = 64, d_head = 8", "LS-attention: n = 64, d_head = 8"]);
     assert_eq!(others[..], ["multi-head: n = 1,024, d_head = 8"]);
-}
-
-#[test]
-fn an_intervention_is_drawn_before_the_runs_that_it_changed() {
-    let run = |name: &str, arm: &str, seed: usize, peak: f64| TrainingRun {
-        run: name.to_owned(),
-        arm: arm.to_owned(),
-        seed,
-        context: Some(64),
-        log: RunLog { max_logit: vec![(10.0, 1.0), (20.0, peak)], ..RunLog::default() },
-        ..TrainingRun::default()
-    };
-    let runs = (0..2).flat_map(|seed| {
-        [
-            run("ls", "ls", seed, 3.0),
-            run("ls-wide", "ls", seed, 9.0),
-            run("mhsa", "mhsa", seed, 20.0),
-            run("mhsa-slow", "mhsa", seed, 12.0),
-        ]
-    });
-    let mut runs: Vec<TrainingRun> = runs.collect();
-    runs.sort_by(|a, b| (&a.run, a.seed).cmp(&(&b.run, b.seed)));
-    let study = Trainings { runs, failed: 0 };
-    let figure =
-        training::figures::training::interventions(&study, &["mhsa".to_owned(), "ls".to_owned()]);
-    let shown: Vec<(&str, Vec<&str>)> = figure
-        .panels
-        .iter()
-        .map(|p| (p.title.as_str(), p.series.iter().map(|s| s.name.as_str()).collect()))
-        .collect();
-    let expected = [
-        (
-            "LS-attention, wide",
-            vec![
-                "LS-attention, seed 0", "LS-attention, seed 1", "LS-attention, wide, seed 0",
-                "LS-attention, wide, seed 1",
-            ],
-        ),
-        (
-            "multi-head, slow",
-            vec![
-                "multi-head, seed 0", "multi-head, seed 1", "multi-head, slow, seed 0",
-                "multi-head, slow, seed 1",
-            ],
-        ),
-    ];
-    assert_eq!(shown, expected);
-    assert!(figure.svg().unwrap().contains("unchanged runs"));
 }

@@ -53,14 +53,11 @@ const OF_STUDY: [&str; 7] = [
 const TRAIN: &str = "kind = \"train\"\n[train]\nlayers = 1\nd_model = 8\nheads = 2\ncontext = 8\nsteps = 2\nwarmup_steps = 1\n";
 
 /// A definition that has the name in one place, and what may stand there.
-fn definitions(name: &str) -> [(String, bool); 5] {
+fn definitions(name: &str) -> [(String, bool); 3] {
     let quoted = toml::Value::from(name).to_string();
     let target = format!(
         "kind = \"spectrum\"\n[grid]\nn = [8]\ntolerance = [0.3]\n[[target]]\nfamily = \"landmark\"\nm = 2\nname = {quoted}\n"
     );
-    let run = |more: &str| format!("study = \"s\"\n{TRAIN}[[run]]\nname = \"a\"\n{more}");
-    let teacher = |study: &str, run: &str| toml::Value::from(format!("{study}/{run}")).to_string();
-    let slash = name.contains('/');
     [
         (
             format!("study = {quoted}\n{TRAIN}[[run]]\nname = \"a\"\n"),
@@ -71,14 +68,6 @@ fn definitions(name: &str) -> [(String, bool); 5] {
             may_be(name, true, &OF_STUDY),
         ),
         (format!("study = \"s\"\n{target}"), may_be(name, true, &[])),
-        (
-            run(&format!("teacher = {}\n", teacher(name, "a"))),
-            !slash && may_be(name, false, &OF_DATA),
-        ),
-        (
-            run(&format!("teacher = {}\n", teacher("s", name))),
-            !slash && may_be(name, true, &OF_STUDY),
-        ),
     ]
 }
 

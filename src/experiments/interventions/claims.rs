@@ -174,7 +174,7 @@ mod tests {
 
     fn model(seed: usize, edit: Edit, deltas: [f64; 3], after: f64) -> OperatedModel {
         OperatedModel {
-            of: "lm-logits".to_owned(),
+            of: "lm-length".to_owned(),
             run: "mhsa-256".to_owned(),
             arm: "mhsa".to_owned(),
             seed,

@@ -250,7 +250,7 @@ mod tests {
     /// A head of rank 8 at two ε, with its own inputs and free ones, at ranks 2, 8 and any rank.
     fn cell() -> Vec<Row<LatticeMeasurement>> {
         let of = ModelKey {
-            of: Some("lm-logits".to_owned()),
+            of: Some("lm-length".to_owned()),
             run: "mhsa-256".to_owned(),
             arm: "mhsa".to_owned(),
             seed: Some(1),

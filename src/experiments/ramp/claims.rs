@@ -6,10 +6,9 @@ use crate::claims::Verdict;
 use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::words::from_to;
 use crate::claims::{Claim, Group, Origin};
 use crate::experiments::ramp::tables::{RampHead, Ramps};
-use crate::table::{Coefficient, Regression, Spread, plural, significant};
+use crate::table::{Coefficient, Spread, plural, significant};
 
 /// The interval for the exponents of n and of ln(1 + 1/τ); both are predicted to be 1.
 const EXPONENT: [f64; 2] = [0.75, 1.25];
@@ -19,8 +18,6 @@ const SHARES: [f64; 2] = [0.8, 0.5];
 /// The numbers of lengths and seeds that the rule requires.
 const LENGTHS: usize = 3;
 const SEEDS: usize = 5;
-/// Other thresholds of locality at which the exponent is reported as well.
-const THRESHOLDS: [f64; 4] = [0.6, 0.7, 0.8, 0.9];
 
 pub(crate) const RAMP_COSTS_LENGTH: Claim = Claim {
     id: "RampCostsLength",
@@ -79,24 +76,13 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     let ruling = Ruling::both([of_n.undecided_if(is_confounded), of_lag, line])
         .undecided_if_holds(seeds_of(&heads) < SEEDS);
     let [of_n, of_lag] = exponents.map(|c| Estimate::from(c).shown(2));
-    let confounded = match is_confounded {
-        true => {
-            let steps = of_steps(&heads)
-                .map_or_else(|| "–".to_owned(), |exponent| significant(exponent.value, 2));
-            format!(", or {steps} of training steps, which rise with n")
-        }
-        false => String::new(),
-    };
-    let thresholds = THRESHOLDS
-        .iter()
-        .filter_map(|&threshold| Some(exponents_at(study, threshold)?.coefficients[0].value));
+    let confounded = if is_confounded { ", confounded with steps" } else { "" };
     let sentences = [
         format!(
             "Half-range of {}, {}: exponent {of_n} of n{confounded}; {of_lag} of ln(1 + 1/τ)",
             plural(heads.len(), "local head"),
             plural(regression.clusters, "model")
         ),
-        format!("Locality thresholds 0.6–0.9: {} of n", from_to(thresholds, 2)),
         format!("A line explains {} % of the median head's logits", significant(100.0 * share, 2)),
     ];
     let seeds = Seeds::all(lengths.values().map(|heads| seeds_of(heads)).min().unwrap_or(0));
@@ -115,33 +101,6 @@ fn with_steps(heads: &[&RampHead]) -> bool {
     }
     let steps: Vec<usize> = steps.into_values().flatten().collect();
     steps.is_sorted_by(|a, b| a < b) || steps.is_sorted_by(|a, b| a > b)
-}
-
-/// The exponent of the number of steps when it replaces n in the regression.
-fn of_steps(heads: &[&RampHead]) -> Option<Coefficient> {
-    let points: Vec<_> = heads.iter().filter_map(|head| point(head, head.step as f64)).collect();
-    Some(Regression::of(&points)?.coefficients[0])
-}
-
-/// The exponents over heads that are local by another threshold.
-fn exponents_at(study: &Ramps, threshold: f64) -> Option<Regression> {
-    let shape = study.shape_of_the_law()?;
-    let heads = study.heads.iter().filter(|head| {
-        head.buys_its_locality() && head.shape() == shape && head.found.mass_within_16 >= threshold
-    });
-    let points: Vec<_> = heads.filter_map(|head| point(head, head.found.n as f64 - 1.0)).collect();
-    Regression::of(&points)
-}
-
-/// A point of the regression: the model; log size and log ln(1 + 1/τ); log half-range.
-type Point = ((String, String, u64), Vec<f64>, f64);
-
-/// Converts a head to a point of the regression on `size`; `None` if a logarithm would not be finite.
-fn point(head: &RampHead, size: f64) -> Option<Point> {
-    let found = &head.found;
-    let steepness = (1.0 / found.mean_lag).ln_1p();
-    let is_positive = found.half_spread > 0.0 && found.mean_lag > 0.0 && size > 0.0;
-    is_positive.then(|| (head.model(), vec![size.ln(), steepness.ln()], found.half_spread.ln()))
 }
 
 #[cfg(test)]

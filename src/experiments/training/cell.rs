@@ -1,17 +1,17 @@
 //! One cell of a study of training runs, and its row.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::Table;
 
-use super::against::{Baseline, Predicted, baseline, predicted};
+use super::against::{Baseline, baseline};
 use super::references::check_reference;
 use super::row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 use super::run_files::check_run;
-use super::study::{RunKeys, StudyRun, TaughtBy, TrainKeys, TrainStudy, runs};
+use super::study::{RunKeys, StudyRun, TrainKeys, TrainStudy, runs};
 use crate::experiment::{
-    CellContext, DefinitionTable, Experiment, Measure, Needs, RawDefinition, StudyError,
-    TextHashes, TextSource, View, model_settings,
+    CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError, TextHashes,
+    TextSource, View, model_settings,
 };
 use crate::lm::Alone;
 use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
@@ -22,7 +22,7 @@ use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::run_manifest;
 use crate::run::series::{CURVE, RunSeries};
 use crate::run::train::set_aside_another;
-use crate::run::{Begin, TrainedRun, Training, train};
+use crate::run::{Begin, Training, train};
 use crate::targets::HeadKind;
 
 /// One training run of a study.
@@ -31,7 +31,6 @@ pub(crate) struct TrainCell {
     run: String,
     definition: TrainDefinition,
     text: Option<TextSource>,
-    teacher: Option<TaughtBy>,
 }
 
 impl TrainCell {
@@ -41,7 +40,6 @@ impl TrainCell {
             run: run.name.clone(),
             definition: TrainDefinition { seed, ..run.definition.clone() },
             text: text.cloned(),
-            teacher: run.teacher.clone(),
         }
     }
 
@@ -58,19 +56,9 @@ impl TrainCell {
         folder.join(weights).exists()
             && self.text.as_ref().is_none_or(is_of_text)
             && Manifest::read(&folder.join(MANIFEST)).is_ok_and(|manifest| {
-                let teacher = self.teacher.as_ref().map(teacher_name);
-                run_manifest::is_run_of(&manifest, &self.definition, teacher.as_deref())
+                run_manifest::is_run_of(&manifest, &self.definition)
                     && (!is_last || run_manifest::result(&manifest).is_some())
             })
-    }
-
-    /// The cell of this seed of a run of another study, and its folder. `folder` is this cell's own, data/STUDY/RUN/sSEED.
-    fn cell_of(&self, study: &str, run: &str, folder: &Path) -> (String, PathBuf) {
-        let cell = cell_key(run, self.definition.seed);
-        let data = folder.ancestors().nth(3).unwrap_or(Path::new(""));
-        let study = TextSource::name_of_study(data, study, self.text.as_ref());
-        let folder = data.join(study).join(&cell);
-        (cell, folder)
     }
 
     /// Trains, or resumes from the state in the folder. Returns `None` if it was stopped before its first evaluation. A
@@ -87,20 +75,11 @@ impl TrainCell {
             _ => (Corpus::synthetic(&self.definition)?, SYNTHETIC),
         };
         let share = 1.0 / self.definition.steps as f64;
-        let teacher = match &self.teacher {
-            None => None,
-            Some(of) => {
-                let (_, folder) = self.cell_of(&of.study, &of.run, context.folder);
-                let run = TrainedRun::read(&folder, None)?;
-                Some((run.teacher(of.weight, &self.definition)?, teacher_name(of)))
-            }
-        };
         let training = Training {
             definition: &self.definition,
             corpus: &corpus,
             source,
             device: context.device,
-            teacher: teacher.as_ref().map(|(teacher, name)| (teacher, name.as_str())),
             workers: &Alone,
         };
         if let Some(aside) = set_aside_another(&training, context.folder)? {
@@ -128,7 +107,6 @@ impl TrainCell {
             wall_time_s: to_microseconds(result.summary.wall_time_s),
             course: series.course(),
             corpus_entropy_nats: corpus.entropy_nats,
-            pattern_kl_nats: result.pattern_kl_nats,
         }]))
     }
 }
@@ -139,18 +117,13 @@ impl Experiment for TrainStudy {
     const TABLES: &'static [DefinitionTable] = &[
         DefinitionTable::one::<TrainKeys>("train"),
         DefinitionTable::list::<RunKeys>("run"),
-        DefinitionTable::one::<Predicted>("predicted"),
         DefinitionTable::one::<Baseline>("baseline"),
     ];
     const VIEWS: &'static [View] = super::views::VIEWS;
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
-        let runs = runs(raw)?;
-        let arms: Vec<&str> = runs.iter().map(|run| run.definition.arm.name()).collect();
-        let predicted = raw.table("predicted")?.map(|table| predicted(table, &arms)).transpose()?;
         Ok(Self {
-            runs,
-            predicted: predicted.unwrap_or_default(),
+            runs: runs(raw)?,
             baseline: raw.table("baseline")?.map(baseline).transpose()?,
             path: raw.path.clone(),
             preset: raw.preset,
@@ -187,7 +160,6 @@ impl Experiment for TrainStudy {
     }
 
     fn check_references(&self) -> Result<(), StudyError> {
-        self.check_runs()?;
         let Some(Baseline { of, runs }) = &self.baseline else { return Ok(()) };
         let check = |run: &String| {
             check_reference(["baseline.of", "baseline.runs"], of, run, &self.path, self.preset)
@@ -217,10 +189,6 @@ impl Measure for TrainCell {
         let mut table = model_settings(&self.definition);
         if let Some(text) = &self.text {
             table.extend(text.hashes().settings());
-        }
-        if let Some(TaughtBy { study, run, weight }) = &self.teacher {
-            table.insert("teacher".to_owned(), format!("{study}/{run}").into());
-            table.insert("teacher_weight".to_owned(), (*weight).into());
         }
         table
     }
@@ -255,18 +223,6 @@ impl Measure for TrainCell {
         TrainingKey::of(&self.run, &self.definition, text)
     }
 
-    fn needs(&self) -> Option<Needs> {
-        let TaughtBy { study, run, .. } = self.teacher.as_ref()?;
-        Some(Needs { study: study.clone(), cell: cell_key(run, self.definition.seed) })
-    }
-
-    fn lacks(&self, folder: &Path) -> bool {
-        self.teacher.as_ref().is_some_and(|teacher| {
-            let (_, trained) = self.cell_of(&teacher.study, &teacher.run, folder);
-            !trained.join(CHECKPOINT).exists()
-        })
-    }
-
     fn measure(
         &self,
         context: &CellContext<'_>,
@@ -278,11 +234,6 @@ impl Measure for TrainCell {
 /// The key of a cell: a run at a seed.
 fn cell_key(run: &str, seed: u64) -> String {
     format!("{run}/s{seed}")
-}
-
-/// The name of a teacher in a run's manifest.
-fn teacher_name(of: &TaughtBy) -> String {
-    format!("{}/{}, weight {}", of.study, of.run, of.weight)
 }
 
 /// Sustained FLOP/s of one core in training; only for the estimate of the remaining time.

@@ -13,7 +13,7 @@ mod study;
 pub mod tables;
 mod views;
 
-pub use against::{Baseline, PredictedExponent};
+pub use against::Baseline;
 pub(crate) use cell::TrainCell;
 pub use model_columns::ModelColumns;
 pub(crate) use references::{check_kept_step, check_known_run, kept_steps, runs_of};

@@ -5,33 +5,12 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::row::TrainingMeasurement;
-use super::study::{StudyRun, TrainStudy, runs};
+use super::study::{StudyRun, runs};
 use crate::experiment::{Preset, RawDefinition, StudyError};
 use crate::lm::TrainDefinition;
 use crate::record::Measurement as _;
 use crate::system::FileError;
 use crate::system::nearest::nearest;
-
-impl TrainStudy {
-    /// Checks that teachers are runs of studies defined beside `path`.
-    ///
-    /// # Errors
-    /// Names the unknown study or run and the nearest one that is defined.
-    pub(super) fn check_runs(&self) -> Result<(), StudyError> {
-        for run in &self.runs {
-            let StudyRun { name, teacher: Some(teacher), .. } = run else { continue };
-            let place = format!("run {name}: teacher");
-            check_reference(
-                [&place, &place],
-                &teacher.study,
-                &teacher.run,
-                &self.path,
-                self.preset,
-            )?;
-        }
-        Ok(())
-    }
-}
 
 /// Checks that `run` is a run of a study `of` that is defined beside `path`. Errors name the keys `key_of` and `key_run`.
 ///

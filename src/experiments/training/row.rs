@@ -75,10 +75,6 @@ record! {
         /// synthetic corpus: the least expected loss per token
         #[unit = "nats a token"]
         corpus_entropy_nats: Option<f64>,
-        /// with a teacher: mean KL of the heads' attention from the teacher's
-        #[unit = "nats"]
-        #[range = Diverging]
-        pattern_kl_nats: Option<f64>,
     }
 }
 
@@ -137,9 +133,6 @@ impl Measurement for TrainingMeasurement {
         }
         if let Some(entropy) = entropy {
             check.at_least("corpus_entropy_nats", entropy, 0.0);
-        }
-        if let Some(kl) = found.pattern_kl_nats {
-            check.at_least("pattern_kl_nats", kl, 0.0);
         }
     }
 }

@@ -80,11 +80,6 @@ impl Settings {
             .to_table()
             .map_or_else(|_| Self::default(), |table| Self::from_table(&table));
         settings.0.retain(|key, _| has_effect(key, definition));
-        if let Some(teacher) = &run.teacher {
-            let named = format!("{}/{}", teacher.study, teacher.run);
-            settings.insert("teacher", &named.into());
-            settings.insert("teacher_weight", &teacher.weight.into());
-        }
         settings
     }
 
@@ -175,7 +170,7 @@ mod tests {
     fn of(keys: &str) -> Settings {
         let definition = TrainDefinition::from_toml(keys).unwrap();
         let (name, seeds) = ("a".to_owned(), vec![1]);
-        Settings::from_run(&StudyRun { name, definition, seeds, teacher: None })
+        Settings::from_run(&StudyRun { name, definition, seeds })
     }
 
     #[test]

@@ -7,10 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::against::{Baseline, PredictedExponent};
+use super::against::Baseline;
 use crate::experiment::{
-    Both, Preset, RawDefinition, check_keys, check_names_differ, check_run_name, check_study_name,
-    fields_of, or_list, read_each, take_text,
+    Both, Preset, RawDefinition, check_keys, check_names_differ, check_run_name, fields_of,
+    or_list, read_each, take_text,
 };
 use crate::lm::TrainDefinition;
 
@@ -19,8 +19,6 @@ use crate::lm::TrainDefinition;
 pub struct TrainStudy {
     /// The runs.
     pub runs: Vec<StudyRun>,
-    /// What was predicted of them.
-    pub predicted: Vec<PredictedExponent>,
     /// The runs that they are compared with.
     pub baseline: Option<Baseline>,
     /// The definition's file, beside which other studies are defined.
@@ -38,19 +36,6 @@ pub struct StudyRun {
     pub definition: TrainDefinition,
     /// Its seeds.
     pub seeds: Vec<u64>,
-    /// Whose attention is distilled into its heads, where anybody's is.
-    pub(crate) teacher: Option<TaughtBy>,
-}
-
-/// A run of another study, at the same seed and on the same text.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TaughtBy {
-    /// The study.
-    pub study: String,
-    /// The run.
-    pub run: String,
-    /// The weight of the divergence beside the loss.
-    pub weight: f64,
 }
 
 /// The table `[train]`: the keys that all runs share.
@@ -65,10 +50,6 @@ pub(crate) struct RunKeys;
 struct OwnKeys {
     /// Name of the run.
     name: String,
-    /// Run of another study whose attention is distilled into the heads: `STUDY/RUN`.
-    teacher: Option<String>,
-    /// Weight of the divergence from the teacher beside the loss; default 1.
-    teacher_weight: Option<f64>,
 }
 
 impl JsonSchema for TrainKeys {
@@ -177,35 +158,9 @@ fn one(
 ) -> Result<StudyRun, String> {
     let of_run = |why: String| format!("run {name}: {why}");
     let seeds = seeds(&mut table, shared_seeds).map_err(of_run)?;
-    let teacher = teacher(&mut table).map_err(of_run)?;
     let mut definition = shared.clone();
     definition.merge(&table).map_err(|e| of_run(e.to_string()))?;
-    Ok(StudyRun { name, definition, seeds, teacher })
-}
-
-/// `teacher = "STUDY/RUN"` and `teacher_weight`.
-fn teacher(table: &mut Table) -> Result<Option<TaughtBy>, String> {
-    let weight = match table.remove("teacher_weight") {
-        None => None,
-        Some(Value::Float(weight)) => Some(weight),
-        Some(Value::Integer(weight)) => Some(weight as f64),
-        Some(other) => return Err(format!("teacher_weight is {other}; it must be a number")),
-    };
-    let Some(teacher) = table.remove("teacher") else {
-        return match weight {
-            None => Ok(None),
-            Some(_) => Err("teacher_weight needs a teacher".to_owned()),
-        };
-    };
-    match teacher.as_str().and_then(|text| text.split_once('/')) {
-        Some((study, run)) => {
-            check_study_name("the teacher's study", study)?;
-            check_run_name(run).map_err(|why| format!("teacher: {why}"))?;
-            let (study, run) = (study.to_owned(), run.to_owned());
-            Ok(Some(TaughtBy { study, run, weight: weight.unwrap_or(1.0) }))
-        }
-        None => Err(format!("teacher is {teacher}; write \"STUDY/RUN\"")),
-    }
+    Ok(StudyRun { name, definition, seeds })
 }
 
 /// The seeds of a run, which are those of all where it has none of its own.

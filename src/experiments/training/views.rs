@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::figures::{arms, overview, training};
+use super::figures::{across_runs, overview, training};
 use super::settings::{RunSettings, run_settings};
 use super::tables::training::Trainings;
-use super::{PredictedExponent, TrainStudy, claims};
+use super::{TrainStudy, claims};
 use crate::claims::Group;
 use crate::experiment::{
     Analysed, Configuration, MeasuredStudy, View, ViewError, folders, rows_of,
@@ -24,67 +24,47 @@ pub(super) const VIEWS: &[View] = &[
             }
             _ => training::by_context(&rows),
         };
-        let mut verdicts = claims::training::training(&rows);
-        verdicts.extend(claims::variants::exponent(&rows.ended(), &predicted(studies)));
+        let verdicts = claims::training::training(&rows);
         Ok(Analysed { tables: rows.tables(), figures, verdicts })
     })
     .checked(without_baseline),
-    View::new("arms", Group::Training, "Loss and logits of several variants.", |studies| {
-        let rows = with_logs(studies)?;
-        let verdicts = claims::arms::arms(&rows.ended());
-        Ok(Analysed { tables: rows.tables(), figures: arms::arms(&rows), verdicts })
-    })
-    .checked(alone),
     View::new("dial", Group::Training, "Loss by the share of long-range look-ups.", |studies| {
         let rows = without_logs(studies)?;
-        let verdicts = vec![claims::arms::dial(&rows.ended())];
-        Ok(Analysed { tables: rows.tables(), figures: vec![arms::dial(&rows)], verdicts })
+        let verdicts = vec![claims::long_range::dial(&rows.ended())];
+        Ok(Analysed { tables: rows.tables(), figures: vec![across_runs::dial(&rows)], verdicts })
     })
-    .checked(alone),
+    .checked(without_baseline),
     View::new(
         "learning-rate",
         Group::Training,
         "Loss and peak logit by learning rate.",
         |studies| {
             let rows = without_logs(studies)?;
-            let mut figures = vec![arms::learning_rate(&rows)];
+            let mut figures = vec![across_runs::learning_rate(&rows)];
             let mut verdicts = Vec::new();
             // One seed at the best rate decides nothing.
             if rows.by_run().any(|seeds| seeds.len() > 1) {
                 let best = Tuned::of(&with_logs(studies)?, &[], |_| true).tuned();
                 figures.push(training::training(&best));
                 verdicts = claims::training::training(&rows);
+                verdicts.push(claims::stabilisers::two_fifths(&rows));
             }
             Ok(Analysed { tables: rows.tables(), figures, verdicts })
         },
     )
-    .checked(alone),
+    .checked(without_baseline),
     View::new(
         "head-size",
         Group::Training,
         "Peak logit and loss by head dimension, one line per number of heads.",
         |studies| {
             let rows = without_logs(studies)?;
-            let figures = vec![arms::head_size(&rows)];
+            let figures = vec![across_runs::head_size(&rows)];
             let verdicts = vec![claims::head_size::head_size(&rows.ended())];
             Ok(Analysed { tables: rows.tables(), figures, verdicts })
         },
     )
-    .checked(alone),
-    View::new(
-        "interventions",
-        Group::Training,
-        "Runs that change one thing, compared with a baseline. Needs `[baseline]`.",
-        |studies| {
-            let (rows, baselines) = with_baselines(studies)?;
-            Ok(Analysed {
-                tables: rows.tables(),
-                figures: vec![training::interventions(&rows, &baselines)],
-                verdicts: vec![claims::variants::interventions(&rows.ended(), &baselines)],
-            })
-        },
-    )
-    .checked(beside_baseline),
+    .checked(without_baseline),
     View::new(
         "variants",
         Group::Training,
@@ -103,8 +83,7 @@ pub(super) const VIEWS: &[View] = &[
             if ["ls", "mhsa"].iter().all(|arm| ended.arm(arm).next().is_some()) {
                 verdicts.extend(claims::training::training(&rows));
             }
-            verdicts.extend(claims::variants::slopes(&ended, &baselines));
-            verdicts.extend(claims::variants::head_dimension(&ended, &baselines));
+            verdicts.extend(claims::position_bias::slopes(&ended, &baselines));
             Ok(Analysed { tables, figures, verdicts })
         },
     )
@@ -122,30 +101,11 @@ fn without_baseline(work: &Configuration) -> Result<(), String> {
     }
 }
 
-fn without_prediction(work: &Configuration) -> Result<(), String> {
-    match work.get::<TrainStudy>().is_none_or(|study| study.predicted.is_empty()) {
-        true => Ok(()),
-        false => {
-            Err("predicted: the view compares with no predicted exponent; leave it out".to_owned())
-        }
-    }
-}
-
-fn alone(work: &Configuration) -> Result<(), String> {
-    without_baseline(work).and(without_prediction(work))
-}
-
 fn beside_baseline(work: &Configuration) -> Result<(), String> {
     match work.get::<TrainStudy>().and_then(|study| study.baseline.as_ref()) {
         None => Err("needs a [baseline] with of, a study, and runs of it".to_owned()),
-        Some(_) => without_prediction(work),
+        Some(_) => Ok(()),
     }
-}
-
-/// The exponents that the definitions predict.
-fn predicted(studies: &[MeasuredStudy]) -> Vec<PredictedExponent> {
-    let all = studies.iter().filter_map(|study| trainings(&study.now));
-    all.flat_map(|study| study.predicted.clone()).collect()
 }
 
 /// The keys of the runs of these studies and of their baselines.

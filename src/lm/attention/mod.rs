@@ -22,6 +22,6 @@ mod tasks;
 mod tests;
 
 pub use evaluator::{AttentionEvaluator, AttentionPass};
-pub(super) use heads::{Attended, AttentionGradients, Dimensions, Heads};
+pub(super) use heads::{Attended, AttentionGradients, Heads};
 pub(super) use operator::attention;
 pub use statistics::HeadStatistics;

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::heads::{Dimensions, Heads, columns};
@@ -52,12 +51,6 @@ impl Dimensions {
         let stride = self.heads * self.d_head;
         let data = &data[b * self.time * stride + h * self.d_head..];
         HeadRows { data, stride, d_head: self.d_head }
-    }
-
-    /// One head as a matrix, (T, D).
-    pub(in crate::lm) fn matrix(self, data: &[f32], index: usize) -> Array2<f32> {
-        let head = self.head(data, index);
-        Array2::from_shape_fn((self.time, self.d_head), |(row, channel)| head.row(row)[channel])
     }
 
     /// Splits all rows of all heads, in order of b·H + h, into tasks of about equal work. Their number depends on the shape

@@ -122,9 +122,9 @@ fn a_manifest_may_have_removed_keys_with_their_defaults_and_no_others() {
 fn the_definitions_that_come_with_the_project_read() {
     let nanogpt = include_str!("../../../analysis/nanogpt-small.toml");
     assert_eq!(TrainDefinition::from_toml(nanogpt).unwrap().d_model, 128);
-    let study: Table = include_str!("../../../analysis/lm-stabilisers.toml").parse().unwrap();
+    let study: Table = include_str!("../../../analysis/lm-head-size.toml").parse().unwrap();
     let shared = study["train"].as_table().unwrap();
-    assert_eq!(TrainDefinition::from_table(shared).unwrap().context, 1024);
+    assert_eq!(TrainDefinition::from_table(shared).unwrap().context, 512);
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::distillation::LayerTarget;
 use super::shape::ModelShape;
 use super::weights::{Gradients, Parameter, Tensors, Values};
 use crate::lm::Slopes;
@@ -94,33 +93,18 @@ impl Block {
         })
     }
 
+    /// The forward pass of a block, with the pass back.
     pub(super) fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<BlockPass> {
-        self.forward_with(x, sizes, None)
-    }
-
-    /// The forward pass of a block, optionally with a teacher's attention as a target for its heads.
-    pub(super) fn forward_with(
-        &self,
-        x: &Tensor,
-        sizes: (usize, usize),
-        target: Option<&LayerTarget>,
-    ) -> Result<BlockPass> {
         let ([q, k, v], to_stream) = self.heads_of(x, sizes, 0)?;
         let Attended { output, statistics, pullback } =
             attention(&q, &k, &v, self.slopes(), &self.heads)?;
         let (x, to_attended) = self.after_attention(x, &output)?;
-        let target = target.map(|target| (target.clone(), q, k, self.heads.kinds.clone()));
         let trained = self.slopes.as_ref().and_then(Values::trained).cloned();
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let (gradient, d_attended) = to_attended(gradient, gradients)?;
-            let AttentionGradients { heads: [mut dq, mut dk, dv], slopes } = pullback(&d_attended)?;
+            let AttentionGradients { heads: [dq, dk, dv], slopes } = pullback(&d_attended)?;
             if let Some((of, slopes)) = trained.zip(slopes) {
                 gradients.add(&of, slopes)?;
-            }
-            if let Some((target, q, k, kinds)) = target {
-                let ([more_q, more_k], kl_nats) = target.gradients(&q, &k, &kinds)?;
-                (dq, dk) = ((dq + more_q)?, (dk + more_k)?);
-                gradients.add_pattern_kl(kl_nats);
             }
             to_stream([dq, dk, dv], gradient, gradients)
         };

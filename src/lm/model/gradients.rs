@@ -3,7 +3,6 @@
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::BlockPullback;
-use super::distillation::DistillationTarget;
 use super::language_model::Model;
 use super::weights::Gradients;
 use super::weights::Weight;
@@ -18,8 +17,6 @@ pub(in crate::lm) struct BatchGradients {
     pub(in crate::lm) loss_nats: f64,
     /// Statistics of each layer's heads.
     pub(in crate::lm) heads: Vec<Vec<HeadStatistics>>,
-    /// Σ over layers and heads of the mean over rows of KL(teacher ‖ student), if there is a teacher.
-    pub(in crate::lm) pattern_kl_nats: Option<f64>,
     /// Gradient of each weight; `None` if the loss is not finite.
     pub(in crate::lm) gradients: Option<Vec<Tensor>>,
 }
@@ -32,8 +29,8 @@ enum Back {
 }
 
 impl Model {
-    /// Gradients of cross-entropy + `z_loss` · mean (log Z)² over a batch of inputs and targets, plus the distillation term if there
-    /// is a `target`, with respect to every weight. With `recompute`, a block's activations are dropped once the next block
+    /// Gradients of cross-entropy + `z_loss` · mean (log Z)² over a batch of inputs and targets with respect to every
+    /// weight. With `recompute`, a block's activations are dropped once the next block
     /// has its input, and computed again for the backward pass (Chen et al. 2016, arXiv 1604.06174). This needs the memory
     /// of one block instead of all, and one more forward pass; the gradients are bitwise equal.
     ///
@@ -44,14 +41,12 @@ impl Model {
         (inputs, targets): &(Tensor, Tensor),
         z_loss: f64,
         recompute: bool,
-        target: Option<&DistillationTarget>,
     ) -> Result<BatchGradients> {
-        let of_layer = |layer: usize| target.and_then(|target| target.layers.get(layer));
         let (decoder, sizes) = (&self.decoder, inputs.dims2()?);
         let (mut x, to_embeddings) = decoder.embed(inputs, 0)?;
         let (mut statistics, mut backs) = (Vec::new(), Vec::new());
-        for (layer, block) in decoder.blocks.iter().enumerate() {
-            let pass = block.forward_with(&x, sizes, of_layer(layer))?;
+        for block in &decoder.blocks {
+            let pass = block.forward(&x, sizes)?;
             statistics.push(pass.statistics);
             backs.push(if recompute { Back::Recomputed(x) } else { Back::Kept(pass.pullback) });
             x = pass.x;
@@ -64,15 +59,14 @@ impl Model {
             bail!("the output loss gave no gradients");
         };
 
-        let mut gradients =
-            Gradients { by_weight: vec![None; self.weights.len()], pattern_kl_nats: 0.0 };
+        let mut gradients = Gradients { by_weight: vec![None; self.weights.len()] };
         gradients.add(&decoder.token_embedding, d_embedding)?;
         let [mut gradient, d_norm] = to_norm(&d_hidden, None)?;
         gradients.add(&decoder.norm, d_norm)?;
-        for ((layer, block), back) in decoder.blocks.iter().enumerate().zip(backs).rev() {
+        for (block, back) in decoder.blocks.iter().zip(backs).rev() {
             let back = match back {
                 Back::Kept(back) => back,
-                Back::Recomputed(x) => block.forward_with(&x, sizes, of_layer(layer))?.pullback,
+                Back::Recomputed(x) => block.forward(&x, sizes)?.pullback,
             };
             gradient = back(gradient, &mut gradients)?;
         }
@@ -83,7 +77,6 @@ impl Model {
             // A weight that the model does not use, which would be an error in the model.
             None => bail!("{} has no gradient", weight.name),
         };
-        let pattern_kl_nats = target.map(|_| gradients.pattern_kl_nats);
         let gradients =
             self.weights.iter().zip(gradients.by_weight).map(of).collect::<Result<_>>()?;
         // Read only now: with a GPU, all work of the batch is queued before the program waits for a
@@ -92,7 +85,6 @@ impl Model {
         Ok(BatchGradients {
             loss_nats,
             heads: HeadStatistics::of_layers(&statistics)?,
-            pattern_kl_nats,
             gradients: loss_nats.is_finite().then_some(gradients),
         })
     }
@@ -114,7 +106,6 @@ impl BatchGradients {
     /// Adds all results except the gradients.
     fn add_found(&mut self, other: &Self) {
         self.loss_nats += other.loss_nats;
-        self.pattern_kl_nats = self.pattern_kl_nats.zip(other.pattern_kl_nats).map(|(a, b)| a + b);
         for (head, other) in self.heads.iter_mut().flatten().zip(other.heads.iter().flatten()) {
             head.max_logit = head.max_logit.max(other.max_logit);
             head.min_logit = head.min_logit.min(other.min_logit);
@@ -149,21 +140,18 @@ impl BatchGradients {
         Ok(())
     }
 
-    /// All results except the gradients as numbers: the loss, the distance from a teacher, and three numbers per head.
+    /// All results except the gradients as numbers: the loss, and three numbers per head.
     fn numbers(&self) -> Vec<f64> {
         let of_head = |head: &HeadStatistics| {
             [head.max_logit, head.min_logit, head.entropy_nats].map(f64::from)
         };
         let heads = self.heads.iter().flatten().flat_map(of_head);
-        [self.loss_nats, self.pattern_kl_nats.unwrap_or(f64::NAN)]
-            .into_iter()
-            .chain(heads)
-            .collect()
+        std::iter::once(self.loss_nats).chain(heads).collect()
     }
 
     /// Inverse of [`Self::numbers`], for a model of the same shape.
     fn of_numbers(&self, numbers: &[f64]) -> Self {
-        let mut of_heads = numbers[2..].chunks_exact(3).map(|of| HeadStatistics {
+        let mut of_heads = numbers[1..].chunks_exact(3).map(|of| HeadStatistics {
             max_logit: of[0] as f32,
             min_logit: of[1] as f32,
             entropy_nats: of[2] as f32,
@@ -172,7 +160,6 @@ impl BatchGradients {
         Self {
             loss_nats: numbers[0],
             heads: self.heads.iter().map(layer).collect(),
-            pattern_kl_nats: self.pattern_kl_nats.map(|_| numbers[1]),
             gradients: None,
         }
     }
@@ -181,7 +168,6 @@ impl BatchGradients {
     pub(in crate::lm) fn divide(&mut self, batches: usize) -> Result<()> {
         let share = 1.0 / batches as f64;
         self.loss_nats *= share;
-        self.pattern_kl_nats = self.pattern_kl_nats.map(|kl| kl * share);
         for gradient in self.gradients.iter_mut().flatten() {
             *gradient = (&*gradient * share)?;
         }

@@ -6,7 +6,6 @@
 mod attention_override;
 mod block;
 mod decoder;
-mod distillation;
 mod edits;
 mod gradients;
 mod language_model;
@@ -14,7 +13,6 @@ mod language_model;
 mod pytorch_tests;
 mod session;
 mod shape;
-mod teacher;
 #[cfg(test)]
 pub(super) mod tests;
 mod weights;
@@ -25,6 +23,4 @@ pub(super) use gradients::BatchGradients;
 pub use language_model::Model;
 pub use session::Session;
 pub use shape::ModelShape;
-pub use teacher::Teacher;
-pub(super) use teacher::cannot_teach;
 pub(super) use weights::Weight;

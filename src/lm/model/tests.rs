@@ -70,8 +70,7 @@ pub(in crate::lm) fn text(model: &Model) -> (Tensor, Tensor) {
 #[test]
 fn every_weight_gets_a_gradient() {
     for model in every_kind() {
-        let gradients =
-            model.gradients(&text(&model), 0.0, false, None).unwrap().gradients.unwrap();
+        let gradients = model.gradients(&text(&model), 0.0, false).unwrap().gradients.unwrap();
         for (weight, gradient) in model.weights.iter().zip(&gradients) {
             let size = gradient.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap();
             assert!(size > 0.0, "{:?}: {} has a gradient of zero", model.shape, weight.name);
@@ -96,7 +95,7 @@ fn gradients_are_slopes(model: &Model) {
         weight.variable.set(&scaled).unwrap();
     }
     let batch = text(model);
-    let gradients = model.gradients(&batch, 0.0, false, None).unwrap().gradients.unwrap();
+    let gradients = model.gradients(&batch, 0.0, false).unwrap().gradients.unwrap();
     for (weight, gradient) in model.weights.iter().zip(&gradients) {
         let start = weight.variable.copy().unwrap();
         let normals: Vec<f32> =
@@ -180,7 +179,7 @@ fn in_bfloat16_gradients_are_rounded_and_point_where_those_of_float32_do() {
         let rounded = Model::new(shape, 0.02, 7).unwrap();
         let batch = text(&model);
         let of = |model: &Model| {
-            let found = model.gradients(&batch, 0.0, false, None).unwrap();
+            let found = model.gradients(&batch, 0.0, false).unwrap();
             let flat = |x: Tensor| x.flatten_all().unwrap().to_vec1::<f32>().unwrap();
             (found.loss_nats, found.gradients.unwrap().into_iter().map(flat).collect::<Vec<_>>())
         };

@@ -251,8 +251,6 @@ impl Values {
 /// The gradients of a model's weights computed so far.
 pub(super) struct Gradients {
     pub(super) by_weight: Vec<Option<Tensor>>,
-    /// Σ over the layers processed so far, in nats.
-    pub(super) pattern_kl_nats: f64,
 }
 
 impl Gradients {
@@ -262,10 +260,5 @@ impl Gradients {
         let so_far = &mut self.by_weight[of.index];
         *so_far = Some(plus(so_far.take(), gradient)?);
         Ok(())
-    }
-
-    /// Adds to the divergence from a teacher's attention.
-    pub(super) fn add_pattern_kl(&mut self, kl_nats: f64) {
-        self.pattern_kl_nats += kl_nats;
     }
 }

@@ -17,12 +17,11 @@ use super::schedule::learning_rate;
 use super::share::Share;
 use crate::lm::evaluation::{batch, evaluate_over};
 use crate::lm::memory_estimate::{self as room, Kept};
-use crate::lm::model::{BatchGradients, cannot_teach};
+use crate::lm::model::BatchGradients;
 use crate::lm::tensor_file::{self, TensorFile};
 use crate::lm::workers::{Alone, Workers};
 use crate::lm::{
-    Corpus, Device, HeadStatistics, LmError, Model, ModelShape, Split, Stabiliser, Teacher,
-    TrainDefinition,
+    Corpus, Device, HeadStatistics, LmError, Model, ModelShape, Split, Stabiliser, TrainDefinition,
 };
 
 /// The random generator's stream for windows of text; weights use stream 0, so two variants
@@ -54,9 +53,6 @@ const DIVERGED: &str = "diverged";
 pub struct Trainer<'a> {
     pub(super) definition: &'a TrainDefinition,
     corpus: &'a Corpus,
-    teacher: Option<&'a Teacher>,
-    /// Divergence of the heads from the teacher's in the last step.
-    pattern_kl_nats: Option<f64>,
     model: Model,
     optimiser: Descent,
     windows: ChaCha8Rng,
@@ -91,8 +87,6 @@ impl<'a> Trainer<'a> {
         Ok(Self {
             definition,
             corpus,
-            teacher: None,
-            pattern_kl_nats: None,
             model,
             optimiser,
             windows,
@@ -162,18 +156,6 @@ impl<'a> Trainer<'a> {
         Ok(trainer)
     }
 
-    /// Adds a term to the loss that makes the heads attend like those of `teacher`.
-    ///
-    /// # Errors
-    /// A device other than the CPU.
-    pub fn taught_by(mut self, teacher: &'a Teacher) -> Result<Self, LmError> {
-        if !self.model.device().is_cpu() {
-            return Err(cannot_teach("distillation runs on the CPU only"));
-        }
-        self.teacher = Some(teacher);
-        Ok(self)
-    }
-
     /// Trains with several workers, each with the same definition, corpus and weights: data
     /// parallelism. The windows of a step, from all of its `accumulation` batches, are distributed to the workers in order.
     /// Gradients and statistics of heads are combined, and every worker makes the same update.
@@ -184,12 +166,6 @@ impl<'a> Trainer<'a> {
         self.share = Share::of(self.definition, workers)?;
         self.workers = workers;
         Ok(self)
-    }
-
-    /// Σ over layers and heads of the mean over rows of KL(teacher ‖ student) in the last step, in nats, if there
-    /// is a teacher.
-    pub fn pattern_kl_nats(&self) -> Option<f64> {
-        self.pattern_kl_nats
     }
 
     /// Writes everything that [`Self::resume`] needs, atomically: a safetensors file with the
@@ -268,7 +244,6 @@ impl<'a> Trainer<'a> {
             None => f64::NAN,
         };
         self.heads = found.heads;
-        self.pattern_kl_nats = found.pattern_kl_nats;
         Ok(StepRecord {
             step: self.steps,
             tokens: (self.steps * self.definition.tokens_per_step()) as u64,
@@ -309,8 +284,7 @@ impl<'a> Trainer<'a> {
         let batch = batch(text, &starts[part.clone()], context, self.model.device())?;
         let z_loss =
             if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
-        let target = self.teacher.map(|teacher| teacher.target(&batch.0)).transpose()?;
-        Ok(self.model.gradients(&batch, z_loss, recompute, target.as_ref())?)
+        Ok(self.model.gradients(&batch, z_loss, recompute)?)
     }
 
     /// Updates the weights and the state derived from them. Returns the gradient's norm before clipping.

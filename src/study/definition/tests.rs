@@ -193,28 +193,23 @@ fn rows_are_of_one_size_of_their_definition() {
 
 #[test]
 fn studies_and_runs_that_are_not_there_name_the_nearest() {
-    let taught = |teacher: &str, of: &str, run: &str| {
+    let compared = |of: &str, run: &str| {
         format!(
-            "study = 'taught'\nkind = 'train'\nview = 'interventions'\n[baseline]\nof = '{of}'\nruns = ['{run}']\n\
-             [[run]]\nname = 'b'\nteacher = '{teacher}'\n"
+            "study = 'compared'\nkind = 'train'\nview = 'variants'\n[baseline]\nof = '{of}'\nruns = ['{run}']\n\
+             [[run]]\nname = 'b'\n"
         )
     };
     let at_fault = |text: &str| {
         let study = text.parse::<Table>().unwrap()["study"].as_str().unwrap().to_owned();
         error_of(&folder(&[("runs", RUNS), (&study, text)]), &study)
     };
-    let good = taught("runs/a", "runs", "a");
-    let beside = folder(&[("runs", RUNS), ("taught", &good)]);
-    StudyDefinition::read(&beside.path().join("taught.toml"), Preset::Paper).unwrap();
+    let good = compared("runs", "a");
+    let beside = folder(&[("runs", RUNS), ("compared", &good)]);
+    StudyDefinition::read(&beside.path().join("compared.toml"), Preset::Paper).unwrap();
     let no_such = "no such study in this folder; did you mean \"runs\"?";
     for (text, said) in [
-        (taught("rnus/a", "runs", "a"), format!("run b: teacher \"rnus\": {no_such}")),
-        (
-            taught("runs/aa", "runs", "a"),
-            "run b: teacher has \"aa\", and the runs are a;".to_owned(),
-        ),
-        (taught("runs/a", "rus", "a"), format!("baseline.of \"rus\": {no_such}")),
-        (taught("runs/a", "runs", "c"), "baseline.runs has \"c\", and the runs are a;".to_owned()),
+        (compared("rus", "a"), format!("baseline.of \"rus\": {no_such}")),
+        (compared("runs", "c"), "baseline.runs has \"c\", and the runs are a;".to_owned()),
         (PARTS.replace("'runs'", "'rnus'"), format!("predict.of \"rnus\": {no_such}")),
         (
             PARTS.replace("epsilon", "runs = ['c']\nepsilon").replace("'quick', ", ""),
@@ -234,18 +229,16 @@ fn what_would_have_no_effect_or_cannot_be_is_refused() {
         format!("study = 'fits'\nkind = 'fit'\nview = '{view}'\n{grid}{more}")
     };
     let runs = |more: &str| format!("view = 'training'\n{RUNS}[train]\nwindow = 3\n{more}");
-    let exponent = |numbers: &str| runs(&format!("[predicted.exponent]\nmhsa = {numbers}\n"));
     let bound = |keys: &str| fits("phase", &format!("[[expected]]\nwhat = 'w'\n{keys}\n"));
     for text in [
         fits("phase", ""),
-        exponent("[0, 1, 2]"),
         bound("column = 'inflation'\nleast = 1\nrows = { n = [8], family = 'prefix', tau = 1 }"),
     ] {
         StudyDefinition::parse(Path::new("good.toml"), text, Preset::Paper).unwrap();
     }
     for (text, said) in [
         (fits("phsae", ""), "unknown view \"phsae\"; did you mean \"phase\"?"),
-        (fits("arms", ""), "view \"arms\" needs rows of kind train, but the study's kind is fit"),
+        (fits("dial", ""), "view \"dial\" needs rows of kind train, but the study's kind is fit"),
         (fits("phase", "[train]\n"), "train is not used by a study of kind fit"),
         (fits("phase", "m = 3\n"), "[[target]] 1: family prefix: m is not a parameter"),
         (fits("phase", "[quick.grid]\nn = ['8']\n"), "[quick]: grid.n is \"8\""),
@@ -254,19 +247,9 @@ fn what_would_have_no_effect_or_cannot_be_is_refused() {
             runs("[quick.train]\nwindow = 0\n"),
             "[quick]: train: window must be at least 1 (0 found)",
         ),
-        (exponent("[0.1, 0.2]"), "predicted.exponent.mhsa is [0.1, 0.2]; it must be"),
-        (exponent("[2, 1, 3]"), "predicted.exponent.mhsa is [2, 1, 3]; it must be"),
-        (
-            exponent("[1, 1, 1]\nsl = [1, 1, 1]"),
-            "predicted.exponent.sl: the study has no run of this variant; did you mean \"mhsa\"?",
-        ),
-        (exponent("[1, 1, 1]").replace("training", "arms"), "view \"arms\": predicted: "),
         (runs("[baseline]\nof = 'x'\nruns = []\n"), "baseline.runs is empty"),
         (runs("[baseline]\nof = 'x'\nruns = ['y']\n"), "view \"training\": baseline: "),
-        (
-            runs("").replace("training", "interventions"),
-            "view \"interventions\": needs a [baseline]",
-        ),
+        (runs("").replace("training", "variants"), "view \"variants\": needs a [baseline]"),
         (
             bound("column = 'inflatoin'\nleast = 1"),
             "[[expected]] 1: expected \"w\": no column = \"inflatoin\"; did you mean \"inflation\"?",

@@ -52,14 +52,8 @@ fn trained(
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let training = Training {
-        definition,
-        corpus,
-        source: "synthetic",
-        device: Device::Cpu,
-        teacher: None,
-        workers: &Alone,
-    };
+    let training =
+        Training { definition, corpus, source: "synthetic", device: Device::Cpu, workers: &Alone };
     train(&training, folder, Begin::Resume, &stop, &observer)
 }
 

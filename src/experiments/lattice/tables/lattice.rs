@@ -302,7 +302,7 @@ pub(crate) mod made_up {
             |inputs, rank, needed, lower_bound| LatticeCorner { inputs, rank, needed, lower_bound };
         let [any, at_16] = own;
         LatticeOfHead {
-            of: "lm-logits".to_owned(),
+            of: "lm-length".to_owned(),
             run: "mhsa-256".to_owned(),
             arm: "mhsa".to_owned(),
             seed,

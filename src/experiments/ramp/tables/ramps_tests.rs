@@ -1,7 +1,7 @@
 //! Tests of the tables of ramps, on synthetic heads.
 
 use crate::experiments::ramp::RampMeasurement;
-use crate::experiments::ramp::tables::{RampHead, Ramps};
+use crate::experiments::ramp::tables::{LAST, OF_AGE, RampHead, Ramps, largest};
 use crate::heads::ramp_half_spread;
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
@@ -77,7 +77,7 @@ pub(crate) fn heads(lengths: &[usize], seeds: u64, exponent: f64, share: f64) ->
             }
         }
     }
-    Ramps { heads, failed: 0 }
+    Ramps::of_heads(heads, 0)
 }
 
 #[test]
@@ -114,15 +114,46 @@ fn only_local_heads_that_logits_alone_can_make_local_are_of_the_law() {
     wide.found.mass_within_16 = 0.5;
     let mut windowed = one.clone();
     windowed.found.kind = HeadKind::Local { window: 16 };
-    let all = Ramps { heads: vec![one, sloped, rotary, wide, windowed], failed: 1 };
+    let all = Ramps::of_heads(vec![one, sloped, rotary, wide, windowed], 1);
     assert_eq!(all.bought().len(), 1);
     let tables = all.tables();
-    let local: Vec<String> = tables[0]
+    let local: Vec<String> = tables[1]
         .rows()
         .iter()
         .map(|row| format!("{}/{}", row[5].shown(), row[6].shown()))
         .collect();
     assert_eq!(local, ["3/4", "1/1"], "global heads, and the windowed one");
-    assert!(tables[1].rows().is_empty(), "one length has no exponent");
-    assert!(tables[0].notes[1].contains("1 cell"));
+    assert!(tables[2].rows().is_empty(), "one length has no exponent");
+    assert!(tables[1].notes[1].contains("1 cell"));
+}
+
+/// Longer models become local later and have the same logits at the same time after that.
+#[test]
+fn models_of_several_lengths_are_compared_at_equal_time_since_they_became_local() {
+    let mut all = Vec::new();
+    for (n, from) in [(256, 1_000), (512, 2_000), (1_024, 4_000)] {
+        for seed in 1..=4 {
+            for step in (1_000..=9_000).step_by(1_000) {
+                let mut one = head(n, seed, 5.0 + seed as f64, 1.0, 0.9);
+                one.step = step;
+                one.found.mass_within_16 = if step < from { 0.1 } else { 0.9 };
+                one.found.half_spread = 10.0 + (step as f64 - from as f64).max(0.0) / 100.0;
+                one.found.actual = one.found.half_spread;
+                all.push(one);
+            }
+        }
+    }
+    let study = Ramps::of_heads(all, 0);
+    let models = study.models();
+    assert_eq!(models.len(), 12);
+    assert!(models.iter().all(|model| largest(&model.aged) == Some(40.0)));
+    let from: Vec<_> = models.iter().map(|model| model.local_from).step_by(4).collect();
+    assert_eq!(from, [Some(1_000), Some(2_000), Some(4_000)]);
+    let of_n = |at: &str| {
+        let all = study.all_exponents();
+        let peaks = all.iter().find(|one| one.quantity.starts_with("max") && one.at == at);
+        peaks.unwrap().found
+    };
+    assert!(of_n(LAST).high < -0.1, "at the same step longer models have smaller logits");
+    assert!(of_n(OF_AGE).value.abs() < 1e-9);
 }

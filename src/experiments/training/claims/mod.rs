@@ -1,12 +1,12 @@
 //! Claims decided by this experiment.
 
-pub mod arms;
 pub mod head_size;
+pub mod long_range;
 pub mod pairs;
+pub mod position_bias;
 pub mod stabilisers;
 pub mod training;
 pub mod tuning;
-pub mod variants;
 
 use super::tables::training::TrainingRun;
 use crate::claims::words::{joined, listed};

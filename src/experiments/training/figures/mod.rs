@@ -1,6 +1,6 @@
 //! Figures of this experiment.
 
-pub mod arms;
+pub mod across_runs;
 pub mod courses;
 pub mod overview;
 pub mod training;

@@ -52,11 +52,6 @@ pub fn overview(study: &Trainings) -> Option<Figure> {
     dots(study, shown, "overview", &left_out)
 }
 
-/// Peak max |logit| and validation loss of all runs, as [`overview`] draws them.
-pub(crate) fn finals(study: &Trainings) -> Option<Figure> {
-    dots(study, study.by_run().filter(|run| is_whole(run)).collect(), "finals", "")
-}
-
 fn median(seeds: &[TrainingRun], of: Value) -> Option<f64> {
     Some(Spread::of(seeds.iter().filter_map(of))?.median)
 }

@@ -1,9 +1,9 @@
 //! The figures of a study of training runs.
 
-use crate::experiments::training::figures::variant::{Looks, Variant};
+use crate::experiments::training::figures::variant::Looks;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::figure::model::heights;
-use crate::figure::ticks::{length, natural};
+use crate::figure::ticks::length;
 use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
 use crate::figure::{Ink, Stroke};
 
@@ -112,41 +112,6 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
             |run| &run.log.train_loss,
         ),
     ]
-}
-
-/// Max |logit| against step of runs that differ from a baseline in one setting each. One panel per run; its seeds are
-/// drawn over those of the baseline of its variant and length, in grey.
-pub fn interventions(study: &Trainings, baselines: &[String]) -> Figure {
-    let looks = Looks::from_study(study);
-    let is_baseline = |run: &TrainingRun| baselines.contains(&run.run);
-    let line = |run: &TrainingRun, ink: Ink| {
-        let name = format!("{}, seed {}", looks.label(run), run.seed);
-        Series::new(&name, ink, Shape::Line, run.log.max_logit.clone())
-    };
-    let logits = study.runs.iter().flat_map(|run| run.log.max_logit.iter().map(|point| point.1));
-    let y = Axis::linear(LOGITS, logits, Some(0.0));
-    let mut changed: Vec<_> = study.by_run().filter(|seeds| !is_baseline(&seeds[0])).collect();
-    changed.sort_by_cached_key(|seeds| natural(looks.label(&seeds[0])));
-    let panels = changed.into_iter().map(|seeds| {
-        let same = |run: &&TrainingRun| {
-            is_baseline(run) && (&run.arm, run.context) == (&seeds[0].arm, seeds[0].context)
-        };
-        let before = study.runs.iter().filter(same).map(|run| line(run, Ink::grey(Stroke::Solid)));
-        let ink = Variant::of_training(&seeds[0]).ink();
-        let after = seeds.iter().map(|run| line(run, ink));
-        let title = looks.label(&seeds[0]);
-        Panel::new(title, steps(study), y.clone(), before.chain(after).collect())
-    });
-    Figure {
-        name: "interventions".to_owned(),
-        caption: "The largest |logit| over all heads at each step. Each panel changes one setting, named in its title; coloured \
-                  lines are the changed runs, grey lines the unchanged ones, one line per seed. A change that removes the cause \
-                  of large logits keeps the coloured lines low."
-            .to_owned(),
-        alt: alt(study),
-        keys: vec![Key::grey("unchanged runs; in colour, the runs of the title", Stroke::Solid)],
-        panels: panels.collect(),
-    }
 }
 
 /// Selects the logged values of a run, by step.

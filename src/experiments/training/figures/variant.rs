@@ -250,7 +250,7 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
 }
 
 /// Keys that variants, [`SETTINGS`], titles, axes or the names of runs say, beside those that a variant implies.
-const NAMED: [&str; 13] = [
+const NAMED: [&str; 11] = [
     "arm",
     "context",
     "corpus",
@@ -261,8 +261,6 @@ const NAMED: [&str; 13] = [
     "positions",
     "slopes",
     "steps",
-    "teacher",
-    "teacher_weight",
     "text",
 ];
 

@@ -28,10 +28,6 @@ pub struct RunLog {
     pub max_logit_global: Curve,
     /// The same over local heads.
     pub max_logit_local: Curve,
-    /// The number of tokens per step.
-    pub tokens_per_step: f64,
-    /// The median over intervals of the time per step, in s; a median, because other load on the machine slows some steps.
-    pub seconds_per_step: f64,
 }
 
 impl RunLog {
@@ -61,11 +57,6 @@ pub(crate) fn validation_losses(run: &Path, advice: &str) -> Result<Curve, RowsE
 const ADVICE: &str = "remove the run's rows and run its study again, which writes it again";
 
 fn curves(rows: &[CurveRow]) -> RunLog {
-    let pace = |pair: &[CurveRow]| {
-        (pair[1].wall_time_s - pair[0].wall_time_s) / (pair[1].step - pair[0].step) as f64
-    };
-    let mut paces: Vec<f64> = rows.windows(2).map(pace).collect();
-    paces.sort_by(f64::total_cmp);
     let rows = &without_partial_stretch(rows);
     RunLog {
         train_loss: series(rows, |row| Some(row.loss_nats)),
@@ -73,8 +64,6 @@ fn curves(rows: &[CurveRow]) -> RunLog {
         max_logit: series(rows, |row| row.max_abs_logit),
         max_logit_global: series(rows, |row| row.max_abs_logit_global),
         max_logit_local: series(rows, |row| row.max_abs_logit_local),
-        tokens_per_step: rows.last().map_or(0.0, |last| last.tokens as f64 / last.step as f64),
-        seconds_per_step: paces.get(paces.len() / 2).copied().unwrap_or(0.0),
     }
 }
 

@@ -251,22 +251,6 @@ impl Trainings {
         self.runs.chunk_by(|a, b| a.run == b.run)
     }
 
-    /// Seconds per step of the run called `run`: the smallest over its seeds of the median over a run. Other load on
-    /// the machine can only slow it.
-    pub fn seconds_per_step(&self, run: &str) -> f64 {
-        self.paces(run).0
-    }
-
-    /// Seconds per step of the two fastest seeds, the faster first; their difference shows the uncertainty. A single
-    /// seed is returned twice.
-    pub fn paces(&self, run: &str) -> (f64, f64) {
-        let of_run = self.runs.iter().filter(|other| other.run == run);
-        let mut paces: Vec<f64> = of_run.map(|run| run.log.seconds_per_step).collect();
-        paces.sort_by(f64::total_cmp);
-        let fastest = paces.first().copied().unwrap_or(f64::INFINITY);
-        (fastest, paces.get(1).copied().unwrap_or(fastest))
-    }
-
     /// The context lengths in ascending order.
     pub fn contexts(&self) -> Vec<usize> {
         distinct(self.runs.iter().filter_map(|run| run.context))

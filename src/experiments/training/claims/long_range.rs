@@ -1,0 +1,190 @@
+//! Verdict on local heads in long-range tasks.
+
+use super::scale_of_runs;
+use crate::claims::Verdict;
+use crate::claims::words::joined;
+use crate::claims::{Claim, Group};
+use crate::experiments::training::claims::pairs::{Pairs, difference};
+use crate::experiments::training::claims::training::NO_WORSE_NATS;
+use crate::experiments::training::claims::tuning::Tuned;
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::{Spread, significant};
+
+/// The largest excess of the loss over the entropy for which look-ups count as learned. Also the difference in loss
+/// between a variant that learned them and one that did not.
+const LEARNED_NATS: f64 = 0.05;
+const LACKING: [&str; 2] = [
+    "no finished runs of every variant",
+    "Needs finished runs of ls, mhsa and local-only with the same seeds.",
+];
+
+pub(crate) const LONG_RANGE_LIMIT: Claim = Claim {
+    id: "LongRangeLimit",
+    text: "On long-range tasks, local heads cost accuracy",
+    group: Group::Training,
+    place: "limitations",
+    rule: [
+        "At the largest share of look-ups ls and local-only are both worse than mhsa in every pair, \
+            by more than {0} nats with the whole interval.",
+        "No run is worse by more than {0} nats, and no interval reaches above that.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    needs_tuning: true,
+    lacking: LACKING,
+    ..Claim::PLAIN
+};
+
+/// The median losses of the variants above the corpus's entropy, at one share of recall: the smallest and the largest.
+fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
+    let of_arm = |arm: &str| {
+        let here = study.arm(arm).filter(|run| run.recall == Some(recall));
+        let values = here.filter_map(|run| Some(run.valid_loss_nats? - run.corpus_entropy_nats?));
+        Spread::of(values).map(|spread| spread.median)
+    };
+    let arms = Spread::of(["mhsa", "ls", "local-only"].into_iter().filter_map(of_arm))?;
+    Some((arms.low, arms.high))
+}
+
+/// The growth of the smallest excess with look-ups, if no variant has learned them. Then it exceeds [`LEARNED_NATS`],
+/// and the variants differ by at most [`LEARNED_NATS`] more than at the smallest share.
+fn unlearned(study: &Trainings, most: f64, least: f64) -> Option<f64> {
+    let (most, least) = (excess(study, most)?, excess(study, least)?);
+    let is_apart = (most.1 - most.0) - (least.1 - least.0) > LEARNED_NATS;
+    Some(most.0 - least.0).filter(|&nats| nats > LEARNED_NATS && !is_apart)
+}
+
+/// Long-range tasks: the loss of `local-only` and of `ls` minus that of `mhsa`, seed by seed, at the largest share of
+/// recall. Intervals are Student's over seeds.
+///
+/// *Not measured*: a variant is missing there, or none has learned look-ups.
+pub(crate) fn dial(study: &Trainings) -> Verdict {
+    let tuned = Tuned::of_arms(study, &["mhsa", "ls", "local-only"]);
+    let study = &tuned.study;
+    let recalls = || study.runs.iter().filter_map(|run| run.recall);
+    let most = recalls().fold(f64::NEG_INFINITY, f64::max);
+    let least = recalls().fold(f64::INFINITY, f64::min);
+    let loss = |run: &TrainingRun| run.valid_loss_nats.filter(|_| run.recall == Some(most));
+    let [Some(ls), Some(local)] =
+        ["ls", "local-only"].map(|arm| Pairs::of_arms(study, [arm, "mhsa"], loss))
+    else {
+        return Verdict::lacking(LONG_RANGE_LIMIT);
+    };
+    let words = |pairs: &Pairs| {
+        joined(pairs.estimates(difference).map(|lost| lost.shown_of_seeds(2)), ", ")
+    };
+    let losses = format!("LS-attention {}, local-only {} nats", words(&ls), words(&local));
+    let pairs = Pairs { settings: ls.settings.into_iter().chain(local.settings).collect() };
+    let worse = pairs.count(|ours, mhsa| ours > mhsa);
+    let much_worse = pairs.count(|ours, mhsa| ours > mhsa + NO_WORSE_NATS);
+    let unlearned = unlearned(study, most, least);
+    let ruling = pairs
+        .every(difference, |lost| lost.at_least(NO_WORSE_NATS))
+        .in_part_if(worse < pairs.len())
+        .undecided_if_fails(much_worse > 0)
+        .hidden_if(unlearned.is_some())
+        .undecided_if(!tuned.is_tuned);
+    let learned = unlearned.map_or_else(String::new, |nats| {
+        format!(
+            "No variant learned to look keys up: the least excess over the entropy grows by {} nats with look-ups",
+            significant(nats, 2)
+        )
+    });
+    let headline = match unlearned {
+        Some(_) => "no variant learned to look keys up".to_owned(),
+        None => format!("loss − multi-head's: {losses}"),
+    };
+    let sentences = [
+        format!(
+            "With {} % look-up segments, loss minus multi-head attention's: {losses}",
+            significant(100.0 * most, 2)
+        ),
+        format!("Higher in {worse} of {} pairs", pairs.len()),
+        scale_of_runs(&study.runs),
+        tuned.note().to_owned(),
+        learned,
+    ];
+    Verdict::new(LONG_RANGE_LIMIT, ruling, pairs.seeds(), headline, sentences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::VerdictStatus;
+    use crate::experiments::training::claims::tuning::at_three_rates;
+
+    fn runs(arm: &str, losses: &[f64]) -> Vec<TrainingRun> {
+        let one = |(seed, loss): (usize, &f64)| TrainingRun {
+            run: arm.to_owned(),
+            arm: arm.to_owned(),
+            seed,
+            recall: Some(0.9),
+            corpus_entropy_nats: Some(0.8),
+            valid_loss_nats: Some(*loss),
+            ..TrainingRun::default()
+        };
+        losses.iter().enumerate().map(one).collect()
+    }
+
+    fn study(arms: &[(&str, &[f64])]) -> Trainings {
+        let runs = arms.iter().flat_map(|(arm, losses)| runs(arm, losses)).collect();
+        Trainings { runs, failed: 0 }
+    }
+
+    /// The runs of `arms` at three learning rates.
+    fn tuned(arms: &[(&str, &[f64])]) -> Trainings {
+        at_three_rates(&study(arms))
+    }
+
+    #[test]
+    fn long_range_tasks_have_every_word() {
+        let of = |ls: &[f64], local: &[f64]| {
+            dial(&tuned(&[("mhsa", &[1.0; 3]), ("ls", ls), ("local-only", local)])).status
+        };
+        assert_eq!(of(&[1.1; 3], &[1.2; 3]), VerdictStatus::Confirmed);
+        assert_eq!(of(&[0.9; 3], &[1.2; 3]), VerdictStatus::Qualified);
+        assert_eq!(of(&[0.9; 3], &[0.9; 3]), VerdictStatus::Refuted);
+        assert_eq!(of(&[0.9; 2], &[0.9; 2]), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(
+            of(&[1.1; 3], &[1.02, 1.2, 1.4]),
+            VerdictStatus::Qualified,
+            "seeds too far apart"
+        );
+        assert_eq!(
+            of(&[0.9; 3], &[0.6, 0.9, 0.99]),
+            VerdictStatus::Qualified,
+            "seeds too far apart"
+        );
+        assert_eq!(of(&[], &[]), VerdictStatus::NotMeasured);
+        let beside_easy = |hard: [f64; 3]| {
+            let arms = ["mhsa", "ls", "local-only"].into_iter().zip(hard);
+            let mut study = Trainings {
+                runs: arms.flat_map(|(arm, loss)| runs(arm, &[loss; 3])).collect(),
+                failed: 0,
+            };
+            let easy = study.runs.clone().into_iter().map(|run| TrainingRun {
+                recall: Some(0.0),
+                valid_loss_nats: Some(0.9),
+                ..run
+            });
+            study.runs.extend(easy.collect::<Vec<_>>());
+            dial(&at_three_rates(&study))
+        };
+        let unlearned = beside_easy([1.0, 1.02, 1.04]);
+        assert_eq!(
+            unlearned.status,
+            VerdictStatus::NotMeasured,
+            "0.2 against 0.1 nats, and all alike"
+        );
+        assert!(unlearned.measured.contains("0.10 nats"), "{}", unlearned.measured);
+        assert_eq!(
+            beside_easy([1.0, 1.1, 1.2]).status,
+            VerdictStatus::Confirmed,
+            "one has learned something"
+        );
+        assert_eq!(
+            beside_easy([0.93, 0.95, 0.97]).status,
+            VerdictStatus::Confirmed,
+            "near to the entropy"
+        );
+    }
+}

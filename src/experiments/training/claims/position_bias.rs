@@ -1,0 +1,138 @@
+//! Verdict on linear position biases.
+
+use super::scale_of_runs;
+use crate::claims::Verdict;
+use crate::claims::estimate::{Estimate, shown};
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::{Claim, Group, Origin};
+use crate::experiments::training::claims::tuning::Tuned;
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::{plural, significant};
+
+/// The predicted bound on the peak with the bias, as a share of the peak without it.
+const OF_PEAK: f64 = 0.5;
+/// The predicted bound on the loss above LS-attention's, in nats.
+const ABOVE_LS_NATS: f64 = 0.05;
+pub(crate) const SLOPES_FREE_LOGITS: Claim = Claim {
+    id: "SlopesFreeLogits",
+    text: "Predicted here: with a linear position bias, QKᵀ has less than half the max |logit|, \
+            at LS-attention's loss or lower",
+    group: Group::Training,
+    origin: Origin::Here,
+    place: "predicted here, position ramp",
+    rule: [
+        "The whole interval of the ratio of peaks of QKᵀ, with ALiBi over without, lies below {0}, \
+            and that of the loss less ls's below {1} nats.",
+        "The whole interval of one of the two lies above.",
+    ],
+    bounds: &[OF_PEAK, ABOVE_LS_NATS],
+    needs_tuning: true,
+    ..Claim::PLAIN
+};
+
+/// Compares multi-head attention with learned positions and ALiBi with the same without ALiBi, seed by seed; `None`
+/// without such a run. Intervals are Student's over seeds. The peak is of QKᵀ/√d without the bias.
+pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
+    let is_sloped = |run: &TrainingRun| {
+        (&*run.arm, &*run.positions, &*run.slopes) == ("mhsa", "learned", "alibi")
+    };
+    let is_compared = |run: &TrainingRun| is_sloped(run) || baselines.contains(&run.run);
+    let tuned = Tuned::of(study, baselines, is_compared);
+    let variants = tuned.study.variants(baselines);
+    let sloped = variants.iter().find(|variant| is_sloped(&variant.seeds[0]))?;
+    let peak = Estimate::mean(sloped.log_peaks.iter().copied()).map(Estimate::exp);
+    let loss = sloped.loss_difference().map(Estimate::from);
+    let parts = [(peak, OF_PEAK), (loss, ABOVE_LS_NATS)];
+    let parts = parts.map(|(part, bound)| part.map(|part| part.at_most(bound)));
+    let ruling = match parts {
+        [Some(peak), Some(loss)] => Ruling::both([peak, loss]),
+        _ => Ruling::of_rule(false, false),
+    };
+    let bias = match half_range_of_alibi(&sloped.seeds[0]) {
+        Some(half_range) => format!("has half-range {}", significant(half_range, 2)),
+        None => "is not counted".to_owned(),
+    };
+    let ratio = peak.map_or_else(|| "–".to_owned(), |peak| peak.times(2));
+    let peaks = Estimate::median(sloped.seeds.iter().filter_map(|run| run.peak_max_abs_logit));
+    let seeds = [sloped.log_peaks.len(), sloped.losses.len()];
+    let loss = loss.map_or_else(String::new, |loss| {
+        let seeds = plural(seeds[1], "seed");
+        format!("Loss {} than LS-attention's ({seeds})", loss.apart(2, " nats"))
+    });
+    let sentences = [
+        format!(
+            "With ALiBi, max |QKᵀ/√d| peaks at {}, {ratio}, but the bias itself {bias}; their sum is not measured",
+            shown(peaks, 3)
+        ),
+        loss,
+        scale_of_runs(sloped.seeds),
+        tuned.note().to_owned(),
+    ];
+    let headline = format!("QKᵀ peaks at {ratio}; the bias itself {bias}");
+    let ruling = ruling.undecided_if(!tuned.is_tuned);
+    let seeds = Seeds::of_settings(seeds.into_iter().filter(|seeds| *seeds > 0));
+    Some(Verdict::new(SLOPES_FREE_LOGITS, ruling, seeds, headline, sentences))
+}
+
+/// Half the range of ALiBi's steepest bias over a full context; its slopes are 2^(−8h/H) for h from 1 to H.
+fn half_range_of_alibi(run: &TrainingRun) -> Option<f64> {
+    let steepest = (-8.0 / run.heads? as f64).exp2();
+    Some(0.5 * steepest * (run.context? as f64 - 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::VerdictStatus;
+    use crate::experiments::training::claims::tuning::at_three_rates;
+
+    fn judged(peak: f64, loss: f64, seeds: usize) -> Option<VerdictStatus> {
+        let run = |name: &str, arm: &str, seed: usize, peak: f64, loss: f64| TrainingRun {
+            run: name.to_owned(),
+            arm: arm.to_owned(),
+            positions: "learned".to_owned(),
+            slopes: if name == "sloped" { "alibi" } else { "none" }.to_owned(),
+            seed,
+            context: Some(512),
+            // Seeds differ by more than the effects of interest.
+            peak_max_abs_logit: Some(peak * (1.0 + seed as f64)),
+            valid_loss_nats: Some(loss + seed as f64),
+            ..TrainingRun::default()
+        };
+        let of = |name: &str, arm: &str, peak: f64, loss: f64| -> Vec<TrainingRun> {
+            (0..seeds).map(|seed| run(name, arm, seed, peak, loss)).collect()
+        };
+        let runs = [
+            of("ls", "ls", 16.0, 1.9),
+            of("mhsa", "mhsa", 100.0, 2.0),
+            of("sloped", "mhsa", peak, loss),
+        ];
+        let study = Trainings { runs: runs.concat(), failed: 0 };
+        let baselines = ["mhsa".to_owned(), "ls".to_owned()];
+        // Runs at one learning rate decide nothing.
+        let status = |study: &Trainings| slopes(study, &baselines).map(|verdict| verdict.status);
+        let at_one = status(&study);
+        assert!(
+            !matches!(at_one, Some(VerdictStatus::Confirmed | VerdictStatus::Refuted)),
+            "{at_one:?}"
+        );
+        status(&at_three_rates(&study))
+    }
+
+    #[test]
+    fn the_half_range_of_alibi_is_that_of_its_steepest_slope() {
+        let run = TrainingRun { heads: Some(4), context: Some(513), ..TrainingRun::default() };
+        assert_eq!(half_range_of_alibi(&run), Some(64.0));
+        assert_eq!(half_range_of_alibi(&TrainingRun::default()), None);
+    }
+
+    #[test]
+    fn every_word_has_its_rows() {
+        assert_eq!(judged(10.0, 1.9, 3), Some(VerdictStatus::Confirmed));
+        assert_eq!(judged(10.0, 1.9, 2), Some(VerdictStatus::Qualified), "few seeds");
+        assert_eq!(judged(80.0, 1.9, 3), Some(VerdictStatus::Refuted), "large logits");
+        assert_eq!(judged(10.0, 2.1, 3), Some(VerdictStatus::Refuted), "a loss above");
+        assert_eq!(judged(10.0, 1.9, 0), None, "no such run");
+    }
+}

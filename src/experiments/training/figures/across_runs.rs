@@ -1,0 +1,172 @@
+//! The figures of studies with many training runs: variants, recall and learning rates.
+
+use crate::experiments::training::figures::overview::{LOSS, PEAK, Value};
+use crate::experiments::training::figures::training::alt;
+use crate::experiments::training::figures::variant::{Variant, positions_name};
+use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
+use crate::figure::model::heights;
+use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
+use crate::figure::{Ink, Stroke};
+use crate::table::{distinct, groups, plural};
+
+/// Loss above the corpus's entropy against the share of recall, one line per variant.
+pub fn dial(study: &Trainings) -> Figure {
+    let mut series = Vec::new();
+    for arm in distinct(study.runs.iter().map(|run| run.arm.as_str())) {
+        let point = |run: &TrainingRun| {
+            Some((run.recall?, run.valid_loss_nats? - run.corpus_entropy_nats?))
+        };
+        let seeds = along_x(study.arm(arm).filter_map(point));
+        series.extend(Series::over_seeds(arm_name(arm), Variant::plain(arm).ink(), seeds));
+    }
+    for line in series.iter_mut().filter(|line| line.shape == Shape::LineMarkers) {
+        line.label = Some(line.name.clone());
+    }
+    let shares = study.runs.iter().filter_map(|run| run.recall);
+    let x = Axis::linear("share of segments that need a stored key", shares, Some(0.0));
+    let y = Axis::linear("loss above the minimum (nats per token)", heights(&series), Some(0.0));
+    Figure {
+        name: "dial".to_owned(),
+        caption: "Validation loss above the corpus's entropy, which is the lowest expected loss of any model, against the share of \
+                  text that can only be predicted from a key stored far back. Markers are medians, ticks single seeds. A \
+                  higher marker means that the variant uses far keys less well."
+            .to_owned(),
+        alt: alt(study),
+        keys: vec![
+            Key::new("median", Ink::grey(Stroke::Solid), Shape::Points),
+            Key::seed(),
+        ],
+        panels: vec![Panel::new("From local to long-range text", x, y, series)],
+    }
+}
+
+/// The variant without its positions, which are in the titles, so that it has one colour in all panels.
+fn beside_positions(run: &TrainingRun) -> Variant<'_> {
+    Variant::new(&run.arm, None, Some(&run.slopes))
+}
+
+/// The panel of a run in [`learning_rate`]: its positional encoding and its optimiser.
+fn kind(run: &TrainingRun) -> (Option<usize>, &str, &str) {
+    let place = POSITIONS.iter().position(|known| *known == run.positions);
+    (place, &run.positions, run.settings.get("optimiser").unwrap_or("adamw"))
+}
+
+/// Validation loss (left) and peak max |logit| (right) against the learning rate: one row of panels per positional
+/// encoding and optimiser, one line per variant.
+pub fn learning_rate(study: &Trainings) -> Figure {
+    let rates = || study.runs.iter().filter_map(|run| run.learning_rate);
+    let x = Axis::log("learning rate", rates());
+    let mut kinds: Vec<_> = study.runs.iter().map(kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let has_others = kinds.iter().any(|(.., optimiser)| *optimiser != "adamw");
+    let has_seeds = study.by_run().any(|seeds| seeds.len() > 1);
+    let without_loss = study.runs.iter().filter(|run| LOSS(run).is_none()).count();
+    let values = |of: Value| study.runs.iter().filter_map(of);
+    let losses = Axis::linear("validation loss (nats per token)", values(LOSS), None);
+    let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK));
+    let panel = |here, y: &Axis, of: Value| {
+        let (_, positions, optimiser) = here;
+        let of_kind = study.runs.iter().filter(|run| kind(run) == here);
+        let mut series = Vec::new();
+        let threshold = |run: &TrainingRun| run.settings.get("qk_clip").map(str::to_owned);
+        for runs in groups(of_kind, |run| (beside_positions(run), threshold(run))) {
+            let variant = beside_positions(runs[0]);
+            let point = |run: &&TrainingRun| Some((run.learning_rate?, of(run)?));
+            let name = match threshold(runs[0]) {
+                Some(threshold) => format!("{} at {threshold}", variant.name()),
+                None => variant.name(),
+            };
+            let seeds = along_x(runs.iter().filter_map(point));
+            let [seeds, medians] = Series::over_seeds(&name, variant.ink(), seeds);
+            series.extend(has_seeds.then_some(seeds));
+            series.push(medians.labelled(&name));
+        }
+        let optimiser = if optimiser == "muon" { "Muon" } else { "AdamW" };
+        let title = match has_others {
+            true => format!("{}, {optimiser}", positions_name(positions)),
+            false => positions_name(positions),
+        };
+        Panel::new(&title, x.clone(), y.clone(), series)
+    };
+    let row = |here: &_| [panel(*here, &losses, LOSS), panel(*here, &peaks, PEAK)];
+    Figure {
+        name: "learning-rate".to_owned(),
+        caption: format!(
+            "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, \
+                  one line per variant. {} A larger marker or broader line lies under another. A variant tolerates the rates at which its loss stays near its lowest. {} \
+                  A position bias beside QKᵀ is not counted.",
+            match has_seeds {
+                true => "Markers are medians, ticks single seeds.",
+                false => "Each marker is one run.",
+            },
+            match without_loss {
+                0 => "Rates without a marker were not run.".to_owned(),
+                runs => format!("{} without a loss have no marker.", plural(runs, "run")),
+            }
+        ),
+        alt: alt(study),
+        keys: match has_seeds {
+            true => {
+                vec![Key::new("median", Ink::grey(Stroke::Solid), Shape::LineMarkers), Key::seed()]
+            }
+            false => Vec::new(),
+        },
+        panels: kinds.iter().flat_map(row).collect(),
+    }
+}
+
+/// Peak max |logit| (left) and validation loss (right) against the head dimension, one line per number of heads.
+pub fn head_size(study: &Trainings) -> Figure {
+    let sizes = || study.runs.iter().filter_map(|run| Some(run.d_head()? as f64));
+    let x = Axis::log_at("dimensions per head, d_head", sizes());
+    let mut counts: Vec<usize> = study.runs.iter().filter_map(|run| run.heads).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let look = |heads: usize| (plural(heads, "head"), Ink::of_rank(2 * heads));
+    let panel = |title: &str, y: Axis, of: Value| {
+        let series = counts.iter().flat_map(|&heads| {
+            let point = |run: &TrainingRun| Some((run.d_head()? as f64, of(run)?));
+            let here = study.runs.iter().filter(|run| run.heads == Some(heads));
+            let (name, ink) = look(heads);
+            Series::over_seeds(&name, ink, along_x(here.filter_map(point)))
+        });
+        Panel::new(title, x.clone(), y, series.collect())
+    };
+    let values = |of: Value| study.runs.iter().filter_map(of);
+    let mut keys: Vec<Key> = counts
+        .iter()
+        .map(|&heads| {
+            let (name, ink) = look(heads);
+            Key::new(&name, ink, Shape::LineMarkers)
+        })
+        .collect();
+    keys.push(Key::seed());
+    Figure {
+        name: "head-size".to_owned(),
+        caption: "The largest |logit| of QKᵀ in training (left) and the final validation loss (right) against the dimensions of a head, \
+                  one line per number of heads. Lines are medians over seeds, ticks single seeds. Along a line only the rank of \
+                  heads changes; between lines at one d_head, only their number."
+            .to_owned(),
+        alt: alt(study),
+        keys,
+        panels: vec![
+            panel("Peak logit", Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK)), PEAK),
+            panel(
+                "Loss",
+                Axis::linear("validation loss (nats per token)", values(LOSS), None),
+                LOSS,
+            ),
+        ],
+    }
+}
+
+/// The points of seeds, sorted by x.
+fn along_x(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = points.collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// Positional encodings in the order of panels.
+const POSITIONS: [&str; 4] = ["learned", "rope", "sinusoidal", "none"];
