@@ -266,7 +266,6 @@ pub(crate) fn no_worse(study: &Trainings) -> Verdict {
     let by_setting = pairs.by_setting(|setting| setting.estimate(difference).apart(2, ""));
     let sentences = [
         format!("Validation loss against multi-head attention's, nats: {by_setting}"),
-        lower_in("No higher", no_worse, &pairs),
         against_rope
             .map_or_else(String::new, |lost| format!("Against RoPE {}", lost.apart(2, " nats"))),
         scale(&tuned.study),
