@@ -108,7 +108,13 @@ pub(crate) fn is_run_of(manifest: &Manifest, definition: &TrainDefinition) -> bo
     let there = manifest.more.get(DEFINITION).and_then(Value::as_table);
     is_of_this_version(manifest)
         && is_as_begun(manifest)
+        && teacher(manifest).is_none()
         && there.is_some_and(|t| TrainDefinition::from_manifest(t).is_ok_and(|t| t == *definition))
+}
+
+/// Returns the teacher of a run whose attention was distilled, which no run is any more: such a run is another one.
+fn teacher(manifest: &Manifest) -> Option<&str> {
+    manifest.more.get("teacher").and_then(Value::as_str)
 }
 
 /// Returns `true` if the run has the number of steps that it began with. An extended run differs from a run planned
@@ -266,6 +272,7 @@ pub(crate) fn check_same(
     let corpus_there = |key| table(CORPUS)?.get(key)?.as_str();
     let texts = [
         (DEVICE, Some(manifest.text(DEVICE)), Some(device.name())),
+        ("teacher", teacher(manifest), None),
         ("corpus.sha256", corpus_there("sha256"), Some(corpus.sha256.as_str())),
         ("corpus.valid_sha256", corpus_there("valid_sha256"), corpus.valid_sha256.as_deref()),
     ];

@@ -173,17 +173,13 @@ fn tell(training: &Training<'_>, message: &[u8]) -> Vec<u8> {
 /// Creates a trainer at the start of its run.
 fn begun<'a>(training: &Training<'a>) -> Result<Trainer<'a>, LmError> {
     let Training { definition, corpus, device, .. } = *training;
-    complete(Trainer::new(definition, corpus, device)?, training)
+    Trainer::new(definition, corpus, device)?.together(training.workers)
 }
 
 /// Creates a trainer at the last checkpoint of the run in `folder`.
 fn gone_on<'a>(training: &Training<'a>, folder: &Path) -> Result<Trainer<'a>, LmError> {
     let Training { definition, corpus, device, .. } = *training;
     let trainer = Trainer::resume(definition, corpus, device, &folder.join(CHECKPOINT))?;
-    complete(trainer, training)
-}
-
-fn complete<'a>(trainer: Trainer<'a>, training: &Training<'a>) -> Result<Trainer<'a>, LmError> {
     trainer.together(training.workers)
 }
 

@@ -117,8 +117,7 @@ impl Plan {
         text: Option<&Path>,
         valid_text: Option<&Path>,
     ) -> Result<Vec<Self>, StudyError> {
-        let lacking = |plan: &Self| plan.lacking().collect();
-        let mut plans = self.plans_of(&lacking, data, text, valid_text)?;
+        let mut plans = self.plans_of(self.lacking().collect(), data, text, valid_text)?;
         for plan in &mut plans {
             plan.again = plan.cells.iter().map(|cell| cell.key.clone()).collect();
         }
@@ -136,8 +135,8 @@ impl Plan {
         text: Option<&Path>,
         valid_text: Option<&Path>,
     ) -> Result<Vec<Self>, StudyError> {
-        let all = |plan: &Self| plan.cells.iter().filter_map(Cell::needs).collect();
-        self.plans_of(&all, data, text, valid_text)
+        let all = self.cells.iter().filter_map(Cell::needs).collect();
+        self.plans_of(all, data, text, valid_text)
     }
 
     /// Unmet needs of the cells that are left.
@@ -151,15 +150,14 @@ impl Plan {
         cell.lacks(&self.folder.join(&cell.key))
     }
 
-    /// Plans of the training runs that this plan needs. Training runs need no others.
+    /// Plans of the training runs that are needed. Training runs need no others.
     fn plans_of(
         &self,
-        needs_of: &dyn Fn(&Self) -> Vec<Needs>,
+        needs: Vec<Needs>,
         data: &Path,
         text: Option<&Path>,
         valid_text: Option<&Path>,
     ) -> Result<Vec<Self>, StudyError> {
-        let needs = needs_of(self);
         let mut studies: Vec<&str> = needs.iter().map(|needs| &*needs.study).collect();
         studies.sort_unstable();
         studies.dedup();

@@ -19,14 +19,14 @@ pub fn ramp(study: &Ramps) -> Figure {
     let y = Axis::log("max |logit| of the model", all().map(|point| point.1));
     let by_step = Axis::from_zero("training step", all().map(|point| point.0 as f64));
     let since = by_step.named("steps since the first local head");
-    let panels = groups(&models, |model| variant(model.any())).into_iter().flat_map(|here| {
+    let panels = groups(&models, |model| title(model.any())).into_iter().flat_map(|here| {
         let line = |model: &RampModel<'_>, from: usize| {
             let later = model.course.iter().filter(|(step, _)| *step >= from);
             let points = later.map(|(step, logit)| ((step - from) as f64, *logit)).collect();
             let n = model.any().found.n;
             Series::new(&length(n), ink(n), Shape::LineMarkers, points)
         };
-        let name = variant(here[0].any());
+        let name = title(here[0].any());
         let local = here.iter().filter_map(|model| Some(line(model, model.local_from?)));
         let once_local =
             Panel::new(&format!("{name}, once local"), since.clone(), y.clone(), local.collect());
@@ -46,8 +46,14 @@ pub fn ramp(study: &Ramps) -> Figure {
     }
 }
 
-fn variant(head: &RampHead) -> String {
-    let name = Variant::new(&head.arm, head.positions.as_deref(), head.slopes.as_deref()).name();
+/// The variant of a head's model.
+pub(super) fn variant_of(head: &RampHead) -> Variant<'_> {
+    Variant::new(&head.arm, head.positions.as_deref(), head.slopes.as_deref())
+}
+
+/// The title of a variant's panels.
+fn title(head: &RampHead) -> String {
+    let name = variant_of(head).name();
     match head.buys_its_locality("learned") {
         true => format!("{name}, learned positions"),
         false => name,

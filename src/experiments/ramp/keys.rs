@@ -5,8 +5,8 @@ use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin, Verdict};
+use crate::experiments::ramp::figures::variant_of;
 use crate::experiments::ramp::tables::{RampHead, Ramps};
-use crate::experiments::training::figures::variant::Variant;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape};
 use crate::table::groups::sorted;
 use crate::table::{RankCorrelation, Spread, Table, distinct, groups, plural, significant};
@@ -48,8 +48,7 @@ struct OfVariant<'a> {
 impl OfVariant<'_> {
     fn all(study: &Ramps) -> Vec<OfVariant<'_>> {
         let variant = |head: &RampHead| {
-            let variant =
-                Variant::new(&head.arm, head.positions.as_deref(), head.slopes.as_deref());
+            let variant = variant_of(head);
             let is_local = matches!(head.found.kind, HeadKind::Local { .. });
             let (name, ink) = (variant.name(), variant.ink());
             match is_local && head.arm == "ls" {

@@ -69,6 +69,11 @@ impl RampHead {
         self.is_local().then_some(&self.found)
     }
 
+    /// Whether the head is local, and no window makes it so.
+    fn is_local_without_window(&self) -> bool {
+        self.is_local() && self.found.kind == HeadKind::Global
+    }
+
     /// Whether it is a global head of `mhsa` with these positions and without a position bias, so that only its logits
     /// can make it local.
     pub fn buys_its_locality(&self, positions: &str) -> bool {
@@ -121,8 +126,8 @@ pub struct RampModel<'r> {
 impl<'r> RampModel<'r> {
     /// Gathers the heads of one model.
     fn of(heads: Vec<&'r RampHead>) -> Self {
-        let is_first = |head: &&RampHead| head.is_local() && head.found.kind == HeadKind::Global;
-        let local_from = heads.iter().copied().filter(is_first).map(|head| head.step).min();
+        let local = heads.iter().filter(|head| head.is_local_without_window());
+        let local_from = local.map(|head| head.step).min();
         let of_age = |head: &&RampHead| local_from.is_some_and(|from| head.step >= from + AGE);
         let aged = heads.iter().copied().filter(of_age).map(|head| head.step).min();
         let at = |step: Option<usize>| -> Vec<&'r RampHead> {
@@ -138,11 +143,6 @@ impl<'r> RampModel<'r> {
     pub fn any(&self) -> &'r RampHead {
         self.last[0]
     }
-
-    fn at(&self, at: &str) -> impl Iterator<Item = &'r RampHead> {
-        let heads = if at == LAST { &self.last } else { &self.aged };
-        heads.iter().copied()
-    }
 }
 
 /// The largest |logit| of these heads; `None` if there are none.
@@ -150,7 +150,7 @@ pub fn largest(heads: &[&RampHead]) -> Option<f64> {
     heads.iter().map(|head| head.found.actual).reduce(f64::max)
 }
 
-/// An exponent, or a slope, with what it is of.
+/// A coefficient of a regression, and what was regressed.
 pub struct Exponent {
     /// The positions of the models.
     positions: &'static str,
@@ -240,15 +240,18 @@ impl Ramps {
                     counts,
                 }));
             };
-            for at in [LAST, OF_AGE] {
-                let peak = |model: &RampModel<'_>| {
-                    let heads: Vec<&RampHead> = model.at(at).filter(|head| is_of(head)).collect();
+            let last: Vec<_> = models.iter().map(|model| &model.last).collect();
+            let aged: Vec<_> = models.iter().map(|model| &model.aged).collect();
+            for (at, models) in [(LAST, last), (OF_AGE, aged)] {
+                let peak = |heads: &&Vec<&RampHead>| {
+                    let heads: Vec<&RampHead> =
+                        heads.iter().copied().filter(|head| is_of(head)).collect();
                     let logit = largest(&heads).filter(|logit| *logit > 0.0)?.ln();
                     Some((heads[0].model(), vec![(heads[0].found.n as f64).ln()], logit))
                 };
                 let peaks: Vec<_> = models.iter().filter_map(peak).collect();
                 add("max |logit| of a model", at, &["n"], Regression::of(&peaks));
-                let heads = models.iter().flat_map(|model| model.at(at));
+                let heads = models.into_iter().flatten().copied();
                 let local = heads.filter(|head| head.is_local() && is_of(head));
                 let names = ["n − 1", "ln(1 + 1/τ)"];
                 add("half-range of local heads", at, &names, of_half_range(local));
@@ -261,11 +264,10 @@ impl Ramps {
 
     /// Regresses the change of the log half-range of a head that is local at two steps in a row on that of the formula.
     fn changes(&self, is_of: impl Fn(&RampHead) -> bool) -> Option<Regression> {
-        let is_local = |head: &&RampHead| is_of(head) && head.found.formula.is_some();
         let same =
             |head: &RampHead| (head.model(), head.found.layer, head.found.head, head.found.passage);
         let mut points = Vec::new();
-        for steps in groups(self.all.iter().filter(is_local), same) {
+        for steps in groups(self.all.iter().filter(|head| is_of(head)), same) {
             let both = steps.windows(2).filter(|two| two.iter().all(|head| head.is_local()));
             points.extend(both.filter_map(|two| {
                 let of = |head: &RampHead| {
@@ -291,8 +293,7 @@ impl Ramps {
             (any.of.clone(), any.run.clone(), any.found.n)
         };
         let half_range = |heads: &[&RampHead]| {
-            let local =
-                heads.iter().filter(|head| head.is_local() && head.found.kind == HeadKind::Global);
+            let local = heads.iter().filter(|head| head.is_local_without_window());
             local.map(|head| head.found.half_spread).reduce(f64::max)
         };
         let local = |models: &[&RampModel<'_>]| {
@@ -376,9 +377,8 @@ impl Ramps {
             .numbers("models", "models", |one| one.counts[1])
             .note(format!(
                 "Multi-head attention without a position bias, at the d_head and d_model with the most lengths. That age: \
-                 the first kept step {AGE} or more after the first local head. The formula, {}, predicts 1 for n − 1, for \
-                 ln(1 + 1/τ) and for its own change. Intervals are clustered by model.",
-                "(n − 1)/2 · ln(1 + 1/τ)"
+                 the first kept step {AGE} or more after the first local head. The formula, (n − 1)/2 · ln(1 + 1/τ), predicts 1 for n − 1, for \
+                 ln(1 + 1/τ) and for its own change. Intervals are clustered by model."
             ))
             .build()
     }

@@ -13,10 +13,6 @@ use crate::table::{Spread, significant};
 /// The largest excess of the loss over the entropy for which look-ups count as learned. Also the difference in loss
 /// between a variant that learned them and one that did not.
 const LEARNED_NATS: f64 = 0.05;
-const LACKING: [&str; 2] = [
-    "no finished runs of every variant",
-    "Needs finished runs of ls, mhsa and local-only with the same seeds.",
-];
 
 pub(crate) const LONG_RANGE_LIMIT: Claim = Claim {
     id: "LongRangeLimit",
@@ -30,7 +26,10 @@ pub(crate) const LONG_RANGE_LIMIT: Claim = Claim {
     ],
     bounds: &[NO_WORSE_NATS],
     needs_tuning: true,
-    lacking: LACKING,
+    lacking: [
+        "no finished runs of every variant",
+        "Needs finished runs of ls, mhsa and local-only with the same seeds.",
+    ],
     ..Claim::PLAIN
 };
 
@@ -110,35 +109,23 @@ pub(crate) fn dial(study: &Trainings) -> Verdict {
 mod tests {
     use super::*;
     use crate::claims::VerdictStatus;
-    use crate::experiments::training::claims::tuning::at_three_rates;
+    use crate::experiments::training::claims::tuning::{at_three_rates, with_losses};
 
-    fn runs(arm: &str, losses: &[f64]) -> Vec<TrainingRun> {
-        let one = |(seed, loss): (usize, &f64)| TrainingRun {
-            run: arm.to_owned(),
-            arm: arm.to_owned(),
-            seed,
-            recall: Some(0.9),
-            corpus_entropy_nats: Some(0.8),
-            valid_loss_nats: Some(*loss),
-            ..TrainingRun::default()
-        };
-        losses.iter().enumerate().map(one).collect()
-    }
-
+    /// Runs on a text of look-ups.
     fn study(arms: &[(&str, &[f64])]) -> Trainings {
-        let runs = arms.iter().flat_map(|(arm, losses)| runs(arm, losses)).collect();
-        Trainings { runs, failed: 0 }
-    }
-
-    /// The runs of `arms` at three learning rates.
-    fn tuned(arms: &[(&str, &[f64])]) -> Trainings {
-        at_three_rates(&study(arms))
+        let mut study = with_losses(arms);
+        for run in &mut study.runs {
+            (run.recall, run.corpus_entropy_nats) = (Some(0.9), Some(0.8));
+        }
+        study
     }
 
     #[test]
     fn long_range_tasks_have_every_word() {
         let of = |ls: &[f64], local: &[f64]| {
-            dial(&tuned(&[("mhsa", &[1.0; 3]), ("ls", ls), ("local-only", local)])).status
+            let arms: [(&str, &[f64]); 3] =
+                [("mhsa", &[1.0; 3]), ("ls", ls), ("local-only", local)];
+            dial(&at_three_rates(&study(&arms))).status
         };
         assert_eq!(of(&[1.1; 3], &[1.2; 3]), VerdictStatus::Confirmed);
         assert_eq!(of(&[0.9; 3], &[1.2; 3]), VerdictStatus::Qualified);
@@ -155,12 +142,9 @@ mod tests {
             "seeds too far apart"
         );
         assert_eq!(of(&[], &[]), VerdictStatus::NotMeasured);
-        let beside_easy = |hard: [f64; 3]| {
-            let arms = ["mhsa", "ls", "local-only"].into_iter().zip(hard);
-            let mut study = Trainings {
-                runs: arms.flat_map(|(arm, loss)| runs(arm, &[loss; 3])).collect(),
-                failed: 0,
-            };
+        let beside_easy = |[mhsa, ls, local]: [f64; 3]| {
+            let mut study =
+                study(&[("mhsa", &[mhsa; 3]), ("ls", &[ls; 3]), ("local-only", &[local; 3])]);
             let easy = study.runs.clone().into_iter().map(|run| TrainingRun {
                 recall: Some(0.0),
                 valid_loss_nats: Some(0.9),

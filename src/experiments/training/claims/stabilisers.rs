@@ -21,13 +21,6 @@ const STABILISERS: [&str; 5] = ["qk-norm", "sigma-reparam", "softcap", "qk-clip"
 const MOST_PERPLEXITY: f64 = 0.45;
 /// A ratio above this counts as no gain: it is within 5 per cent.
 const NO_GAIN: f64 = 0.95;
-/// The sentence for intervals that decide nothing.
-const UNDECIDED: &str = "The intervals decide nothing";
-
-const LACKING: [&str; 2] = [
-    "no finished runs of other stabilisers",
-    "Needs finished runs of ls and of other stabilisers with the same seeds.",
-];
 
 pub(crate) const TWO_FIFTHS: Claim = Claim {
     id: "TwoFifths",
@@ -42,7 +35,10 @@ pub(crate) const TWO_FIFTHS: Claim = Claim {
     ],
     bounds: &[MOST_PERPLEXITY],
     needs_tuning: true,
-    lacking: LACKING,
+    lacking: [
+        "no finished runs of other stabilisers",
+        "Needs finished runs of ls and of other stabilisers with the same seeds.",
+    ],
     ..Claim::PLAIN
 };
 
@@ -74,17 +70,6 @@ impl Rivals {
     fn settings(&self) -> impl Iterator<Item = (&'static str, &PairsOfSetting)> {
         self.found.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(|one| (*arm, one)))
     }
-
-    fn seeds(&self) -> Seeds {
-        Seeds::of_settings(self.settings().map(|(_, setting)| setting.seeds.len()))
-    }
-
-    /// The scale of all compared runs, and whether they are tuned.
-    fn scale(&self) -> [String; 2] {
-        let runs = self.tuned.study.runs.iter();
-        let compared = runs.filter(|run| run.arm == "ls" || is_stabiliser(run));
-        [scale_of_runs(compared), self.tuned.note().to_owned()]
-    }
 }
 
 fn is_stabiliser(run: &TrainingRun) -> bool {
@@ -104,11 +89,11 @@ fn acts(study: &Trainings, arm: &str) -> bool {
     !study.arm(arm).all(is_plain)
 }
 
-/// The ruling on ratios that should be at most `bound` against every stabiliser. It is hidden if the intervals allow
-/// both that and no gain.
-fn ruling(ratios: &[Estimate], bound: f64) -> Ruling {
+/// The ruling on ratios that should be at most [`MOST_PERPLEXITY`] against every stabiliser. It is hidden if the
+/// intervals allow both that and no gain.
+fn ruling(ratios: &[Estimate]) -> Ruling {
     let has_gain = |ratio: &Estimate| ratio.ends().is_some_and(|[_, high]| high < NO_GAIN);
-    let every = Ruling::every(ratios.iter().map(|ratio| ratio.at_most(bound)));
+    let every = Ruling::every(ratios.iter().map(|ratio| ratio.at_most(MOST_PERPLEXITY)));
     let is_open = !matches!(every, Ruling::Holds | Ruling::Fails);
     let is_one_seed = ratios.iter().all(|ratio| ratio.ends().is_none());
     every.hidden_if(is_open && !is_one_seed && !ratios.iter().any(has_gain))
@@ -134,15 +119,13 @@ pub(crate) fn two_fifths(study: &Trainings) -> Verdict {
     let ratio = |setting: &PairsOfSetting| setting.estimate(difference).exp();
     let ratios: Vec<Estimate> = rivals.settings().map(|(_, setting)| ratio(setting)).collect();
     let room = least_ratio(&rivals.tuned.study).filter(|least| *least > MOST_PERPLEXITY);
-    let ruling = ruling(&ratios, MOST_PERPLEXITY)
-        .hidden_if(room.is_some())
-        .undecided_if(!rivals.tuned.is_tuned);
+    let ruling = ruling(&ratios).hidden_if(room.is_some()).undecided_if(!rivals.tuned.is_tuned);
     let each = rivals
         .settings()
         .map(|(arm, setting)| format!("{} of {arm}'s", ratio(setting).shown_of_seeds(3)));
     let why = match (room, ruling) {
         (Some(least), _) => format!("The corpus allows {} at least", significant(least, 2)),
-        (None, Ruling::Hidden) => UNDECIDED.to_owned(),
+        (None, Ruling::Hidden) => "The intervals decide nothing".to_owned(),
         _ => String::new(),
     };
     let headline = format!(
@@ -151,33 +134,27 @@ pub(crate) fn two_fifths(study: &Trainings) -> Verdict {
         plural(rivals.found.len(), "stabiliser"),
         if room.is_some() { "; corpus leaves no room" } else { "" }
     );
-    let [scale, note] = rivals.scale();
-    let perplexity = format!("LS-attention's perplexity is {}", joined(each, ", "));
-    let sentences = [perplexity, scale, note, why];
-    Verdict::new(TWO_FIFTHS, ruling, rivals.seeds(), headline, sentences)
+    let runs = rivals.tuned.study.runs.iter();
+    let compared = runs.filter(|run| run.arm == "ls" || is_stabiliser(run));
+    let sentences = [
+        format!("LS-attention's perplexity is {}", joined(each, ", ")),
+        scale_of_runs(compared),
+        rivals.tuned.note().to_owned(),
+        why,
+    ];
+    let seeds = Seeds::of_settings(rivals.settings().map(|(_, setting)| setting.seeds.len()));
+    Verdict::new(TWO_FIFTHS, ruling, seeds, headline, sentences)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::claims::VerdictStatus;
-    use crate::experiments::training::claims::tuning::at_three_rates;
-
-    fn runs(arm: &str, losses: &[f64]) -> Vec<TrainingRun> {
-        let one = |(seed, loss): (usize, &f64)| TrainingRun {
-            run: arm.to_owned(),
-            arm: arm.to_owned(),
-            seed,
-            valid_loss_nats: Some(*loss),
-            ..TrainingRun::default()
-        };
-        losses.iter().enumerate().map(one).collect()
-    }
+    use crate::experiments::training::claims::tuning::{at_three_rates, with_losses};
 
     /// The variants at three learning rates.
     fn study(arms: &[(&str, &[f64])]) -> Trainings {
-        let runs = arms.iter().flat_map(|(arm, losses)| runs(arm, losses)).collect();
-        at_three_rates(&Trainings { runs, failed: 0 })
+        at_three_rates(&with_losses(arms))
     }
 
     #[test]

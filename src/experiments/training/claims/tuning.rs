@@ -107,6 +107,22 @@ fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
     (losses.len() >= RATES && is_inside).then(|| losses[best].0)
 }
 
+/// Runs of variants with these validation losses, one per seed.
+#[cfg(test)]
+pub(crate) fn with_losses(arms: &[(&str, &[f64])]) -> Trainings {
+    let of_arm = |&(arm, losses): &(&str, &[f64])| {
+        let one = |(seed, loss): (usize, &f64)| TrainingRun {
+            run: arm.to_owned(),
+            arm: arm.to_owned(),
+            seed,
+            valid_loss_nats: Some(*loss),
+            ..TrainingRun::default()
+        };
+        losses.iter().enumerate().map(one).collect::<Vec<_>>()
+    };
+    Trainings { runs: arms.iter().flat_map(of_arm).collect(), failed: 0 }
+}
+
 /// The same runs at three learning rates; the loss at the middle one is lower by a nat.
 #[cfg(test)]
 pub(crate) fn at_three_rates(study: &Trainings) -> Trainings {
