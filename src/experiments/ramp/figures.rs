@@ -38,7 +38,7 @@ pub fn ramp(study: &Ramps) -> Figure {
         name: "ramp".to_owned(),
         caption: "The largest |QKᵀ/√d| of a model at its kept steps, one line per seed: against the training step, and against \
                   the steps since its first local head. Where lines lie apart in the first panel and together in the second, \
-                  length delays the growth and does not change it."
+                  the growth comes later and is no larger."
             .to_owned(),
         alt: alt(&models),
         keys,
