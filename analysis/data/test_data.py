@@ -1,13 +1,15 @@
-"""Tests of the script that makes the text, on made-up files: `make test-data`."""
+"""Tests of the scripts that make the texts, on made-up files: `make test-data`."""
 import contextlib
 import io
 import subprocess
 import tempfile
 import unittest
+import zipfile
 from pathlib import Path
 from unittest import mock
 
 import books
+import packages
 
 
 class Books(unittest.TestCase):
@@ -45,6 +47,25 @@ class Books(unittest.TestCase):
         self.assertEqual(len(set(files)), len(files))
         for file in files:
             self.assertRegex(file, r"^[^/]+/[^/]+\.md$")
+
+
+class Packages(unittest.TestCase):
+    def test_modules_are_in_order_of_path_without_tables_and_other_alphabets(self):
+        with tempfile.TemporaryDirectory() as folder:
+            wheel = Path(folder) / "a-1-py3-none-any.whl"
+            with zipfile.ZipFile(wheel, "w") as files:
+                files.writestr("a/two.py", "two = 2\r\n\r\n\r\n\r\n# end  \r\n")
+                files.writestr("a/one.py", "one = 1\n")
+                files.writestr("a/empty.py", "\n")
+                files.writestr("a/other.py", "# \u00e9\n")
+                files.writestr("a/table.py", "x = 1\n" * packages.MOST_BYTES)
+                files.writestr("a/notes.txt", "notes")
+            self.assertEqual(packages.text([wheel]), b"one = 1\n\n\ntwo = 2\n\n# end")
+
+    def test_no_package_is_in_both_lists(self):
+        names = [line.split("==")[0] for part in ("train", "valid")
+                 for line in (books.HERE / f"packages-{part}.txt").read_text().splitlines()]
+        self.assertEqual(len(set(names)), len(names))
 
 
 class Files(unittest.TestCase):
