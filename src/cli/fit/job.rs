@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rank_study::experiments::fits::tables::one_fit::TARGET;
 use rank_study::experiments::fits::{FitAsked, FitMeasurement, FitTerms, FrontierRow};
-use rank_study::record::records_to_csv;
+use rank_study::record::{read_records, records_to_csv};
 use rank_study::run::Manifest;
 use rank_study::solver::{
     FitName, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem,
@@ -29,6 +29,8 @@ const KEEP_EVERY: Duration = Duration::from_secs(60);
 const WORTH_KEEPING: Duration = Duration::from_secs(1);
 /// Largest n for which the target is stored beside its fit: 32 MiB.
 const LARGEST_KEPT: usize = 2048;
+/// The file of the rows.
+const ROWS: &str = "frontier.csv";
 /// Minimum time between two updates of the display, in milliseconds.
 const SHOW_EVERY_MS: u64 = 200;
 
@@ -61,7 +63,7 @@ pub fn run(
     options.check_room(problem, caps.len().max(1)).flag("--starts")?;
     let out = place.out;
     let unfinished = out.join("unfinished");
-    let had_ended = || out.join("frontier.csv").exists() && !CheckpointStore::is_begun(&unfinished);
+    let had_ended = || out.join(ROWS).exists() && !CheckpointStore::is_begun(&unfinished);
     let refuse_another = || match had_ended() {
         true => {
             // A process that was killed while it removed this folder may have left it empty.
@@ -84,6 +86,11 @@ pub fn run(
     if problem.n() <= LARGEST_KEPT && !target.exists() {
         write_matrix(&problem.target().dense(), &target).context("--out")?;
     }
+    let rows = out.join(ROWS);
+    let earlier = match rows.exists() {
+        true => read_records(&rows, "remove the folder to search again").context("--out")?,
+        false => Vec::new(),
+    };
     let path = out.join("manifest.toml");
     let threads = rayon::current_num_threads();
     let mut manifest = if path.exists() {
@@ -115,6 +122,7 @@ pub fn run(
         progress: &progress,
         stop,
         started: Instant::now(),
+        earlier,
         earlier_s: manifest.wall_time_s,
         shown_ms: AtomicU64::new(0),
         underway: Mutex::default(),
@@ -155,6 +163,8 @@ struct Job<'a> {
     progress: &'a Progress,
     stop: &'a AtomicBool,
     started: Instant,
+    /// Rows that earlier processes of the search wrote.
+    earlier: Vec<FrontierRow>,
     /// Seconds that the search took in earlier processes.
     earlier_s: f64,
     /// Time of the last display update, in milliseconds after the start.
@@ -276,11 +286,13 @@ impl<'a> Job<'a> {
         let bounds = bounds.get_or_insert_with(|| LowerBounds::new(self.problem));
         let mut rows = Vec::with_capacity(points.len());
         factors.resize(points.len(), None);
-        for (point, on_disk) in points.iter().zip(factors) {
+        for (place, (point, on_disk)) in points.iter().zip(factors).enumerate() {
             let found = FitMeasurement::at_cap(point, bounds, wall_time_s);
             let mut row =
                 FrontierRow { asked: self.asked.clone(), found, terms: self.terms.clone() };
-            if let Some(best) = &point.best {
+            if let Some(earlier) = self.better_before(place, &row) {
+                row = earlier;
+            } else if let Some(best) = &point.best {
                 row.asked.seed = Some(best.start as u64);
                 let folder = Path::new("factors").join(format!("cap-{}", point.cap));
                 if *on_disk != reached(point) {
@@ -295,13 +307,34 @@ impl<'a> Job<'a> {
         Ok(rows)
     }
 
+    /// The row that an earlier process of this search wrote, if it is better than `row`. A resumed fit takes another path,
+    /// because the optimiser's memory is rebuilt, and may end worse. The outcome is that of the search now.
+    fn better_before(&self, place: usize, row: &FrontierRow) -> Option<FrontierRow> {
+        let rank = |found: &FitMeasurement| {
+            let of_search = match self.terms.tolerance {
+                Some(_) => found.cap,
+                None => found.kl_nats,
+            };
+            [of_search, found.kl_nats].map(|value| value.unwrap_or(f64::INFINITY))
+        };
+        let earlier = self.earlier.get(place)?;
+        (rank(&earlier.found) < rank(&row.found)).then(|| {
+            let mut earlier = earlier.clone();
+            earlier.found.outcome = row.found.outcome;
+            earlier.found.wall_time_s = row.found.wall_time_s;
+            earlier
+        })
+    }
+
     fn needed(&self, tolerance: f64) -> Result<Vec<FrontierRow>> {
         let found =
             needed_logit(self.problem, tolerance, self.options, self).flag("--tolerance")?;
         let of_row = FitMeasurement::needed(self.problem, tolerance, &found, self.wall_time_s());
         let mut row =
             FrontierRow { asked: self.asked.clone(), found: of_row, terms: self.terms.clone() };
-        if let Some(best) = &found.best {
+        if let Some(earlier) = self.better_before(0, &row) {
+            row = earlier;
+        } else if let Some(best) = &found.best {
             let folder: PathBuf = ["factors", &format!("tolerance-{tolerance}")].iter().collect();
             write_factors(&self.out.join(&folder), &best.solution.factors).context("--out")?;
             row.asked.seed = Some(best.start as u64);
@@ -312,7 +345,7 @@ impl<'a> Job<'a> {
     }
 
     fn write(&self, rows: &[FrontierRow]) -> Result<(), FileError> {
-        let path = self.out.join("frontier.csv");
+        let path = self.out.join(ROWS);
         records_to_csv(rows)
             .and_then(|bytes| write_whole(&path, &bytes))
             .map_err(|source| FileError::Write { path, source })
