@@ -3,9 +3,8 @@
 use std::fmt;
 
 use super::words::joined;
-use crate::claims::Claim;
-use crate::claims::Reason;
 use crate::claims::ruling::Ruling;
+use crate::claims::{Claim, Reason};
 use crate::table::{plural, plural_range, significant};
 
 /// The status of a claim.

@@ -9,18 +9,19 @@ use rank_study::experiment::{Kind, View};
 use rank_study::experiments::claims::CLAIMS;
 use rank_study::experiments::views;
 use rank_study::report::{
-    Analysis, ClaimRow, Header, Section, analyse, findings, measured_study, page, show,
+    Analysis, ClaimRow, Header, Section, analyse, findings, measured_study, page, save_figures,
+    save_tables, show,
 };
 use rank_study::run::Manifest;
-use rank_study::study::{Observer, Preset, Work, stored_lines, time_of};
+use rank_study::study::{Observer, Preset, Work, stored_lines, time_of, unmerged_parts};
 use rank_study::system::write_whole;
 use rank_study::table::{Table, plural};
 
-use super::flags::{PresetFlag, QuietFlag};
+use super::flags::PresetFlag;
 use super::places::{
-    SHOWN, data, figures, folder_of, measured, measured_studies, note, studies_in_parts,
+    SHOWN, data, figures, folder_of, measured, measured_studies, names_in_data, note,
 };
-use super::streams::{say, tell};
+use super::streams::{inform, is_quiet, say, tell};
 
 /// Write the tables of one or more studies
 #[derive(Args, Debug)]
@@ -40,8 +41,6 @@ pub struct TableArgs {
     out: Option<PathBuf>,
     #[command(flatten)]
     preset: PresetFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Draw the figures of a study as SVG and PNG
@@ -57,8 +56,6 @@ pub struct FigureArgs {
     study: String,
     #[command(flatten)]
     preset: PresetFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Write the report: one HTML page of verdicts and figures
@@ -77,8 +74,6 @@ pub struct ReportArgs {
     /// Write to this file [default: figures/report.html]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Estimated seconds for a study's tables and figures.
@@ -104,9 +99,9 @@ pub fn table(args: &TableArgs) -> Result<()> {
         Ok(measured_study(&folder, &manifest)?.0)
     });
     let analysis = analyse(&studies.collect::<Result<Vec<_>>>()?, view)?;
-    let paths = analysis.save_tables(&out)?;
-    warn(&analysis, &Teller { quiet: args.quiet.is_set() });
-    print_tables(&analysis.tables, &paths, args.quiet.is_set());
+    let paths = save_tables(&analysis.tables, &out)?;
+    warn(&analysis, &Teller);
+    print_tables(&analysis.tables, &paths);
     Ok(())
 }
 
@@ -121,18 +116,16 @@ fn table_of_own(args: &TableArgs, folders: &[PathBuf]) -> Result<()> {
     let [shown] = &shown[..] else {
         bail!("only training runs can share one table; name one folder at a time");
     };
-    let paths = shown.save_tables(&out)?;
-    print_tables(&shown.tables, &paths, args.quiet.is_set());
+    let paths = save_tables(&shown.tables, &out)?;
+    print_tables(&shown.tables, &paths);
     Ok(())
 }
 
-fn print_tables(tables: &[Table], written: &[PathBuf], quiet: bool) {
+fn print_tables(tables: &[Table], written: &[PathBuf]) {
     for table in tables {
         say!("{}", table.to_markdown());
     }
-    if !quiet {
-        written.iter().for_each(|path| tell(&format!("wrote {}", path.display())));
-    }
+    written.iter().for_each(|path| inform(&format!("wrote {}", path.display())));
 }
 
 /// Returns the named folders, or `None` if one of the names is a study with rows or not a folder.
@@ -155,17 +148,17 @@ pub fn figure(args: &FigureArgs) -> Result<()> {
             let to = folders[0].join(SHOWN).join("figures");
             let mut paths = Vec::new();
             for shown in show(&folders)? {
-                paths.extend(shown.save_figures(&to)?);
+                paths.extend(save_figures(&shown.figures, &to)?);
             }
             paths
         }
         None => {
             let Analysed { analysis, .. } = analysed(&args.study, args.preset.get())?;
-            warn(&analysis, &Teller { quiet: args.quiet.is_set() });
-            analysis.save_figures(&figures(args.preset.get()).join(&args.study))?
+            warn(&analysis, &Teller);
+            save_figures(&analysis.figures, &figures(args.preset.get()).join(&args.study))?
         }
     };
-    if !args.quiet.is_set() {
+    if !is_quiet() {
         paths.iter().for_each(|path| say!("{}", path.display()));
     }
     Ok(())
@@ -179,7 +172,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
     let studies = if args.studies.is_empty() {
         let mut all = measured_studies(args.preset.get())?;
         // Studies with rows in shards only are included, so that they are reported as left out.
-        all.extend(studies_in_parts(args.preset.get())?);
+        all.extend(names_in_data(args.preset.get(), |folder| Ok(unmerged_parts(folder)? > 0))?);
         all.sort_unstable();
         all.dedup();
         all
@@ -193,9 +186,8 @@ pub fn report(args: &ReportArgs) -> Result<()> {
         );
     }
     let out = args.out.clone().unwrap_or_else(|| figures(args.preset.get()).join("report.html"));
-    let written =
-        write_report(&studies, &out, args.preset.get(), &Teller { quiet: args.quiet.is_set() })?;
-    if !args.quiet.is_set() {
+    let written = write_report(&studies, &out, args.preset.get(), &Teller)?;
+    if !is_quiet() {
         for (status, count) in ClaimRow::counts(&ClaimRow::all(written.sections.iter())) {
             say!("{} {status}", plural(count, "claim"));
         }
@@ -206,15 +198,11 @@ pub fn report(args: &ReportArgs) -> Result<()> {
 }
 
 /// Prints only warnings about the rows that a page or table is made from.
-struct Teller {
-    quiet: bool,
-}
+struct Teller;
 
 impl Observer for Teller {
     fn warned(&self, of_what: &str) {
-        if !self.quiet {
-            tell(of_what);
-        }
+        inform(of_what);
     }
 }
 
@@ -260,8 +248,8 @@ pub fn write_report(
             Err(error) => return Err(error),
         };
         warn(&analysis, observer);
-        analysis.save_tables(&folder.join("tables"))?;
-        analysis.save_figures(&figures(preset).join(study))?;
+        save_tables(&analysis.tables, &folder.join("tables"))?;
+        save_figures(&analysis.figures, &figures(preset).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
         if !manifest.machine.cpu.is_empty() {
             machine = manifest.about_machine();

@@ -8,10 +8,10 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use rank_study::numerics::{Machine, check_instructions, instructions_there};
 use rank_study::run::revision;
 
+use super::errors::{is_usage_error, usage_error};
 use super::flags::start_threads;
-use super::man::GROUPS;
-use super::streams::{print_of_clap, say, tell};
-use super::usage_error::{is_usage_error, usage_error};
+use super::shell::GROUPS;
+use super::streams::{be_quiet, print_of_clap, say, tell};
 
 /// How large must attention logits grow when queries and keys are low-rank?
 #[derive(Parser)]
@@ -38,6 +38,9 @@ struct Cli {
     /// Print processor, instructions, BLAS and threads too
     #[arg(short, long, requires = "version")]
     verbose: bool,
+    /// Print only results and errors
+    #[arg(long, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -62,8 +65,8 @@ enum Command {
     Slurm(super::slurm::SlurmArgs),
     Verify(super::verify::VerifyArgs),
     List(super::list::ListArgs),
-    Completions(super::completions::CompletionsArgs),
-    Man(super::man::ManArgs),
+    Completions(super::shell::CompletionsArgs),
+    Man(super::shell::ManArgs),
 }
 
 /// Returns the program's command line definition, with its commands listed by task.
@@ -97,7 +100,7 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
 /// or value on the command line, 3 a check of `verify` failed, 4 stopped.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let Cli { verbose, command, .. } = match parsed(&arguments) {
+    let Cli { verbose, quiet, command, .. } = match parsed(&arguments) {
         Ok(parsed) => parsed,
         Err(said) => {
             return match usage_error(&said, program(), &arguments) {
@@ -109,6 +112,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             };
         }
     };
+    if quiet {
+        be_quiet();
+    }
     if let Err(error) = check_instructions() {
         tell(&format!("error: {error}"));
         return ExitCode::from(2);
@@ -128,7 +134,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let line = super::error_line::error_line(error.as_ref());
+            let line = super::errors::error_line(error.as_ref());
             tell(&format!("error: {line}"));
             if error.is::<super::verify::Breach>() {
                 ExitCode::from(3)
@@ -167,8 +173,8 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Slurm(args) => super::slurm::run(&args),
         Command::Verify(args) => super::verify::run(&args),
         Command::List(args) => super::list::run(&args),
-        Command::Completions(args) => super::completions::run(&args, Cli::command()),
-        Command::Man(args) => super::man::run(&args, Cli::command()),
+        Command::Completions(args) => super::shell::completions(&args, Cli::command()),
+        Command::Man(args) => super::shell::man(&args, Cli::command()),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Ends the program with a one-line error when it panics or runs out of memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
+use rank_study::system::panic_message;
 
 /// Location of the last panic. It is part of the error line, which replaces Rust's message unless
 /// `RUST_BACKTRACE=full`.
@@ -26,15 +26,10 @@ pub fn told(work: impl FnOnce() -> Result<()>) -> Result<()> {
         Ok(done) => done,
         Err(panic) => {
             let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
-            let why = text(&*panic);
+            let why = panic_message(&*panic);
             bail!("internal error: {why} ({place}); allow more memory, or report this as a bug")
         }
     }
-}
-
-fn text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
 /// The system's allocator, except that a failed allocation ends the process with an error line; Rust would abort. Large

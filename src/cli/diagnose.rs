@@ -13,11 +13,11 @@ use rank_study::system::{printable, write_whole};
 use rank_study::table::{plural, significant};
 
 use super::duration::duration;
-use super::flags::{JsonFlag, Part, QuietFlag, ThreadsFlag};
+use super::errors::UsageError;
+use super::flags::{JsonFlag, Part, ThreadsFlag};
 use super::measuring::{describe_in, fail_if_unfinished};
-use super::predictions::{Asked, Predicted, print_json, rows_of};
+use super::predict::{HeadsAsked, Predicted, print_json, rows_of};
 use super::streams::say;
-use super::usage_error::UsageError;
 
 /// Largest default number of tokens per passage.
 const TOKENS: usize = 1024;
@@ -71,8 +71,6 @@ pub struct DiagnoseArgs {
     out: PathBuf,
     #[command(flatten)]
     json: JsonFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Maximum number of sentences printed, so that they and the files fit on a screen.
@@ -95,15 +93,15 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         true => None,
         false => Some(pool.install(|| above(args, &sources, passages, texts.as_ref()))?),
     };
-    let asked = Asked {
+    let asked = HeadsAsked {
         folders: &folders,
         steps: &args.step,
-        epsilons: &[args.tolerance],
+        epsilon: &[args.tolerance],
         passages: Some(args.passages),
         groups: 1,
         tokens: Some(tokens),
         rows: None,
-        split: Part::All,
+        split: Part::All.name(),
         layers: &args.layer,
         above,
         factors: false,
@@ -112,7 +110,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let data = args.out.parent().unwrap_or(Path::new(""));
     let plan = Plan::new(&definition, data, None, args.text.as_deref(), None)?;
     let threads = args.threads.count(None)?;
-    let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet.is_set())?;
+    let Predicted { name, keys, summary } = Predicted::by(plan, threads)?;
     let described = describe_in(&summary, "layer");
     fail_if_unfinished(&[(name, summary)])?;
 

@@ -10,9 +10,9 @@ use rank_study::system::disk::make_folders;
 use rank_study::system::{check_disk, check_memory};
 use rank_study::targets::write_matrix;
 
-use super::flags::{QuietFlag, ThreadsFlag, TrainedArgs};
-use super::streams::tell;
-use super::usage_error::UsageError;
+use super::errors::UsageError;
+use super::flags::{ThreadsFlag, TrainedArgs};
+use super::streams::inform;
 
 /// Write the attention matrices of a trained model
 #[derive(Args, Debug)]
@@ -50,8 +50,6 @@ pub struct DumpArgs {
     out: PathBuf,
     #[command(flatten)]
     threads: ThreadsFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -99,9 +97,7 @@ fn dump(args: &DumpArgs) -> Result<()> {
     for probe in probes {
         if is_chosen(&args.layer, probe.layer) && is_chosen(&args.head, probe.head) {
             let path = write(&probe, args)?;
-            if !args.quiet.is_set() {
-                tell(&format!("{}: {}", path.display(), probe.kind));
-            }
+            inform(&format!("{}: {}", path.display(), probe.kind));
         }
     }
     Ok(())

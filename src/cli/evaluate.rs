@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::flags::{JsonFlag, QuietFlag, ThreadsFlag, TrainedArgs};
+use super::flags::{JsonFlag, ThreadsFlag, TrainedArgs};
 use super::progress::Progress;
 use super::streams::say;
 
@@ -22,8 +22,6 @@ pub struct EvaluateArgs {
     threads: ThreadsFlag,
     #[command(flatten)]
     json: JsonFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -36,7 +34,7 @@ pub fn run(args: &EvaluateArgs) -> Result<()> {
 
 fn evaluate(args: &EvaluateArgs) -> Result<()> {
     let (run, texts) = args.of.read()?;
-    let progress = Progress::new(1.0, args.quiet.is_set());
+    let progress = Progress::new(1.0);
     progress.name(&args.of.run.display().to_string());
     let before = std::cell::Cell::new(0.0);
     let found = run.evaluate(&texts, args.of.split(), &|done, all| {

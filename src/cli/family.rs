@@ -10,8 +10,8 @@ use rank_study::targets::{
     Family, Parameters, Target, TargetError, TargetFile, TargetRead, Visibility,
 };
 
+use super::errors::{FlagContext as _, UsageError, with_flag};
 use super::streams::tell;
-use super::usage_error::{FlagContext as _, UsageError, with_flag};
 
 /// Flags of a target: a family with its parameters, or a file.
 #[derive(Args, Clone, Debug)]

@@ -11,7 +11,7 @@ use rank_study::study::Preset;
 use rank_study::system::available_bytes;
 use rayon::ThreadPool;
 
-use super::usage_error::{FlagContext as _, UsageError};
+use super::errors::{FlagContext as _, UsageError};
 
 /// `--json`.
 #[derive(Args, Debug)]
@@ -25,21 +25,6 @@ impl JsonFlag {
     /// Returns `true` if the result is printed as JSON.
     pub fn is_set(&self) -> bool {
         self.json
-    }
-}
-
-/// `--quiet`.
-#[derive(Args, Debug)]
-pub struct QuietFlag {
-    /// Print only results and errors
-    #[arg(long)]
-    quiet: bool,
-}
-
-impl QuietFlag {
-    /// Returns `true` if only results and errors are printed.
-    pub fn is_set(&self) -> bool {
-        self.quiet
     }
 }
 

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use rank_study::record::{Column, ColumnKind};
 use rank_study::run::log_columns;
 use rank_study::study::{
-    Kind, Plan, StudyDefinition, StudyError, schema, stored_lines, time_of, unmerged_parts,
+    Kind, Plan, Preset, StudyDefinition, StudyError, schema, stored_lines, time_of, unmerged_parts,
 };
 use rank_study::system::printable;
 use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
 use super::duration::duration;
-use super::flags::{JsonFlag, PresetFlag, QuietFlag};
-use super::parts;
-use super::places::{data, definitions, fail_if_broken};
+use super::flags::{JsonFlag, PresetFlag};
+use super::merge::list_shards;
+use super::places::{data, definitions, fail_if_broken, names_in_data};
 use super::streams::say;
 
 /// List the studies and how much of each is done
@@ -36,7 +36,7 @@ pub struct ListArgs {
     #[command(flatten)]
     json: JsonFlag,
     /// List the columns of a kind of rows instead [kinds: fit, train, spectrum, latency, predict,
-    /// ramp, lattice, surgery; files of a run: steps, curve, eval, heads]
+    /// ramp, surgery; files of a run: steps, curve, eval, heads]
     #[arg(long, value_name = "KIND", conflicts_with = "preset", value_parser = columns_of)]
     columns: Option<Columns>,
     /// List the progress of each shard instead
@@ -45,8 +45,6 @@ pub struct ListArgs {
     /// Print a JSON Schema of definitions instead
     #[arg(long, conflicts_with_all = ["columns", "shards", "preset"])]
     schema: bool,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Columns of one kind of rows.
@@ -73,12 +71,12 @@ pub fn run(args: &ListArgs) -> Result<()> {
         return Ok(());
     }
     if args.shards {
-        return parts::list(args.preset.get(), args.json.is_set());
+        return list_shards(args.preset.get(), args.json.is_set());
     }
     let found = definitions(args.preset.get())?;
     let data = data(args.preset.get());
     let (mut lines, mut missing) = (Vec::new(), Vec::new());
-    let texts = on_texts(&data, &mut missing)?;
+    let texts = on_texts(args.preset.get(), &mut missing)?;
     for definition in &found.studies {
         match lines_of(definition, &data, &texts) {
             Ok(of_study) => lines.extend(of_study),
@@ -141,18 +139,13 @@ struct OnText {
 }
 
 /// Finds the folders with rows on texts. Folders whose manifest cannot be read are added to `missing`, with the reason.
-fn on_texts(data: &Path, missing: &mut Vec<(String, String)>) -> Result<Vec<OnText>> {
+fn on_texts(preset: Preset, missing: &mut Vec<(String, String)>) -> Result<Vec<OnText>> {
     let mut found = Vec::new();
-    let Ok(entries) = std::fs::read_dir(data) else { return Ok(found) };
-    let mut folders: Vec<PathBuf> = entries
-        .map(|entry| Ok(entry?.path()))
-        .collect::<std::io::Result<_>>()
-        .with_context(|| format!("cannot list {}", data.display()))?;
-    folders.retain(|folder| {
-        folder.join("rows.csv").is_file() && folder.join("manifest.toml").is_file()
-    });
-    folders.sort();
-    for folder in folders {
+    let has_files = |folder: &Path| {
+        Ok(["rows.csv", "manifest.toml"].iter().all(|file| folder.join(file).is_file()))
+    };
+    for name in names_in_data(preset, has_files)? {
+        let folder = data(preset).join(name);
         match on_text(&folder) {
             Ok(on_text) => found.extend(on_text),
             Err(error) => missing.push((folder.display().to_string(), format!("{error:#}"))),
@@ -211,13 +204,14 @@ fn lines_of<'d>(
     let plain = match Plan::new(definition, data, None, None, None) {
         Ok(plain) => plain,
         Err(why @ (StudyError::NotFetched { .. } | StudyError::NoText { .. })) => {
-            let folder = data.join(&definition.study);
-            return Ok(vec![Line::of_rows(definition, &folder, &why)?]);
+            let line = Line::of(definition, &data.join(&definition.study), None, true)?;
+            return Ok(vec![Line { not_here: Some(why.to_string()), ..line }]);
         }
         Err(other) => return Err(other.into()),
     };
     let own_text = definition.own_text.as_deref().and_then(Path::to_str);
-    let mut lines = vec![Line { text: own_text, ..Line::of(definition, &plain)? }];
+    let line = Line::of(definition, plain.folder(), Some(&plain), false)?;
+    let mut lines = vec![Line { text: own_text, ..line }];
     let of_study =
         |on_text: &&OnText| on_text.study == definition.study && on_text.folder != plain.folder();
     for on_text in texts.iter().filter(of_study) {
@@ -230,8 +224,8 @@ fn lines_of<'d>(
         };
         // The file may have another content by now, whose rows would go to another folder.
         let line = match plan.filter(|plan| plan.folder() == folder) {
-            Some(plan) => Line::of(definition, &plan)?,
-            None => Line::by_name(definition, &plain, folder)?,
+            Some(plan) => Line::of(definition, folder, Some(&plan), false)?,
+            None => Line::of(definition, folder, Some(&plain), true)?,
         };
         lines.push(Line { text: Some(text), ..line });
     }
@@ -242,59 +236,36 @@ fn lines_of<'d>(
 }
 
 impl<'d> Line<'d> {
-    /// Counts the cells of a plan.
-    fn of(definition: &'d StudyDefinition, plan: &Plan) -> Result<Self> {
-        let Rows { cells: there, stopped, wall_time_s } = Rows::of(definition, plan.folder())?;
-        let undone = |of: &BTreeSet<String>| {
-            plan.cells().filter(|(cell, done)| !done && of.contains(*cell)).count()
-        };
-        Ok(Self {
-            definition,
-            name: plan.name().to_owned(),
-            text: None,
-            cells: plan.cells().count(),
-            done: plan.cells().filter(|(_, done)| *done).count(),
-            stopped: undone(&stopped),
-            of_other_settings: undone(&there),
-            wall_time_s,
-            by_name: false,
-            not_here: None,
-            parts: unmerged_parts(plan.folder())?,
-        })
-    }
-
-    /// Counts the cells of a plan that have rows in `folder`, and ignores their settings.
-    fn by_name(definition: &'d StudyDefinition, plan: &Plan, folder: &Path) -> Result<Self> {
+    /// Counts the cells of a plan, or only those with rows if there is no plan. If `by_name`, cells with rows of any
+    /// settings are done.
+    fn of(
+        definition: &'d StudyDefinition,
+        folder: &Path,
+        plan: Option<&Plan>,
+        by_name: bool,
+    ) -> Result<Self> {
         let Rows { cells: there, stopped, wall_time_s } = Rows::of(definition, folder)?;
+        let all: Vec<(&str, bool)> = match plan {
+            Some(plan) if by_name => {
+                plan.cells().map(|(cell, _)| (cell, there.contains(cell))).collect()
+            }
+            Some(plan) => plan.cells().collect(),
+            None => there.union(&stopped).map(|cell| (&**cell, there.contains(cell))).collect(),
+        };
+        let undone = |of: &BTreeSet<String>| {
+            all.iter().filter(|(cell, done)| !done && of.contains(*cell)).count()
+        };
         Ok(Self {
             definition,
             name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             text: None,
-            cells: plan.cells().count(),
-            done: plan.cells().filter(|(cell, _)| there.contains(*cell)).count(),
-            stopped: plan.cells().filter(|(cell, _)| stopped.contains(*cell)).count(),
-            of_other_settings: 0,
+            cells: all.len(),
+            done: all.iter().filter(|(_, done)| *done).count(),
+            stopped: undone(&stopped),
+            of_other_settings: undone(&there),
             wall_time_s,
-            by_name: true,
+            by_name,
             not_here: None,
-            parts: unmerged_parts(folder)?,
-        })
-    }
-
-    /// Counts the cells with rows in `folder`, if the study's other cells are unknown because of `why`.
-    fn of_rows(definition: &'d StudyDefinition, folder: &Path, why: &StudyError) -> Result<Self> {
-        let Rows { cells, stopped, wall_time_s } = Rows::of(definition, folder)?;
-        Ok(Self {
-            definition,
-            name: definition.study.clone(),
-            text: None,
-            cells: cells.len() + stopped.len(),
-            done: cells.len(),
-            stopped: stopped.len(),
-            of_other_settings: 0,
-            wall_time_s,
-            by_name: true,
-            not_here: Some(why.to_string()),
             parts: unmerged_parts(folder)?,
         })
     }

@@ -1,14 +1,15 @@
-//! `rank-study merge`: merges the rows of a study's shards into its own.
+//! `rank-study merge` and `rank-study list --shards`: the shards of studies.
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::study::{Merged, merge};
+use rank_study::study::{Merged, PartState, PartsState, Preset, has_parts, merge};
+use rank_study::system::printable;
 use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
-use super::flags::{PresetFlag, QuietFlag};
-use super::places::{data, folder_of, studies_with_parts};
-use super::streams::say;
+use super::flags::PresetFlag;
+use super::places::{data, folder_of, names_in_data};
+use super::streams::{is_quiet, say};
 
 /// Merge the rows of shards
 #[derive(Args, Debug)]
@@ -23,8 +24,6 @@ pub struct MergeArgs {
     studies: Vec<String>,
     #[command(flatten)]
     preset: PresetFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -34,11 +33,11 @@ pub struct MergeArgs {
 pub fn run(args: &MergeArgs) -> Result<()> {
     let data = data(args.preset.get());
     let studies = match args.studies.is_empty() {
-        true => studies_with_parts(args.preset.get()),
+        true => names_in_data(args.preset.get(), |folder| Ok(has_parts(folder)))?,
         false => args.studies.clone(),
     };
     let say = |line: String| {
-        if !args.quiet.is_set() {
+        if !is_quiet() {
             say!("{line}");
         }
     };
@@ -80,4 +79,75 @@ fn describe(merged: &Merged) -> String {
         line.push_str(&format!("; still running: {}", at_work.join(", ")));
     }
     line
+}
+
+/// Prints the progress of the shards of every study.
+///
+/// # Errors
+/// Files that cannot be read, reported after all other studies.
+pub fn list_shards(preset: Preset, json: bool) -> Result<()> {
+    let data = data(preset);
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for study in names_in_data(preset, |_| Ok(true))? {
+        match PartsState::of(&data.join(&study)) {
+            Ok(state) => found.extend(state.map(|state| (study, state))),
+            Err(error) => missing.push((study, error.to_string())),
+        }
+    }
+    if json {
+        let all: Vec<_> = found.iter().map(|(study, state)| to_json(study, state)).collect();
+        say!("{}", serde_json::Value::from(all));
+        return fail_if_missing(&missing);
+    }
+    if found.is_empty() && missing.is_empty() {
+        say!("no study in {}/ has shards that are not merged", data.display());
+    }
+    for (study, PartsState { cells, done, parts }) in &found {
+        say!("{study}: {done} of {cells} configurations done");
+        parts.iter().for_each(|part| say!("  {}", describe_part(part)));
+        let failed = parts.iter().flat_map(|part| &part.failed);
+        failed.for_each(|(cell, why)| say!("  failed: {cell}: {}", printable(why)));
+        // Several numbers of shards, if jobs of different sizes were started.
+        for begun in parts.chunk_by(|one, next| one.shard.count() == next.shard.count()) {
+            let count = begun[0].shard.count();
+            let is_begun = |index: &usize| begun.iter().any(|part| part.shard.index() == *index);
+            let rest = (0..count).filter(|index| !is_begun(index));
+            let rest: Vec<String> = rest.map(|index| (index + 1).to_string()).collect();
+            if !rest.is_empty() {
+                say!("  of {count}: not started, or merged: {}", rest.join(", "));
+            }
+        }
+    }
+    fail_if_missing(&missing)
+}
+
+fn describe_part(part: &PartState) -> String {
+    let PartState { shard, done, stopped, failed, at_work } = part;
+    let mut words = vec![format!("{shard}: {done} done")];
+    if *stopped > 0 {
+        words.push(format!("{stopped} stopped before the end"));
+    }
+    if !failed.is_empty() {
+        words.push(format!("{} failed", failed.len()));
+    }
+    words.push(match at_work {
+        Some(who) => format!("running: {who}"),
+        None => "nothing running".to_owned(),
+    });
+    words.join(", ")
+}
+
+fn to_json(study: &str, state: &PartsState) -> serde_json::Value {
+    let part = |part: &PartState| {
+        serde_json::json!({
+            "part": part.shard.to_string(), "done": part.done, "stopped": part.stopped,
+            "failed": part.failed.iter().map(|(cell, why)| serde_json::json!({"cell": cell, "err": why}))
+                .collect::<Vec<_>>(),
+            "at_work": part.at_work,
+        })
+    };
+    serde_json::json!({
+        "study": study, "cells": state.cells, "done": state.done,
+        "parts": state.parts.iter().map(part).collect::<Vec<_>>(),
+    })
 }

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use rank_study::run::Manifest;
-use rank_study::study::{
-    Preset, StudyDefinition, StudyError, check_merged, has_parts, unmerged_parts,
-};
+use rank_study::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
 use rank_study::system::{check_folder_name, near_files, near_names};
 use rank_study::table::plural;
 
@@ -41,38 +39,14 @@ fn within(folder: &str, preset: Preset) -> PathBuf {
     }
 }
 
-/// Names of the studies that have rows, sorted. Folders of other measurements, whose manifest names no study, are left
-/// out.
-pub fn measured_studies(preset: Preset) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    let data = data(preset);
-    let Ok(folders) = std::fs::read_dir(&data) else { return Ok(names) };
-    for folder in folders {
-        let folder = folder.with_context(|| format!("cannot list {}", data.display()))?.path();
-        let manifest = folder.join("manifest.toml");
-        if folder.join("rows.csv").is_file() && is_of_study(&manifest)? {
-            names.extend(folder.file_name().map(|name| name.to_string_lossy().into_owned()));
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
-/// Names of the studies that have a folder of shards, sorted.
-pub fn studies_with_parts(preset: Preset) -> Vec<String> {
-    let folders = std::fs::read_dir(data(preset)).into_iter().flatten().flatten();
-    let with_parts = folders.filter(|folder| has_parts(&folder.path()));
-    let mut names: Vec<String> =
-        with_parts.map(|folder| folder.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-/// Names of the studies that have rows of shards that are not merged, sorted.
-pub fn studies_in_parts(preset: Preset) -> Result<Vec<String>> {
+/// Names of those folders of the rows of a preset that `is_chosen` accepts, sorted.
+pub fn names_in_data(
+    preset: Preset,
+    is_chosen: impl Fn(&Path) -> Result<bool>,
+) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for folder in std::fs::read_dir(data(preset)).into_iter().flatten().flatten() {
-        if unmerged_parts(&folder.path())? > 0 {
+        if is_chosen(&folder.path())? {
             names.push(folder.file_name().to_string_lossy().into_owned());
         }
     }
@@ -80,36 +54,41 @@ pub fn studies_in_parts(preset: Preset) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns `true` if the rows belong to a study. Other measurements have another manifest and other columns.
-fn is_of_study(manifest: &Path) -> Result<bool> {
+/// Names of the studies that have rows, sorted. Folders of other measurements, whose manifest names no study, are left
+/// out.
+pub fn measured_studies(preset: Preset) -> Result<Vec<String>> {
+    names_in_data(preset, has_rows)
+}
+
+/// Names of the studies that have rows, unmerged rows of shards or a manifest, sorted, so that a study that has lost
+/// its rows is included.
+pub fn studies_there(preset: Preset) -> Result<Vec<String>> {
+    let has_lost_rows = |folder: &Path| {
+        !folder.join("rows.csv").is_file()
+            && Manifest::read(&folder.join("manifest.toml"))
+                .is_ok_and(|manifest| !manifest.text("study").is_empty())
+    };
+    names_in_data(preset, |folder| {
+        Ok(has_rows(folder)? || has_lost_rows(folder) || unmerged_parts(folder)? > 0)
+    })
+}
+
+/// Returns `true` if a folder has rows of a study. Other measurements have another manifest and other columns.
+fn has_rows(folder: &Path) -> Result<bool> {
+    let (rows, manifest) = (folder.join("rows.csv"), folder.join("manifest.toml"));
     let read = |path: &Path| {
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
     };
-    if !manifest.is_file() {
-        return Ok(read(&manifest.with_file_name("rows.csv"))?.starts_with(b"study,cell,"));
+    if !rows.is_file() {
+        return Ok(false);
     }
-    let table: toml::Table = String::from_utf8_lossy(&read(manifest)?)
+    if !manifest.is_file() {
+        return Ok(read(&rows)?.starts_with(b"study,cell,"));
+    }
+    let table: toml::Table = String::from_utf8_lossy(&read(&manifest)?)
         .parse()
         .with_context(|| manifest.display().to_string())?;
     Ok(table.contains_key("study"))
-}
-
-/// Names of the studies that have rows or a manifest, sorted, so that a study that has lost its rows is included.
-pub fn studies_there(preset: Preset) -> Result<Vec<String>> {
-    let mut names = measured_studies(preset)?;
-    for folder in std::fs::read_dir(data(preset)).into_iter().flatten().flatten() {
-        let folder = folder.path();
-        let has_lost_rows = !folder.join("rows.csv").is_file()
-            && Manifest::read(&folder.join("manifest.toml"))
-                .is_ok_and(|manifest| !manifest.text("study").is_empty());
-        if has_lost_rows {
-            names.extend(folder.file_name().map(|name| name.to_string_lossy().into_owned()));
-        }
-    }
-    names.extend(studies_in_parts(preset)?);
-    names.sort();
-    names.dedup();
-    Ok(names)
 }
 
 /// Finds the definition of a study by the name of its folder, which may end with the name of a text.
@@ -127,12 +106,8 @@ pub fn finishing(study: &str, preset: Preset) -> String {
     let Some(definition) = definition_named(study, preset) else {
         return "`rank-study sweep` with its definition".to_owned();
     };
-    let size = match preset {
-        Preset::Paper => String::new(),
-        smaller => format!(" --preset {smaller}"),
-    };
     let text = if definition.study == study { "" } else { " --text FILE" };
-    format!("`rank-study sweep {}{size}{text}`", definition.path.display())
+    format!("`rank-study sweep {}{}{text}`", definition.path.display(), preset.flag())
 }
 
 /// Returns the folder of a study's rows.

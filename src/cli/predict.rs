@@ -2,16 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use rank_study::experiments::heads::HeadMeasurement;
-use rank_study::record::Row;
-use rank_study::study::Plan;
-use rank_study::table::significant;
+use rank_study::lm::Device;
+use rank_study::record::{Row, Rows};
+use rank_study::solver::check_tolerance;
+use rank_study::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
+use rank_study::table::{plural, significant};
+use serde::Serialize;
 
-use super::flags::{JsonFlag, Part, QuietFlag, ThreadsFlag};
-use super::measuring::{describe, fail_if_unfinished};
-use super::predictions::{Asked, Predicted, print_json, rows_of};
+use super::errors::FlagContext as _;
+use super::flags::{JsonFlag, Part, ThreadsFlag};
+use super::measuring::{Session, describe, fail_if_unfinished};
 use super::streams::say;
 
 /// Compare the logits of trained heads with what they need
@@ -77,8 +80,6 @@ pub struct PredictArgs {
     out: PathBuf,
     #[command(flatten)]
     json: JsonFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Maximum number of lines printed, so that they and the files fit on a screen.
@@ -89,15 +90,15 @@ const MOST_LINES: usize = 24;
 /// # Errors
 /// A folder without a run, an invalid or too short text, rows that cannot be read or written, or failed heads.
 pub fn run(args: &PredictArgs) -> Result<()> {
-    let asked = Asked {
+    let asked = HeadsAsked {
         folders: &args.runs,
         steps: &args.step,
-        epsilons: &args.tolerance,
+        epsilon: &args.tolerance,
         passages: args.passages,
         groups: args.groups,
         tokens: args.tokens,
         rows: args.rows,
-        split: args.split,
+        split: args.split.name(),
         layers: &args.layer,
         above: args.above.or(args.screen.then_some(f64::INFINITY)),
         factors: args.factors,
@@ -112,7 +113,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         return Ok(());
     }
     let threads = args.threads.count(None)?;
-    let Predicted { name, keys, summary } = Predicted::by(plan, threads, args.quiet.is_set())?;
+    let Predicted { name, keys, summary } = Predicted::by(plan, threads)?;
     if args.json.is_set() {
         print_json(&definition, &args.out, &keys)?;
     } else {
@@ -172,4 +173,96 @@ fn print_largest(rows: &[Row<HeadMeasurement>]) {
     if largest.len() > MOST_LINES {
         say!("{} more lines are in the rows", largest.len() - MOST_LINES);
     }
+}
+
+/// The table `[predict]` that the flags make; keys that are `None` are left out.
+#[derive(Serialize)]
+pub struct HeadsAsked<'a> {
+    pub folders: &'a [PathBuf],
+    pub steps: &'a [usize],
+    pub epsilon: &'a [f64],
+    pub passages: Option<usize>,
+    pub groups: usize,
+    pub tokens: Option<usize>,
+    pub rows: Option<usize>,
+    pub split: &'static str,
+    pub layers: &'a [usize],
+    /// Only heads whose max |logit| is above this are fitted; all if `None`.
+    pub above: Option<f64>,
+    pub factors: bool,
+}
+
+/// A definition as it is written for the manifest of the rows.
+#[derive(Serialize)]
+struct Written<'a> {
+    study: &'a str,
+    kind: &'static str,
+    predict: &'a HeadsAsked<'a>,
+    search: Search,
+}
+
+/// The search runs in float32; reported values are computed in float64.
+#[derive(Serialize)]
+struct Search {
+    dtype: &'static str,
+}
+
+impl HeadsAsked<'_> {
+    /// Builds a study definition with the name of the folder `out`.
+    pub fn definition(&self, out: &Path) -> Result<StudyDefinition> {
+        self.epsilon.iter().try_for_each(|&e| check_tolerance(e)).flag("--tolerance")?;
+        let Some(name) = out.file_name().map(|name| name.to_string_lossy()) else {
+            bail!("--out {} has no folder name; name a folder for the rows", out.display());
+        };
+        let search = Search { dtype: "f32" };
+        let written = Written { study: &name, kind: "predict", predict: self, search };
+        let text = toml::to_string(&written).context("cannot write the definition of the flags")?;
+        Ok(StudyDefinition::parse(Path::new("the flags"), text, Preset::Paper)?)
+    }
+}
+
+/// Result of measuring the cells of a plan.
+pub struct Predicted {
+    /// The plan's name.
+    pub name: String,
+    /// All cells of the plan, including those measured before.
+    pub keys: Vec<String>,
+    pub summary: SweepSummary,
+}
+
+impl Predicted {
+    /// Measures the missing cells, with an estimate of the time and a progress bar.
+    pub fn by(plan: Plan, threads: usize) -> Result<Self> {
+        let session = Session::begin(vec![plan.work(threads)], threads, Device::Cpu)?;
+        session.progress.say(&format!(
+            "{}; {} left on {}",
+            plural(plan.cells().count(), "configuration"),
+            session.progress.left(),
+            plural(threads, "thread")
+        ));
+        let name = plan.name().to_owned();
+        let keys = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
+        let summary = session.measure(plan);
+        session.progress.finish();
+        Ok(Self { name, keys, summary: summary? })
+    }
+}
+
+/// Reads the rows of the cells `keys` from a folder, without failed ones; empty if there is no file yet.
+pub fn rows_of(folder: &Path, keys: &[String]) -> Result<Vec<Row<HeadMeasurement>>> {
+    if !folder.join("rows.csv").is_file() {
+        return Ok(Vec::new());
+    }
+    let mut rows = Rows::<HeadMeasurement>::read(&[folder.to_owned()])?.rows;
+    rows.retain(|row| keys.contains(&row.cell));
+    Ok(rows)
+}
+
+/// Prints the rows of the cells `keys` as one JSON array.
+pub fn print_json(definition: &StudyDefinition, folder: &Path, keys: &[String]) -> Result<()> {
+    let (columns, lines) = stored_lines(definition.work.kind(), folder)?;
+    let asked = lines.iter().filter(|line| keys.iter().any(|key| key == line.cell()));
+    let all: Vec<serde_json::Value> = asked.map(|line| line.to_json(&columns)).collect();
+    say!("{}", serde_json::Value::from(all));
+    Ok(())
 }

@@ -1,19 +1,37 @@
-//! Progress of one task: a training run, a fit, an evaluation.
+//! Progress of a command's work: a bar on a terminal, a line every ten seconds otherwise.
 
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::fmt::Write;
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use rank_study::system::printable;
 
 use super::duration::{about, duration};
-use super::progress_bar::{Show, WIDTH, terminal_width, with};
-use super::streams::tell;
+use super::streams::{is_quiet, tell};
 
-/// Share of the work that must be done before the time left is estimated.
+/// Share of the work that must be done before the time left is estimated, unless the work is counted in seconds.
 const KNOWN_FROM: f64 = 0.01;
+/// Weight of estimates in seconds against the measured pace: this many seconds of work count as done in their time.
+const TRUST_S: f64 = 10.0;
+/// Minimum time between two lines.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Maximum width of a line; also the assumed width of a terminal that does not report one.
+const WIDTH: usize = 160;
+/// Number of positions of the bar.
+const PARTS: f64 = 1000.0;
 
-/// Progress of work whose parts take about equally long.
+/// Progress of work that is counted in parts of about equal time, or in estimated seconds.
 pub struct Progress {
     show: Show,
     state: Arc<Mutex<State>>,
+}
+
+enum Show {
+    Nothing,
+    Bar(ProgressBar),
+    Lines,
 }
 
 struct State {
@@ -24,39 +42,54 @@ struct State {
     /// Parts done in earlier processes, whose time is unknown.
     before: f64,
     whole: f64,
+    /// Weight of the estimates, in parts; 0 if a part is no second.
+    trust: f64,
     started: Instant,
     printed: Option<Instant>,
 }
 
 impl Progress {
-    /// Creates the progress towards `whole` parts; shows nothing if `quiet`.
-    pub fn new(whole: f64, quiet: bool) -> Self {
+    /// Creates the progress towards `whole` parts; shows nothing if `--quiet` is given.
+    pub fn new(whole: f64) -> Self {
+        Self::trusting(0.0, whole)
+    }
+
+    /// Creates the progress of work that is estimated to take `seconds`; shows nothing if `--quiet` is given.
+    pub fn of_seconds(seconds: f64) -> Self {
+        Self::trusting(TRUST_S, seconds)
+    }
+
+    fn trusting(trust: f64, whole: f64) -> Self {
         let state = Arc::new(Mutex::new(State {
             what: String::new(),
             at_most: false,
             done: 0.0,
             before: 0.0,
-            whole: whole.max(1e-9),
+            whole,
+            trust,
             started: Instant::now(),
             printed: None,
         }));
-        let (beside, below) = (state.clone(), state.clone());
-        let show = Show::new(
-            quiet,
-            move || with(&beside, |state| state.times()),
-            move || with(&below, |state| state.what.chars().take(terminal_width()).collect()),
-        );
+        let show = match std::io::stderr().is_terminal() {
+            _ if is_quiet() => Show::Nothing,
+            false => Show::Lines,
+            true => Show::Bar(bar(&state)),
+        };
         Self { show, state }
     }
 
     /// Sets the name of the work.
     pub fn name(&self, what: &str) {
-        with(&self.state, |state| state.what = what.to_owned());
+        with(&self.state, |state| what.clone_into(&mut state.what));
     }
 
     /// Prints a line beside the bar.
     pub fn say(&self, line: &str) {
-        self.show.say(line);
+        match &self.show {
+            Show::Nothing => {}
+            Show::Bar(bar) => bar.println(printable(line)),
+            Show::Lines => tell(line),
+        }
     }
 
     /// Records that one more part is done, `parts` in total, and sets the name of the work. Parts before the first call
@@ -87,13 +120,25 @@ impl Progress {
         });
     }
 
+    /// Changes the total by this number of parts.
+    pub fn add(&self, parts: f64) {
+        with(&self.state, |state| state.whole += parts);
+    }
+
     /// Records that more parts are done.
     pub fn advanced(&self, parts: f64) {
-        let line = with(&self.state, |state| {
+        let (share, line) = with(&self.state, |state| {
             state.done += parts;
-            self.show.is_due(&mut state.printed).then(|| state.line())
+            let due = state.printed.is_none_or(|printed| printed.elapsed() >= INTERVAL);
+            let line = (due && matches!(self.show, Show::Lines)).then(|| state.line());
+            if line.is_some() {
+                state.printed = Some(Instant::now());
+            }
+            (state.share(), line)
         });
-        self.show.share(|| with(&self.state, |state| state.share()));
+        if let Show::Bar(bar) = &self.show {
+            bar.set_position((share * PARTS) as u64);
+        }
         line.iter().for_each(|line| tell(line));
     }
 
@@ -108,32 +153,96 @@ impl Progress {
         });
     }
 
+    /// Formats the estimated time left.
+    pub fn left(&self) -> String {
+        with(&self.state, |state| about(state.left_s(state.gone_s())))
+    }
+
     /// Removes the progress bar.
     pub fn finish(&self) {
-        self.show.finish();
+        if let Show::Bar(bar) = &self.show {
+            bar.finish_and_clear();
+        }
     }
 }
 
 impl State {
+    fn gone_s(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
     fn share(&self) -> f64 {
-        (self.done / self.whole).min(1.0)
+        (self.done / self.whole.max(1e-9)).min(1.0)
+    }
+
+    /// Estimated seconds left, at the pace of the first `gone_s` seconds.
+    fn left_s(&self, gone_s: f64) -> f64 {
+        let left = (self.whole - self.done).max(0.0);
+        left * (gone_s + self.trust) / (self.done - self.before + self.trust).max(1e-9)
     }
 
     /// `12 %, 3 min 20 s elapsed, about 22 min left`.
     fn times(&self) -> String {
-        let gone = self.started.elapsed().as_secs_f64();
-        let (done, left) = (self.done - self.before, (self.whole - self.done).max(0.0));
-        let known = done / (done + left).max(1e-9) >= KNOWN_FROM;
-        let left_s = gone * left / done.max(1e-9);
-        let left = match (known && left > 0.0, self.at_most) {
-            (false, _) => String::new(),
-            (true, true) => format!(", at most {} left", duration(left_s)),
-            (true, false) => format!(", {} left", about(left_s)),
+        let (gone_s, done) = (self.gone_s(), self.done - self.before);
+        let known = self.trust > 0.0 || done >= KNOWN_FROM * (self.whole - self.before);
+        let left = match (known, self.left_s(gone_s), self.at_most) {
+            (false, ..) | (_, 0.0, _) => String::new(),
+            (true, left_s, true) => format!(", at most {} left", duration(left_s)),
+            (true, left_s, false) => format!(", {} left", about(left_s)),
         };
-        format!("{:.0} %, {} elapsed{left}", (100.0 * self.share()).floor(), duration(gone))
+        format!("{:.0} %, {} elapsed{left}", (100.0 * self.share()).floor(), duration(gone_s))
     }
 
     fn line(&self) -> String {
-        format!("{}: {}", self.what, self.times()).chars().take(WIDTH).collect()
+        format!("{}; {}", self.times(), self.what).chars().take(WIDTH).collect()
+    }
+}
+
+/// A bar with the times beside it and the name of the work below.
+fn bar(state: &Arc<Mutex<State>>) -> ProgressBar {
+    let (beside, below) = (state.clone(), state.clone());
+    // If a write fails, the next redraw (after a quarter of a second) shows the text.
+    let write = |text: &str, out: &mut dyn Write| {
+        let _ = out.write_str(&printable(text));
+    };
+    let style = ProgressStyle::with_template("{bar:24} {beside}\n{below}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("beside", move |_: &ProgressState, out: &mut dyn Write| {
+            write(&with(&beside, |state| state.times()), out);
+        })
+        .with_key("below", move |_: &ProgressState, out: &mut dyn Write| {
+            let width = console::Term::stderr().size_checked();
+            let width = width.map_or(WIDTH, |(_, columns)| usize::from(columns));
+            let fits: String = with(&below, |state| state.what.chars().take(width).collect());
+            write(&fits, out);
+        });
+    let bar = ProgressBar::new(PARTS as u64);
+    bar.set_style(style);
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+/// Locks and changes a state.
+pub fn with<S, T>(state: &Mutex<S>, change: impl FnOnce(&mut S) -> T) -> T {
+    // The counters stay valid when another thread panics.
+    change(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_follows_the_pace_of_what_is_done() {
+        let left = |trust, done, gone_s| {
+            let progress = Progress::trusting(trust, 150.0);
+            progress.advanced(done);
+            with(&progress.state, |state| state.left_s(gone_s))
+        };
+        assert_eq!(left(TRUST_S, 0.0, 0.0), 150.0);
+        // 50 s of work took 100 s. With 10 s of trust added to both, the pace is 110/60.
+        assert!((left(TRUST_S, 50.0, 100.0) - 100.0 * 110.0 / 60.0).abs() < 1e-9);
+        assert_eq!(left(0.0, 50.0, 100.0), 200.0);
+        assert_eq!(left(TRUST_S, 150.0, 300.0), 0.0);
     }
 }

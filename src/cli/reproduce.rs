@@ -1,7 +1,6 @@
 //! `rank-study reproduce`: measures all studies of a preset and writes the report.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -10,20 +9,19 @@ use rank_study::claims::VerdictStatus;
 use rank_study::experiments::claims::LEADING;
 use rank_study::lm::Device;
 use rank_study::report::{ClaimRow, Measured, Section};
-use rank_study::study::{Plan, Preset, Stages, StudyDefinition, StudyError, Work};
+use rank_study::study::{Plan, Preset, Stages, StudyDefinition, Work};
 use rank_study::table::plural;
 
 use super::analysis::{fail_if_missing, report_work, write_report};
-use super::cells::CellsProgress;
 use super::duration::duration;
-use super::error_line::error_line;
-use super::flags::{DeviceFlag, QuietFlag, TextFlags, ThreadsFlag};
-use super::measuring::{announce, describe, fail_if_unfinished, measure};
+use super::errors::error_line;
+use super::flags::{DeviceFlag, TextFlags, ThreadsFlag};
+use super::measuring::{Session, announce, fail_if_unfinished};
 use super::places::{
     ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies, near,
 };
 use super::shards::{Asked, ShardFlags, show};
-use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
+use super::stop::Stopped;
 use super::streams::say;
 
 /// Measure every study of a preset and write the report
@@ -55,8 +53,6 @@ pub struct ReproduceArgs {
     device: DeviceFlag,
     #[command(flatten)]
     shards: ShardFlags,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -70,48 +66,23 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     // A GPU gains nothing from training several models at once.
     let threads = args.threads.count((device == Device::Cuda).then_some(1))?;
     let (text, valid_text) = args.texts.paths();
-    let data_root = data(args.preset);
-    let stages = || staged(&args.only, args.preset, text, valid_text);
+    let Staged { stages, chosen, mut missing, broken } =
+        staged(&args.only, args.preset, text, valid_text)?;
     match args.shards.asked()? {
         Asked::All => {}
         Asked::Part(part) => {
-            let (stages, missing) = stages()?;
-            let ran = part.run(stages, threads, device, args.quiet.is_set());
+            fail_if_broken(broken)?;
+            let ran = part.run(stages, threads, device);
             return ran.and(fail_if_missing(&missing));
         }
         Asked::Plan(parts) => {
-            let (stages, missing) = stages()?;
+            fail_if_broken(broken)?;
             show(&stages, parts);
             return fail_if_missing(&missing);
         }
     }
-    let Chosen { definitions, broken: broken_definitions } = chosen(&args.only, args.preset)?;
-    // The plans of other studies that a study needs, and its own plan.
-    let plan = |definition: &StudyDefinition| {
-        let own = Plan::new(definition, &data_root, None, text, valid_text)?;
-        let needed = own.prerequisites(&data_root, text, valid_text)?;
-        Ok((needed, own))
-    };
-    // A study that cannot be planned is reported when its turn comes, unless no study can be planned.
-    let planned: Vec<Result<(Vec<Plan>, Plan), StudyError>> =
-        definitions.iter().map(plan).collect();
-    let none_planned = planned.iter().all(Result::is_err);
-    let mut plans: Vec<Plan> = Vec::new();
-    let mut others: Vec<Plan> = Vec::new();
-    for planned in planned {
-        match planned {
-            Ok((needed, own)) => {
-                others.extend(needed);
-                plans.push(own);
-            }
-            Err(error) if none_planned => return Err(error.into()),
-            Err(_) => {}
-        }
-    }
-    // Cells needed from studies that are not chosen also take time.
-    let chosen_names: Vec<String> = plans.iter().map(|plan| plan.name().to_owned()).collect();
-    plans
-        .extend(others.into_iter().filter(|other| !chosen_names.iter().any(|n| n == other.name())));
+    let mut plans = stages.into_plans();
+    plans.retain(|plan| plan.left() > 0 || chosen.iter().any(|name| name == plan.name()));
     let mut works: Vec<Work> = plans.iter().map(|plan| plan.work(threads)).collect();
     // The page shows every study with rows, so that --only does not remove the others.
     let mut reported = measured_studies(args.preset)?;
@@ -119,46 +90,21 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     reported.sort_unstable();
     reported.dedup();
     works.push(report_work(&reported));
-    let progress = CellsProgress::new(works, args.quiet.is_set());
+    let mut session = Session::begin(works, threads, device)?;
+    let progress = &session.progress;
     progress.say(&announce(&plans, &progress.left(), threads));
-    let stop = stop_at_signal(AFTER_CELLS)?;
-    let (mut summaries, mut broken) = (Vec::new(), Vec::new());
-    let studies = definitions.len();
-    'studies: for (at, definition) in definitions.iter().enumerate() {
-        progress.place(at + 1, studies);
-        // Planned again, because earlier studies may have produced what it needs.
-        let plans = match plan(definition) {
-            Ok((needed, own)) => needed.into_iter().chain([own]),
-            Err(error) => {
-                progress.say(&format!("{}: {error}", definition.study));
-                broken.push((definition.study.clone(), error.to_string()));
-                continue;
-            }
-        };
-        for plan in plans {
-            let name = plan.name().to_owned();
-            // Rows that cannot be read or written stop only their own study.
-            match measure(plan, threads, device, stop, &progress) {
-                Ok(summary) => {
-                    progress.say(&format!("{name}: {}", describe(&summary)));
-                    summaries.push((name, summary));
-                }
-                Err(error) => {
-                    let error = error_line(error.as_ref());
-                    progress.say(&format!("{name}: {error}"));
-                    broken.push((name, error));
-                }
-            }
-            if stop.load(Ordering::Relaxed) {
-                break 'studies;
-            }
+    let count = plans.len();
+    for (at, plan) in plans.into_iter().enumerate() {
+        session.progress.place(at + 1, count);
+        session.add(plan);
+        if session.is_stopped() {
+            session.progress.finish();
+            let why = "stopped; all finished work is saved. Run the same command to continue";
+            return Err(Stopped(why.to_owned()).into());
         }
     }
-    if stop.load(Ordering::Relaxed) {
-        progress.finish();
-        let why = "stopped; all finished work is saved. Run the same command to continue";
-        return Err(Stopped(why.to_owned()).into());
-    }
+    let Session { progress, summaries, broken: unusable, .. } = session;
+    missing.extend(unusable);
     let page = figures(args.preset).join("report.html");
     let reported = measured_studies(args.preset)?;
     progress.begin_report(report_work(&reported));
@@ -174,10 +120,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     say!("tables   {}/STUDY/tables/", data(args.preset).display());
     say!("rows     {}/STUDY/rows.csv", data(args.preset).display());
     say!("time     {}", duration(started.elapsed().as_secs_f64()));
-    broken.extend(written.missing);
-    fail_if_unfinished(&summaries)
-        .and(fail_if_missing(&broken))
-        .and(fail_if_broken(broken_definitions))
+    missing.extend(written.missing);
+    fail_if_unfinished(&summaries).and(fail_if_missing(&missing)).and(fail_if_broken(broken))
 }
 
 /// Maximum number of claims printed: with two lines each and the files, they fit on a screen.
@@ -207,33 +151,47 @@ fn print_found<'s>(sections: impl Iterator<Item = &'s Section> + Clone, preset: 
     say!("");
 }
 
-/// Returns the stages of the studies of a preset (or of those in `only`) and of their prerequisites. Also returns the
-/// studies that cannot be planned, each with the reason.
+/// The work of a preset, or of some of its studies.
+pub struct Staged {
+    /// The studies and the training runs that they need.
+    pub stages: Stages,
+    /// Names of the studies, without those that are only needed.
+    chosen: Vec<String>,
+    /// Studies that cannot be planned, each with its error.
+    pub missing: Vec<(String, String)>,
+    /// Number of definitions of these studies that cannot be read.
+    pub broken: usize,
+}
+
+/// Plans the studies of a preset (or those in `only`).
 ///
 /// # Errors
-/// A study does not exist, a definition cannot be read, or no study can be planned.
+/// A study does not exist, or no study can be planned.
 pub fn staged(
     only: &[String],
     preset: Preset,
     text: Option<&Path>,
     valid_text: Option<&Path>,
-) -> Result<(Stages, Vec<(String, String)>)> {
+) -> Result<Staged> {
     let Chosen { definitions, broken } = chosen(only, preset)?;
-    fail_if_broken(broken)?;
     let data = data(preset);
-    let (mut plans, mut missing) = (Vec::new(), Vec::new());
+    let (mut plans, mut chosen, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for definition in &definitions {
         let planned = Plan::new(definition, &data, None, text, valid_text)
             .and_then(|plan| Ok((plan.needed(&data, text, valid_text)?, plan)));
         match planned {
-            Ok((needed, own)) => plans.extend(needed.into_iter().chain([own])),
-            Err(error) => missing.push((definition.study.clone(), error.to_string())),
+            Ok((needed, own)) => {
+                chosen.push(own.name().to_owned());
+                plans.extend(needed.into_iter().chain([own]));
+            }
+            Err(error) => failed.push((definition.study.clone(), error)),
         }
     }
-    if plans.is_empty() {
-        fail_if_missing(&missing)?;
+    if plans.is_empty() && !failed.is_empty() {
+        return Err(failed.swap_remove(0).1.into());
     }
-    Ok((Stages::of(plans)?, missing))
+    let missing = failed.into_iter().map(|(study, error)| (study, error.to_string())).collect();
+    Ok(Staged { stages: Stages::of(plans)?, chosen, missing, broken })
 }
 
 /// Studies to measure.
@@ -277,6 +235,6 @@ fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
         bail!("no study in {ANALYSIS}/ is in the preset {}; name it in its key presets", preset);
     }
     // Training runs come before studies that measure the trained models.
-    definitions.sort_by_key(|definition| definition.work.measures_models());
+    definitions.sort_by_key(|definition| definition.work.measures_models);
     Ok(Chosen { definitions, broken })
 }

@@ -1,6 +1,5 @@
 //! `--shard`: measures one of several shards of the work of `sweep` and `reproduce`, each on its own machine.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -10,13 +9,11 @@ use rank_study::study::{Shard, Stages, SweepSummary};
 use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
-use super::cells::CellsProgress;
 use super::duration::duration;
-use super::error_line::error_line;
-use super::measuring::{describe, fail_if_unfinished, measure};
-use super::stop::{AFTER_CELLS, end_after, stop_at_signal};
+use super::errors::UsageError;
+use super::measuring::{Session, fail_if_unfinished};
+use super::stop::end_after;
 use super::streams::{say, tell};
-use super::usage_error::UsageError;
 
 /// Flags of commands whose cells can be divided between machines.
 #[derive(Args, Debug)]
@@ -44,29 +41,21 @@ impl ShardFlags {
         if let Some(seconds) = self.grace {
             end_after(Duration::from_secs(seconds));
         }
-        let of_task = || {
-            let found =
-                Shard::of_task(|name| std::env::var(name).ok()).map_err(anyhow::Error::msg)?;
-            Ok::<_, anyhow::Error>(found.map(|(shard, variable)| {
-                if shard != Shard::WHOLE {
-                    tell(&format!("shard {shard}, from {variable}"));
-                }
-                shard
-            }))
-        };
+        let of_task = || Shard::of_task(|name| std::env::var(name).ok());
         let shard = match self.shard {
             Some(shard) => shard,
-            None => of_task()?.unwrap_or(Shard::WHOLE),
+            None => of_task().map_err(anyhow::Error::msg)?.unwrap_or(Shard::WHOLE),
         };
+        if self.shard.is_none() && shard != Shard::WHOLE {
+            tell(&format!("shard {shard}, from SLURM_ARRAY_TASK_ID"));
+        }
         Ok(match (self.plan, shard) {
             (true, _) => Asked::Plan(shard.count()),
             (false, Shard::WHOLE) if self.stage.is_none() => Asked::All,
             // A job with a single task has stages too.
-            _ if self.shard.is_none() && shard == Shard::WHOLE => {
-                bail!(UsageError(
-                    "--stage needs a shard; give --shard I/N, or --shard 1/1 for all".to_owned()
-                ))
-            }
+            _ if self.shard.is_none() && shard == Shard::WHOLE => bail!(UsageError(
+                "--stage needs a shard; give --shard I/N, or --shard 1/1 for all".to_owned()
+            )),
             _ => Asked::Part(Part { shard, stage: self.stage }),
         })
     }
@@ -94,7 +83,7 @@ impl Part {
     ///
     /// # Errors
     /// The stage does not exist, rows cannot be read or written, or cells failed, were left or wait for other shards.
-    pub fn run(self, stages: Stages, threads: usize, device: Device, quiet: bool) -> Result<()> {
+    pub fn run(self, stages: Stages, threads: usize, device: Device) -> Result<()> {
         let Self { shard, stage } = self;
         let count = stages.count();
         if let Some(stage) = stage.filter(|stage| !(1..=count).contains(stage)) {
@@ -108,28 +97,18 @@ impl Part {
             plans = vec![plans.swap_remove(stage - 1)];
         }
         let works = plans.iter().flatten().map(|plan| plan.work(threads)).collect();
-        let progress = CellsProgress::new(works, quiet);
-        let stop = stop_at_signal(AFTER_CELLS)?;
-        let mut summaries: Vec<(String, SweepSummary)> = Vec::new();
-        let mut broken = Vec::new();
+        let mut session = Session::begin(works, threads, device)?;
         for plan in plans.into_iter().flatten() {
-            if stop.load(Ordering::Relaxed) {
-                let summary = SweepSummary { left: plan.left(), ..SweepSummary::default() };
-                summaries.push((plan.name().to_owned(), summary));
-                continue;
-            }
-            let (name, rows) = (plan.name().to_owned(), plan.rows());
-            // Rows that cannot be read or written stop only their own study.
-            match measure(plan, threads, device, stop, &progress) {
-                Ok(summary) => {
-                    let told = describe(&summary);
-                    progress.say(&format!("{name}: {told}; rows in {}", rows.display()));
-                    summaries.push((name, summary));
+            match session.is_stopped() {
+                true => {
+                    let summary = SweepSummary { left: plan.left(), ..SweepSummary::default() };
+                    session.summaries.push((plan.name().to_owned(), summary));
                 }
-                Err(error) => broken.push((name, error_line(error.as_ref()))),
+                false => session.add(plan),
             }
         }
-        progress.finish();
+        session.progress.finish();
+        let Session { summaries, broken, .. } = session;
         let cells: usize = summaries.iter().map(|(_, of)| of.measured + of.skipped).sum();
         say!(
             "shard {shard}: {} of {} done; merge the shards with `rank-study merge`",
@@ -147,18 +126,17 @@ pub fn show(stages: &Stages, parts: usize) {
         let left: usize = stage.left.iter().sum();
         say!("stage {}: {}, {left} left", at + 1, plural(stage.costs.len(), "configuration"));
         let loads = stage.loads(parts);
-        let (least, most) = loads
-            .iter()
-            .fold((f64::INFINITY, 0.0), |(least, most), &load| (load.min(least), load.max(most)));
-        if parts > 1 {
-            say!(
-                "  {parts} shards, estimated {} to {} of one core each",
+        let most = loads.iter().copied().fold(0.0, f64::max);
+        let least = loads.iter().copied().fold(most, f64::min);
+        let estimate = match parts {
+            1 => format!("estimated {} of one core", duration(most)),
+            _ => format!(
+                "{parts} shards, estimated {} to {} of one core each",
                 duration(least),
                 duration(most)
-            );
-        } else {
-            say!("  estimated {} of one core", duration(most));
-        }
+            ),
+        };
+        say!("  {estimate}");
         let width = stage.studies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, cells) in &stage.studies {
             say!("  {name:<width$}  {}", plural(*cells, "configuration"));

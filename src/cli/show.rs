@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::report::{Shown, show, shown_page};
+use rank_study::report::{Shown, save_figures, save_tables, show, shown_page};
 use rank_study::system::{printable, write_whole};
 
-use super::flags::QuietFlag;
 use super::places::SHOWN;
-use super::streams::{say, tell};
+use super::streams::{inform, say};
 
 /// Make a page of fits, runs, predictions or matrices
 #[derive(Args, Debug)]
@@ -28,8 +27,6 @@ pub struct ShowArgs {
     /// Write to this folder [default: PATH/shown]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -54,13 +51,11 @@ pub fn run(args: &ShowArgs) -> Result<()> {
     for (at, one) in shown.iter().enumerate() {
         // Several results may have figures of the same names.
         let within = if shown.len() > 1 { out.join(format!("{}", at + 1)) } else { out.clone() };
-        one.save_figures(&within.join("figures"))?;
-        one.save_tables(&within.join("tables"))?;
+        save_figures(&one.figures, &within.join("figures"))?;
+        save_tables(&one.tables, &within.join("tables"))?;
     }
     shown.iter().for_each(print);
-    if !args.quiet.is_set() {
-        tell(&format!("wrote {}", page.display()));
-    }
+    inform(&format!("wrote {}", page.display()));
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rank_study::system::{printable, printable_lines};
 
@@ -42,6 +43,26 @@ pub fn print(text: Arguments<'_>) {
 /// stop the work.
 pub fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
+}
+
+/// Whether `--quiet` is given.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Makes this process print only results and errors.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Returns `true` if only results and errors are printed.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// [`tell`], unless only results and errors are printed.
+pub fn inform(line: &str) {
+    if !is_quiet() {
+        tell(line);
+    }
 }
 
 /// Prints clap's output: the help, or errors of the arguments.

@@ -7,13 +7,11 @@ use clap::Args;
 use rank_study::lm::Device;
 use rank_study::study::{Plan, Stages, StudyDefinition, TrainStudy};
 
-use super::cells::CellsProgress;
-use super::flags::{DeviceFlag, PresetFlag, QuietFlag, TextFlags, ThreadsFlag};
-use super::measuring::{describe, fail_if_unfinished, measure};
+use super::flags::{DeviceFlag, PresetFlag, TextFlags, ThreadsFlag};
+use super::measuring::{Session, describe, fail_if_unfinished};
 use super::places::{check_definition, data};
 use super::shards::{Asked, ShardFlags, show};
-use super::stop::{AFTER_CELLS, stop_at_signal};
-use super::streams::{say, tell};
+use super::streams::{inform, say};
 use super::train::wide_window;
 
 /// Measure every missing configuration of a study
@@ -45,8 +43,6 @@ pub struct SweepArgs {
     device: DeviceFlag,
     #[command(flatten)]
     shards: ShardFlags,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -68,51 +64,45 @@ pub fn run(args: &SweepArgs) -> Result<()> {
         }
         return Ok(());
     }
-    if text.is_some() && !definition.work.can_read_text() && !args.quiet.is_set() {
+    if text.is_some() && !definition.work.can_read_text {
         let kind = definition.work.kind();
-        tell(&format!("warning: a study of kind {kind} reads no text; --text has no effect"));
+        inform(&format!("warning: a study of kind {kind} reads no text; --text has no effect"));
     }
-    if let Some(study) = definition.work.get::<TrainStudy>()
-        && !args.quiet.is_set()
-    {
+    if let Some(study) = definition.work.get::<TrainStudy>() {
         let defaults = study.defaults(&definition.text).map_err(anyhow::Error::msg)?;
         if !defaults.is_empty() {
-            tell(&format!("defaults: {}", defaults.join(", ")));
+            inform(&format!("defaults: {}", defaults.join(", ")));
         }
         for run in &study.runs {
             if let Some(warning) = wide_window(&run.definition) {
-                tell(&format!("warning: run {}: {warning}", run.name));
+                inform(&format!("warning: run {}: {warning}", run.name));
             }
         }
     }
     // A GPU gains nothing from several models at a time.
     let default = (device == Device::Cuda).then_some(1);
     let threads = args.threads.count(default)?;
-    let stages = |plan: Plan| {
-        let needed = plan.needed(&data(args.preset.get()), text, valid_text)?;
-        Stages::of(needed.into_iter().chain([plan]).collect())
-    };
+    let needed = plan.needed(&data(args.preset.get()), text, valid_text)?;
+    let stages = Stages::of(needed.into_iter().chain([plan]).collect())?;
     match asked {
         Asked::All => {}
-        Asked::Part(part) => return part.run(stages(plan)?, threads, device, args.quiet.is_set()),
+        Asked::Part(part) => return part.run(stages, threads, device),
         Asked::Plan(parts) => {
-            show(&stages(plan)?, parts);
+            show(&stages, parts);
             return Ok(());
         }
     }
-    let needed = plan.prerequisites(&data(args.preset.get()), text, valid_text)?;
-    let name = plan.name().to_owned();
-    let rows = plan.rows();
-    let works = needed.iter().chain([&plan]).map(|plan| plan.work(threads)).collect();
-    let progress = CellsProgress::new(works, args.quiet.is_set());
-    let stop = stop_at_signal(AFTER_CELLS)?;
-    for plan in needed {
-        let name = plan.name().to_owned();
-        let summary = measure(plan, threads, device, stop, &progress)?;
-        fail_if_unfinished(&[(name, summary)])?;
+    let mut plans = stages.into_plans();
+    let works = plans.iter().map(|plan| plan.work(threads)).collect();
+    let session = Session::begin(works, threads, device)?;
+    let Some(own) = plans.pop() else { return Ok(()) };
+    for needed in plans {
+        let name = needed.name().to_owned();
+        fail_if_unfinished(&[(name, session.measure(needed)?)])?;
     }
-    let summary = measure(plan, threads, device, stop, &progress);
-    progress.finish();
+    let (name, rows) = (own.name().to_owned(), own.rows());
+    let summary = session.measure(own);
+    session.progress.finish();
     let summary = summary?;
     say!("{name}: {}; rows in {}", describe(&summary), rows.display());
     fail_if_unfinished(&[(name, summary)])

@@ -10,10 +10,10 @@ use rank_study::targets::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target}
 use serde::Serialize;
 
 use super::blas::warn_of_slow_blas;
+use super::errors::FlagContext as _;
 use super::family::FamilyFlags;
-use super::flags::{JsonFlag, QuietFlag};
-use super::streams::{print, tell};
-use super::usage_error::FlagContext as _;
+use super::flags::JsonFlag;
+use super::streams::{inform, print};
 
 /// Number of singular values in the text output by default; `--json` has all of them.
 const SINGULAR_VALUES_SHOWN: usize = 8;
@@ -43,8 +43,6 @@ pub struct TargetArgs {
     singular_values: Option<NonZeroUsize>,
     #[command(flatten)]
     json: JsonFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
     // Last, because its help heading applies to all flags after it.
     #[command(flatten)]
     family: FamilyFlags,
@@ -84,9 +82,7 @@ pub fn run(args: &TargetArgs) -> Result<()> {
         leading_spectrum: None,
     };
     if args.stats {
-        if !args.quiet.is_set() {
-            warn_of_slow_blas(tell);
-        }
+        warn_of_slow_blas(inform);
         summary.statistics = Some(Statistics::of(&target));
         if target.n() <= Spectrum::LARGEST_N {
             summary.spectrum = Some(Spectrum::of(&target).flag("--stats")?);
@@ -101,9 +97,7 @@ pub fn run(args: &TargetArgs) -> Result<()> {
     };
     if let Some(path) = &args.out {
         target.write(path).context("--out")?;
-        if !args.quiet.is_set() {
-            tell(&format!("wrote {}", path.display()));
-        }
+        inform(&format!("wrote {}", path.display()));
     }
     print(format_args!("{text}"));
     Ok(())
@@ -122,10 +116,8 @@ fn check_room(n: usize, path: &Path) -> Result<()> {
 
 fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectrum> {
     let count = args.singular_values.unwrap_or(LEADING);
-    if !args.quiet.is_set() {
-        let (n, most) = (target.n(), Spectrum::LARGEST_N);
-        tell(&format!("computing the {count} leading singular values (n = {n} is above {most})"));
-    }
+    let (n, most) = (target.n(), Spectrum::LARGEST_N);
+    inform(&format!("computing the {count} leading singular values (n = {n} is above {most})"));
     LeadingSpectrum::of(target, count, args.family.seed()).flag("--singular-values")
 }
 

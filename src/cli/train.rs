@@ -11,12 +11,12 @@ use rank_study::lm::{
 use rank_study::run::{Begin, Extension, RunError, RunObserver, TrainResult, Training};
 use rank_study::study::{Preset, StudyDefinition, TrainStudy};
 
-use super::flags::{DeviceFlag, JsonFlag, QuietFlag, TextFlags, ThreadsFlag};
+use super::errors::{FlagContext as _, UsageError};
+use super::flags::{DeviceFlag, JsonFlag, TextFlags, ThreadsFlag};
 use super::places::{check_definition, near};
 use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
-use super::streams::{say, tell};
-use super::usage_error::{FlagContext as _, UsageError};
+use super::streams::{be_quiet, inform, say};
 use super::workers;
 
 /// Train a language model and log every head's logits
@@ -55,8 +55,6 @@ pub struct TrainArgs {
     resume: bool,
     #[command(flatten)]
     json: JsonFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Runs the subcommand.
@@ -73,9 +71,11 @@ pub fn run(args: &TrainArgs) -> Result<()> {
 fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     let is_first = workers.rank() == 0;
     let definition = definition(args)?;
-    if !args.quiet.is_set() && is_first {
-        warn_of_window(&definition, &args.sets);
+    // The first worker speaks for all.
+    if !is_first {
+        be_quiet();
     }
+    warn_of_window(&definition, &args.sets);
     let (corpus, source) = match &args.texts.text {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
         Some(path) => {
@@ -92,7 +92,7 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
             args.out.display()
         );
     }
-    let progress = Progress::new(definition.steps as f64, args.quiet.is_set() || !is_first);
+    let progress = Progress::new(definition.steps as f64);
     progress.name(&args.out.display().to_string());
     let stop = stop_at_signal(if is_first { "stopping after this step" } else { "" })?;
     let device = args.device.get();
@@ -204,9 +204,9 @@ fn warn_of_window(definition: &TrainDefinition, sets: &[String]) {
     let is_set =
         |key: &str| sets.iter().any(|set| set.split('=').next().map(str::trim) == Some(key));
     if let Some(warning) = wide_window(definition) {
-        tell(&format!("warning: {warning}"));
+        inform(&format!("warning: {warning}"));
     } else if is_set("window") && !definition.has_local_heads() {
-        tell(&format!(
+        inform(&format!(
             "warning: window = {} has no effect: no head has a window; --set arm=ls gives it to all but global_heads",
             definition.window
         ));

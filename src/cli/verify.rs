@@ -10,9 +10,9 @@ use rank_study::system::printable;
 use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
-use super::flags::{PresetFlag, QuietFlag};
+use super::flags::PresetFlag;
 use super::places::{data, definition_named, finishing, folder_of, measured, studies_there};
-use super::streams::{say, tell};
+use super::streams::{is_quiet, say, tell};
 
 /// Check rows against their definitions and hashes
 #[derive(Args, Debug)]
@@ -27,8 +27,6 @@ pub struct VerifyArgs {
     studies: Vec<String>,
     #[command(flatten)]
     preset: PresetFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Error for checks that failed.
@@ -56,7 +54,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
             say!("{study}: {}", printable(breach));
         }
         broken += found.laws.breaches.len();
-        if !args.quiet.is_set() {
+        if !is_quiet() {
             let held = found.laws.checks - found.laws.breaches.len();
             say!(
                 "{study}: {}, {held} of {} pass",
@@ -69,7 +67,7 @@ pub fn run(args: &VerifyArgs) -> Result<()> {
     if all && !studies.is_empty() {
         let path = data(args.preset.get()).join("verdicts.csv");
         match wrong_with_verdicts(&path, &studies, args.preset.get()) {
-            Ok(None) if args.quiet.is_set() => {}
+            Ok(None) if is_quiet() => {}
             Ok(None) => say!("{}: agrees with the rows", path.display()),
             Ok(Some(wrong)) => {
                 say!("{}: {wrong}", path.display());

@@ -53,7 +53,7 @@ fn among(launched: usize, work: impl FnOnce(&dyn Workers) -> Result<()>) -> Resu
             if workers.rank() > 0 {
                 std::thread::sleep(AFTER_THE_FIRST);
             }
-            let line = super::error_line::error_line(error.as_ref());
+            let line = super::errors::error_line(error.as_ref());
             super::streams::tell(&format!("error: worker {}: {line}", workers.rank()));
             workers.abort()
         }

@@ -9,6 +9,7 @@ use toml::Table;
 use super::identity::identity;
 use crate::lm::{Device, Texts};
 use crate::record::{Line, Measurement, Record as _, line};
+use crate::system::panic_message;
 
 /// The context of a measurement: folders, texts, device and callbacks.
 pub(crate) struct CellContext<'a> {
@@ -80,6 +81,10 @@ pub(crate) struct Cell {
     pub settings: String,
     /// The estimated time, in seconds of one core.
     pub cost_s: f64,
+    /// The text of the columns after study and cell, which identify the cell.
+    pub key_fields: Vec<String>,
+    /// See [`Measure::needs`].
+    pub needs: Option<Needs>,
     work: Arc<dyn Work>,
 }
 
@@ -87,23 +92,16 @@ impl Cell {
     /// Makes the cell with the key `key`.
     pub fn new<M: Measure>(key: String, cell: M) -> Self {
         let settings = identity::<M::Row>(&cell.settings(), &M::defaults());
-        Self { key, settings, cost_s: cell.cost_s(), work: Arc::new(cell) }
-    }
-
-    /// The text of the columns after study and cell, which identify the cell.
-    pub fn key_fields(&self) -> Vec<String> {
-        self.work.key_fields()
+        let mut key_fields = Vec::new();
+        Measure::key(&cell).write(&mut key_fields);
+        let (cost_s, needs) = (cell.cost_s(), cell.needs());
+        Self { key, settings, cost_s, key_fields, needs, work: Arc::new(cell) }
     }
 
     /// The name and version of the measurement, its settings, and their defaults.
     #[cfg(test)]
     pub fn settings_and_defaults(&self) -> ((&'static str, u32), Table, Table) {
         self.work.settings_and_defaults()
-    }
-
-    /// See [`Measure::needs`].
-    pub fn needs(&self) -> Option<Needs> {
-        self.work.needs()
     }
 
     /// See [`Measure::lacks`].
@@ -119,7 +117,7 @@ impl Cell {
     ) -> Result<Option<Measured>, String> {
         let run = std::panic::AssertUnwindSafe(|| self.work.measure(study, self, context));
         std::panic::catch_unwind(run)
-            .unwrap_or_else(|panic| Err(format!("internal error: {}", panic_text(&*panic))))
+            .unwrap_or_else(|panic| Err(format!("internal error: {}", panic_message(&*panic))))
     }
 
     /// The line of the cell if it failed.
@@ -138,8 +136,6 @@ pub(crate) struct Measured {
 trait Work: Send + Sync {
     #[cfg(test)]
     fn settings_and_defaults(&self) -> ((&'static str, u32), Table, Table);
-    fn key_fields(&self) -> Vec<String>;
-    fn needs(&self) -> Option<Needs>;
     fn lacks(&self, folder: &Path) -> bool;
     fn measure(
         &self,
@@ -154,16 +150,6 @@ impl<M: Measure> Work for M {
     #[cfg(test)]
     fn settings_and_defaults(&self) -> ((&'static str, u32), Table, Table) {
         ((M::Row::NAME, M::Row::VERSION), self.settings(), M::defaults())
-    }
-
-    fn key_fields(&self) -> Vec<String> {
-        let mut fields = Vec::new();
-        Measure::key(self).write(&mut fields);
-        fields
-    }
-
-    fn needs(&self) -> Option<Needs> {
-        Measure::needs(self)
     }
 
     fn lacks(&self, folder: &Path) -> bool {
@@ -188,12 +174,4 @@ impl<M: Measure> Work for M {
     fn failed(&self, study: &str, cell: &Cell, why: &str) -> Line {
         line::<M::Row>(study, &cell.key, &Measure::key(self), Err(why), &cell.settings)
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("a cell panicked")
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::preset::Preset;
+use super::raw_definition::Preset;
 use crate::heads::PredictError;
 use crate::run::RunError;
 use crate::solver::{FactorsFileError, FitError};

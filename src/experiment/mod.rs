@@ -8,11 +8,9 @@ mod error;
 mod identity;
 mod keys;
 mod names;
-mod preset;
 mod raw_definition;
 mod schema;
-mod search;
-mod targets;
+mod tables;
 mod text_source;
 mod view;
 mod work;
@@ -24,13 +22,14 @@ pub(crate) use identity::identity_of;
 pub(crate) use identity::{model_settings, search_settings, target_defaults, target_settings};
 pub(crate) use keys::{check_keys, fields_of, read_both, read_each, read_table, take_text};
 pub(crate) use names::{check_model_name, check_names_differ, check_run_name, check_study_name};
-pub use preset::Preset;
+pub use raw_definition::Preset;
 pub(crate) use raw_definition::RawDefinition;
 pub use schema::DefinitionTable;
 pub(crate) use schema::{Both, or_list};
-pub(crate) use search::{SearchKeys, search_of_heads, search_of_targets};
-pub use targets::StudyTarget;
-pub(crate) use targets::{TargetKeys, lengths, seeds, targets};
+pub use tables::StudyTarget;
+pub(crate) use tables::{
+    SearchKeys, TargetKeys, lengths, search_of_heads, search_of_targets, seeds, targets,
+};
 pub(crate) use text_source::{
     TEXT, TEXT_HASH, TextHashes, TextSource, VALID_TEXT, VALID_TEXT_HASH, on_the_same_text,
 };

@@ -96,24 +96,43 @@ pub(crate) trait ModelReferences {
 /// A row of an experiment.
 pub(crate) type RowOf<E> = Row<<<E as Experiment>::Cell as Measure>::Row>;
 
-/// The configuration of a study of any kind.
+/// The configuration of a study of any kind, and what [`Experiment`] says of it.
 #[derive(Clone, Debug)]
-pub struct StudyWork(Arc<dyn AnyExperiment>);
+pub struct StudyWork {
+    experiment: Arc<dyn AnyExperiment>,
+    kind: Kind,
+    pub(crate) dtype: String,
+    pub(crate) is_one_at_a_time: bool,
+    pub(crate) depends_on_text: bool,
+    /// Whether its cells can read a text.
+    pub can_read_text: bool,
+    /// Whether it measures trained models.
+    pub measures_models: bool,
+}
 
 impl StudyWork {
     /// Wraps the configuration of an experiment.
     pub(crate) fn new<E: Experiment>(experiment: E) -> Self {
-        Self(Arc::new(experiment))
+        Self {
+            kind: Kind::of::<E>(),
+            dtype: experiment.dtype(),
+            is_one_at_a_time: E::ONE_AT_A_TIME,
+            depends_on_text: experiment.depends_on_text(),
+            can_read_text: experiment.can_read_text(),
+            measures_models: experiment.models().is_some(),
+            experiment: Arc::new(experiment),
+        }
     }
 
     /// The kind of study.
     pub fn kind(&self) -> Kind {
-        self.0.kind()
+        self.kind
     }
 
     /// The configuration, if it belongs to the experiment `E`.
     pub fn get<E: 'static>(&self) -> Option<&E> {
-        self.0.as_any().downcast_ref()
+        let experiment: &dyn Any = &*self.experiment;
+        experiment.downcast_ref()
     }
 
     /// See [`Experiment::cells`].
@@ -122,43 +141,17 @@ impl StudyWork {
         text: Option<&TextSource>,
         data: &Path,
     ) -> Result<Vec<Cell>, StudyError> {
-        self.0.any_cells(text, data)
-    }
-
-    /// See [`Experiment::dtype`].
-    pub(crate) fn dtype(&self) -> String {
-        self.0.any_dtype()
-    }
-
-    /// See [`Experiment::ONE_AT_A_TIME`].
-    pub(crate) fn is_one_at_a_time(&self) -> bool {
-        self.0.any_one_at_a_time()
-    }
-
-    /// Whether it measures trained models.
-    pub fn measures_models(&self) -> bool {
-        self.0.any_measures_models()
+        self.experiment.any_cells(text, data)
     }
 
     /// The configuration in the form that views read.
     pub(crate) fn configuration(&self) -> Configuration {
-        let configuration: Arc<dyn AnyExperiment> = self.0.clone();
-        Configuration(configuration)
-    }
-
-    /// Whether its cells can read a text.
-    pub fn can_read_text(&self) -> bool {
-        self.0.any_can_read_text()
-    }
-
-    /// See [`Experiment::depends_on_text`].
-    pub(crate) fn depends_on_text(&self) -> bool {
-        self.0.any_depends_on_text()
+        Configuration(self.experiment.clone())
     }
 
     /// See [`Experiment::check_references`].
     pub(crate) fn check_references(&self) -> Result<(), StudyError> {
-        self.0.any_check_references()
+        self.experiment.any_check_references()
     }
 
     /// Checks the invariants of every row, of each cell's rows, and of files beside them. Returns what cannot be checked.
@@ -168,20 +161,13 @@ impl StudyWork {
         folder: &Path,
         check: &mut InvariantChecker,
     ) -> Option<String> {
-        self.0.check_rows(lines, folder, check)
+        self.experiment.check_rows(lines, folder, check)
     }
 }
 
 /// [`Experiment`] with its types erased.
 trait AnyExperiment: Any + Debug + Send + Sync {
-    fn kind(&self) -> Kind;
-    fn as_any(&self) -> &dyn Any;
     fn any_cells(&self, text: Option<&TextSource>, data: &Path) -> Result<Vec<Cell>, StudyError>;
-    fn any_dtype(&self) -> String;
-    fn any_one_at_a_time(&self) -> bool;
-    fn any_measures_models(&self) -> bool;
-    fn any_can_read_text(&self) -> bool;
-    fn any_depends_on_text(&self) -> bool;
     fn any_check_references(&self) -> Result<(), StudyError>;
     fn check_rows(
         &self,
@@ -192,37 +178,9 @@ trait AnyExperiment: Any + Debug + Send + Sync {
 }
 
 impl<E: Experiment> AnyExperiment for E {
-    fn kind(&self) -> Kind {
-        Kind::of::<E>()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn any_cells(&self, text: Option<&TextSource>, data: &Path) -> Result<Vec<Cell>, StudyError> {
         let cells = self.cells(text, data)?.into_iter();
         Ok(cells.map(|(key, cell)| Cell::new(key, cell)).collect())
-    }
-
-    fn any_dtype(&self) -> String {
-        self.dtype()
-    }
-
-    fn any_one_at_a_time(&self) -> bool {
-        E::ONE_AT_A_TIME
-    }
-
-    fn any_measures_models(&self) -> bool {
-        self.models().is_some()
-    }
-
-    fn any_can_read_text(&self) -> bool {
-        self.can_read_text()
-    }
-
-    fn any_depends_on_text(&self) -> bool {
-        self.depends_on_text()
     }
 
     fn any_check_references(&self) -> Result<(), StudyError> {

@@ -5,14 +5,13 @@ use crate::experiments::fits::claims::{controls, growth, layouts};
 use crate::experiments::heads::claims::{heads, published};
 use crate::experiments::interventions::claims as surgery;
 use crate::experiments::latency::claims as latency;
-use crate::experiments::lattice::claims as lattice;
 use crate::experiments::ramp;
 use crate::experiments::training::claims::{
     head_size, long_range, position_bias, stabilisers, training,
 };
 
 /// Every claim, in the order of the report.
-pub const CLAIMS: [Claim; 27] = [
+pub const CLAIMS: [Claim; 26] = [
     growth::DENSE_LOCAL_GROWS,
     growth::SPARSE_IS_EASY,
     controls::LOCALITY_IS_HARD,
@@ -31,8 +30,7 @@ pub const CLAIMS: [Claim; 27] = [
     position_bias::SLOPES_FREE_LOGITS,
     ramp::claims::RAMP_COSTS_LENGTH,
     ramp::keys::LARGE_IS_KEY_SCORES,
-    lattice::POSITIONS_MAKE_LOGITS,
-    lattice::RANK_MAKES_LOGITS,
+    heads::RANK_MAKES_LOGITS,
     surgery::SMALL_ERROR_IS_HARMLESS,
     surgery::RAMP_IS_A_SLOPE,
     published::PUBLISHED_NEED,
@@ -49,7 +47,7 @@ pub const LEADING: [Claim; 6] = [
     growth::DENSE_LOCAL_GROWS,
     training::NO_WORSE,
     layouts::SPLIT_HELPS,
-    lattice::RANK_MAKES_LOGITS,
+    heads::RANK_MAKES_LOGITS,
 ];
 
 const STEPS_TO_CONVERGE: Claim = Claim {

@@ -2,12 +2,10 @@
 //! [`KINDS`] lists them.
 
 pub mod claims;
-mod each_head;
 pub mod fits;
 pub mod heads;
 pub mod interventions;
 pub mod latency;
-pub mod lattice;
 mod model_cell;
 mod model_key;
 pub mod ramp;
@@ -28,14 +26,13 @@ use crate::experiment::{Kind, View};
 use crate::system::nearest::instead;
 
 /// Every kind of study, in the order of a report: targets, fits, training runs, trained heads.
-pub const KINDS: [Kind; 8] = [
+pub const KINDS: [Kind; 7] = [
     Kind::of::<spectrum::SpectrumStudy>(),
     Kind::of::<fits::FitStudy>(),
     Kind::of::<training::TrainStudy>(),
     Kind::of::<latency::LatencyStudy>(),
     Kind::of::<heads::PredictStudy>(),
     Kind::of::<ramp::RampStudy>(),
-    Kind::of::<lattice::LatticeStudy>(),
     Kind::of::<interventions::InterventionStudy>(),
 ];
 

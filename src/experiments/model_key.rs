@@ -5,6 +5,7 @@ use crate::record::record;
 
 record! {
     /// Identifies a trained model at a step.
+    #[derive(Default)]
     pub struct ModelKey {
         /// the study of the run
         of: Option<String>,
@@ -67,23 +68,14 @@ impl ModelKey {
     ) -> Self {
         let [layers, heads, context] = sizes;
         Self {
-            of: None,
             run: name.to_owned(),
             arm: model_type.to_owned(),
-            seed: None,
             corpus: text.map(str::to_owned),
             layers,
-            d_model: None,
             heads,
-            d_head: None,
-            global_heads: None,
-            window: None,
             context,
-            batch: None,
-            steps: None,
-            learning_rate: None,
-            recall: None,
             step,
+            ..Self::default()
         }
     }
 

@@ -5,6 +5,7 @@ use crate::targets::{Family, Visibility};
 
 record! {
     /// A target's family with its parameters, each under the name that definitions give it.
+    #[derive(Default)]
     pub struct TargetColumns {
         /// the family of the target
         family: String,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toml::{Table, Value};
 
 use super::model_key::ModelKey;
-use super::trained_models::{RunSource, TrainedModels};
+use super::trained_models::{ModelKeys, RunSource, TrainedModels};
 use super::training::{TrainCell, TrainingKey, kept_steps};
 use crate::experiment::{
     CellContext, Measure as _, Needs, StudyError, TextSource, check_model_name, model_settings,
@@ -74,7 +74,7 @@ impl TrainedModel {
                 && !folder.exists()
             {
                 let path = folder.clone();
-                return Err(match among.fetch.clone() {
+                return Err(match among.keys.fetch.clone() {
                     Some(fetch) => StudyError::NotFetched { path, fetch },
                     None => {
                         let why = "no such folder or file; name another".to_owned();
@@ -90,9 +90,9 @@ impl TrainedModel {
                 if text.is_none() && model.of.is_none() && model.source.reads_a_text() {
                     return Err(StudyError::NoText { model: name });
                 }
-                let steps = match (&model.source, among.steps.is_empty()) {
+                let steps = match (&model.source, among.keys.steps.is_empty()) {
                     (ModelSource::Run { .. }, false) => {
-                        let missing = among.steps.iter().find(|s| !steps.contains(&Some(**s)));
+                        let missing = among.keys.steps.iter().find(|s| !steps.contains(&Some(**s)));
                         if let (None, Some(step)) = (&model.of, missing) {
                             let kept: Vec<usize> = steps.into_iter().flatten().collect();
                             return Err(wrong(format!(
@@ -100,16 +100,16 @@ impl TrainedModel {
                                 ranges(&kept)
                             )));
                         }
-                        among.steps.iter().map(|&step| Some(step)).collect()
+                        among.keys.steps.iter().map(|&step| Some(step)).collect()
                     }
                     _ => steps,
                 };
                 let there = model.source.held_layers();
-                if let Some(layer) = among.layers.iter().find(|layer| !there.contains(layer)) {
+                if let Some(layer) = among.keys.layers.iter().find(|layer| !there.contains(layer)) {
                     return Err(wrong(format!("has layers {}, not {layer}", ranges(&there))));
                 }
                 let context = model.source.context();
-                if let Some(tokens) = among.tokens.filter(|&tokens| tokens > context) {
+                if let Some(tokens) = among.keys.tokens.filter(|&tokens| tokens > context) {
                     return Err(wrong(format!(
                         "reads at most {context} tokens ({tokens} asked for)"
                     )));
@@ -143,25 +143,25 @@ impl TrainedModel {
 
     /// The number of tokens of a passage.
     pub fn tokens(&self) -> usize {
-        self.among.tokens.unwrap_or_else(|| self.model.source.context())
+        self.among.keys.tokens.unwrap_or_else(|| self.model.source.context())
     }
 
     /// The number of passages of a group. The default is two, or an equal share of the passages of a file of exported heads.
     pub fn passages_of_a_group(&self) -> usize {
-        self.among.passages.unwrap_or_else(|| match &self.model.source {
-            ModelSource::Exported { heads } => (heads.passages() / self.among.groups).max(1),
+        self.among.keys.passages.unwrap_or_else(|| match &self.model.source {
+            ModelSource::Exported { heads } => (heads.passages() / self.among.keys.groups).max(1),
             ModelSource::Run { .. } | ModelSource::Published { .. } => PASSAGES_OF_A_GROUP,
         })
     }
 
     /// The number of passages of all groups, for estimates; a float, so that it cannot overflow.
     pub fn passages(&self) -> f64 {
-        self.passages_of_a_group() as f64 * self.among.groups as f64
+        self.passages_of_a_group() as f64 * self.among.keys.groups as f64
     }
 
     /// The part of a cell's settings that identifies the model, its text, its step and its passages.
     pub fn settings(&self) -> Table {
-        let TrainedModels { groups, tokens, split, .. } = &*self.among;
+        let TrainedModels { keys: ModelKeys { groups, tokens, .. }, split, .. } = &*self.among;
         let mut table = Table::new();
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         // The same run on another text is a different model.
@@ -261,7 +261,7 @@ impl TrainedModel {
         context: &CellContext<'_>,
         more: usize,
     ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
-        let TrainedModels { groups, split, .. } = *self.among;
+        let TrainedModels { keys: ModelKeys { groups, .. }, split, .. } = *self.among;
         let passages = Passages {
             groups: groups + more,
             passages: self.passages_of_a_group(),
@@ -274,9 +274,9 @@ impl TrainedModel {
 
 /// The selected layers, or all of `there` if the definition names none.
 fn looked_at(among: &TrainedModels, there: Vec<usize>) -> Vec<usize> {
-    match among.layers.is_empty() {
+    match among.keys.layers.is_empty() {
         true => there,
-        false => among.layers.clone(),
+        false => among.keys.layers.clone(),
     }
 }
 
@@ -289,10 +289,12 @@ fn check_exported(
     if text.is_some() {
         return Err("has its own passages; leave --text out".to_owned());
     }
-    if !among.steps.is_empty() && !heads.step().is_some_and(|step| among.steps.contains(&step)) {
+    if !among.keys.steps.is_empty()
+        && !heads.step().is_some_and(|step| among.keys.steps.contains(&step))
+    {
         return Err("is of another step; name only files of those steps".to_owned());
     }
-    let (found, needed) = (heads.passages(), among.groups * among.passages.unwrap_or(1));
+    let (found, needed) = (heads.passages(), among.keys.groups * among.keys.passages.unwrap_or(1));
     match needed > found {
         true => Err(LmError::FewPassages { found, needed }.to_string()),
         false => Ok(()),

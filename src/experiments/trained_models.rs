@@ -15,68 +15,50 @@ use crate::lm::Split;
 /// The trained models that a study measures, and the passages that they read.
 #[derive(Clone, Debug)]
 pub struct TrainedModels {
-    /// The studies whose runs are measured.
-    pub(crate) of: Vec<String>,
-    /// Their runs; all if empty.
-    pub(crate) runs: Vec<String>,
-    /// Their seeds; all of each run if empty.
-    pub(crate) seeds: Vec<u64>,
-    /// The folders of single runs or of published models, and files of exported heads.
-    pub(crate) folders: Vec<PathBuf>,
-    /// The command that downloads missing folders.
-    pub(crate) fetch: Option<String>,
+    /// What the definition says.
+    pub(super) keys: ModelKeys,
     /// The definition's file; the definitions of other studies are in the same folder.
     pub(crate) path: PathBuf,
     /// The table of the definition that has these keys.
     pub(crate) place: &'static str,
     /// The size of the other studies.
     pub(crate) preset: Preset,
-    /// The steps whose checkpoints are read; if empty, all kept ones, or the last.
-    pub(crate) steps: Vec<usize>,
-    /// The layers; all if empty.
-    pub(crate) layers: Vec<usize>,
-    /// The passages of a group, which are measured together. The default is two, or all that a file of exported heads has.
-    pub(crate) passages: Option<usize>,
-    /// The number of groups, each from another part of the text.
-    pub(crate) groups: usize,
-    /// The number of tokens of a passage; by default the context of the model.
-    pub(crate) tokens: Option<usize>,
     /// The part of the text from which passages are taken; `None` for all of it.
     pub(crate) split: Option<Split>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(crate) struct ModelKeys {
     /// Studies whose trained runs are read.
     #[serde(default)]
-    of: Vec<String>,
+    pub(super) of: Vec<String>,
     /// Runs of these studies; default all.
     #[serde(default)]
-    runs: Vec<String>,
+    pub(super) runs: Vec<String>,
     /// Seeds; default all of each run.
     #[serde(default)]
-    seeds: Vec<u64>,
+    pub(super) seeds: Vec<u64>,
     /// Folders of single runs or published models, and files of exported heads.
     #[serde(default)]
-    folders: Vec<PathBuf>,
+    pub(super) folders: Vec<PathBuf>,
     /// Command that fetches the folders where they are missing.
-    fetch: Option<String>,
+    pub(super) fetch: Option<String>,
     /// Steps whose checkpoints are read; default all kept ones, or the last.
     #[serde(default)]
-    steps: Vec<usize>,
+    pub(super) steps: Vec<usize>,
     /// Layers; default all.
     #[serde(default)]
-    layers: Vec<usize>,
+    pub(super) layers: Vec<usize>,
     /// Passages per group; default 2, or all of an exported file.
-    passages: Option<usize>,
+    pub(super) passages: Option<usize>,
     /// Groups of passages, each from another part of the text.
     #[serde(default = "one")]
-    groups: usize,
+    pub(super) groups: usize,
     /// Tokens per passage; default the context of the model.
-    tokens: Option<usize>,
+    pub(super) tokens: Option<usize>,
     /// Part of the text: `all`, `train`, `valid` or `test`.
     #[serde(default = "valid")]
-    split: String,
+    pub(super) split: String,
 }
 
 fn one() -> usize {
@@ -109,22 +91,7 @@ pub(super) fn read<T: DeserializeOwned>(
                 || format!("{place}.split is {name:?}; give all, train, valid or test"),
             )?),
         };
-    let models = TrainedModels {
-        of: keys.of,
-        runs: keys.runs,
-        seeds: keys.seeds,
-        folders: keys.folders,
-        fetch: keys.fetch,
-        path: raw.path.clone(),
-        place,
-        preset: raw.preset,
-        steps: keys.steps,
-        layers: keys.layers,
-        passages: keys.passages,
-        groups: keys.groups,
-        tokens: keys.tokens,
-        split,
-    };
+    let models = TrainedModels { keys, path: raw.path.clone(), place, preset: raw.preset, split };
     Ok((models, own))
 }
 
@@ -149,27 +116,27 @@ impl TrainedModels {
 
     fn named(&self) -> Result<Vec<RunSource>, String> {
         let mut sources: Vec<RunSource> =
-            self.folders.iter().cloned().map(RunSource::Folder).collect();
-        for of in &self.of {
+            self.keys.folders.iter().cloned().map(RunSource::Folder).collect();
+        for of in &self.keys.of {
             let runs = runs_of(of, &self.path, self.preset)
                 .map_err(|why| format!("{}.of {of:?}: {why}", self.place))?;
             let source = |run| RunSource::Study { of: of.clone(), run: Box::new(run) };
             sources.extend(runs.into_iter().map(source));
         }
-        if !self.runs.is_empty() {
+        if !self.keys.runs.is_empty() {
             let known: Vec<&str> = sources.iter().filter_map(RunSource::run).collect();
-            for run in &self.runs {
+            for run in &self.keys.runs {
                 check_known_run(run, &known)
                     .map_err(|why| format!("{}.runs has {why}", self.place))?;
             }
             sources.retain(|source| {
-                source.run().is_none_or(|name| self.runs.iter().any(|run| run == name))
+                source.run().is_none_or(|name| self.keys.runs.iter().any(|run| run == name))
             });
         }
-        if !self.seeds.is_empty() {
+        if !self.keys.seeds.is_empty() {
             for source in &mut sources {
                 if let RunSource::Study { run, .. } = source {
-                    run.seeds.retain(|seed| self.seeds.contains(seed));
+                    run.seeds.retain(|seed| self.keys.seeds.contains(seed));
                 }
             }
             let has = |source: &RunSource, seed: &u64| match source {
@@ -177,7 +144,7 @@ impl TrainedModels {
                 RunSource::Folder(_) => false,
             };
             if let Some(seed) =
-                self.seeds.iter().find(|seed| !sources.iter().any(|source| has(source, seed)))
+                self.keys.seeds.iter().find(|seed| !sources.iter().any(|source| has(source, seed)))
             {
                 return Err(format!(
                     "{}.seeds has {seed}, which none of these runs uses",
@@ -186,7 +153,7 @@ impl TrainedModels {
             }
         }
         for source in &sources {
-            source.check(self.place, &self.steps)?;
+            source.check(self.place, &self.keys.steps)?;
         }
         Ok(sources)
     }
@@ -213,7 +180,7 @@ impl RunSource {
 
 impl ModelReferences for TrainedModels {
     fn are_of_studies(&self) -> bool {
-        !self.of.is_empty()
+        !self.keys.of.is_empty()
     }
 
     fn check(&self) -> Result<(), StudyError> {
@@ -242,12 +209,4 @@ pub(super) fn check_some_errors(place: &str, epsilons: &[f64]) -> Result<(), Str
 
 fn no_errors(place: &str, epsilons: &[f64]) -> String {
     format!("{place}.epsilon is {epsilons:?}; it needs finite errors above 0, in nats")
-}
-
-/// Returns an error for ranks that are 0 or not in ascending order.
-pub(super) fn check_ranks(place: &str, ranks: &[usize]) -> Result<(), String> {
-    match ranks.contains(&0) || !ranks.is_sorted_by(|a, b| a < b) {
-        true => Err(format!("{place}.ranks is {ranks:?}; it needs ascending ranks")),
-        false => Ok(()),
-    }
 }

@@ -6,8 +6,7 @@ use super::frame::{Frame, Plot, SAMPLE, TITLE_LINE, before_label};
 use super::pen::{Anchor, Drawn, Pen, Type, width};
 use crate::figure::model::BAR;
 use crate::figure::style::{DARK, GREY, GRID, LANE, dark, luminance, size};
-use crate::figure::{Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Figure, Ink, Key, Panel, Series, Shape, Stroke};
 
 /// Draws the whole of `figure` in the layout of `frame`.
 pub(crate) fn figure<DB: DrawingBackend>(

@@ -6,11 +6,10 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use plotters::prelude::{BitMapBackend, DrawingBackend, IntoDrawingArea, SVGBackend};
 use plotters::style::{FontStyle, register_font};
 
-use super::FigureError;
-use super::draw;
 use super::frame::Frame;
 use super::pen::{FONT, Medium, Pen};
-use super::png_file::png_of;
+use super::raster::png_of;
+use super::{FigureError, draw};
 use crate::figure::Figure;
 
 /// Supersampling: a block of 3 × 3 drawn pixels becomes one pixel of the PNG.

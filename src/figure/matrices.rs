@@ -2,8 +2,7 @@
 
 use ndarray::ArrayView2;
 
-use crate::figure::{Axis, Figure, Key, Panel};
-use crate::figure::{Colouring, Raster};
+use crate::figure::{Axis, Colouring, Figure, Key, Panel, Raster};
 
 /// A matrix with its title.
 pub struct Matrix<'m> {

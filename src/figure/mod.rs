@@ -7,7 +7,6 @@ pub(crate) mod frame;
 pub(crate) mod matrices;
 pub(crate) mod model;
 pub(crate) mod pen;
-pub(crate) mod png_file;
 pub(crate) mod raster;
 pub(crate) mod style;
 pub(crate) mod ticks;

@@ -1,9 +1,7 @@
 //! Figures before they are drawn: panels of named series. Tests check these.
 
-use crate::figure::Raster;
-use crate::figure::Tick;
 use crate::figure::ticks::{linear_ticks, log_ticks, ticks_at_values};
-use crate::figure::{Ink, Marker, Rgb, Stroke};
+use crate::figure::{Ink, Marker, Raster, Rgb, Stroke, Tick};
 use crate::table::{Spread, distinct, groups};
 
 /// Mapping of values to positions on an axis.

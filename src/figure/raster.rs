@@ -3,7 +3,6 @@
 use ndarray::{Array2, ArrayView2, s};
 
 use super::FigureError;
-use super::png_file::png_of;
 use crate::figure::style::signed;
 use crate::figure::{Rgb, heat};
 use crate::table::significant;
@@ -99,6 +98,24 @@ impl Raster {
         let (rows, columns) = self.values.dim();
         png_of(of, &pixels, columns as u32, rows as u32)
     }
+}
+
+/// Encodes pixels (red, green, blue, row by row) as a PNG. `name` is the figure's name, for errors.
+pub(crate) fn png_of(
+    name: &str,
+    pixels: &[u8],
+    width: u32,
+    height: u32,
+) -> Result<Vec<u8>, FigureError> {
+    let fault = |source| FigureError::Encode { name: name.to_owned(), source };
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header().map_err(fault)?;
+    writer.write_image_data(pixels).map_err(fault)?;
+    writer.finish().map_err(fault)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::{Parts, PredictError, Screened, Streams, TrainedHead};
+use super::{HeadMeasurement, Parts, PredictError, Screened, Streams, TrainedHead};
 use crate::lm::{HeadProbe, Probed};
 use crate::solver::{SearchOptions, write_factors};
 
@@ -22,40 +22,14 @@ pub struct LayerFit<'a> {
     pub search: SearchOptions,
 }
 
-/// The result for one head on one group of passages, at one ε.
-pub struct FoundHead<'a> {
-    /// The index of the group.
-    pub group: usize,
-    /// The head's measurements, at its own rank.
-    pub screened: &'a Screened,
-    /// ε, in nats.
-    pub epsilon: f64,
-    /// L⁰(ε; P), the floor.
-    pub floor: Option<f64>,
-    /// The fits; `None` if the head was screened only.
-    pub fitted: Option<FittedHead<'a>>,
-    /// Seconds of the fits, or of the screening if there are none.
-    pub wall_time_s: f64,
-}
-
-/// The fits of a head at one ε.
-pub struct FittedHead<'a> {
-    /// The head.
-    pub head: &'a TrainedHead,
-    /// The factors of its largest logit.
-    pub parts: Parts,
-    /// [`TrainedHead::effective_rank_attention`].
-    pub effective_rank_attention: Option<f64>,
-}
-
 impl LayerFit<'_> {
     /// The number of fits of each head on each group of passages.
     pub fn fits_of_a_head(&self) -> usize {
         self.epsilons.len()
     }
 
-    /// Screens the heads on groups of passages and fits those whose logits are large enough. Passes the result of each fit, or
-    /// of each ε of a head that is not fitted, to `found`. Returns `false` if `stop` was set before the end.
+    /// Screens the heads on groups of passages and fits those whose logits are large enough. Passes the row of each fit, with
+    /// its parts, or of each ε of a head that is not fitted, to `found`. Returns `false` if `stop` was set before the end.
     ///
     /// # Errors
     /// The model cannot read a passage, a head cannot be fitted, or `found` returns an error.
@@ -64,11 +38,12 @@ impl LayerFit<'_> {
         model: &dyn Probed,
         groups: &[Vec<Vec<u32>>],
         stop: &AtomicBool,
-        mut found: impl FnMut(FoundHead<'_>) -> Result<(), PredictError>,
+        mut found: impl FnMut(HeadMeasurement, Option<&Parts>) -> Result<(), PredictError>,
     ) -> Result<bool, PredictError> {
         let Self { layer, epsilons, rows, above, search } = *self;
         for (group, passages) in groups.iter().enumerate() {
             let probes = model.probe_layer(passages, layer)?;
+            let place = (group, passages.len());
             let mut streams = Streams::default();
             for head in 0..model.heads() {
                 let of_head: Vec<&HeadProbe> = probes.iter().map(|of| &of[head]).collect();
@@ -81,8 +56,9 @@ impl LayerFit<'_> {
                     let floors = Screened::floors(&of_head, Some(rows), epsilons)?;
                     let wall_time_s = began.elapsed().as_secs_f64() / epsilons.len() as f64;
                     for (&epsilon, floor) in epsilons.iter().zip(floors) {
-                        let fitted = None;
-                        found(FoundHead { group, screened, epsilon, floor, fitted, wall_time_s })?;
+                        let row =
+                            HeadMeasurement::of(screened, place, epsilon, floor, None, wall_time_s);
+                        found(row, None)?;
                     }
                     continue;
                 }
@@ -96,8 +72,10 @@ impl LayerFit<'_> {
                     let parts = head.parts(screened, epsilon, search)?;
                     let wall_time_s = began.elapsed().as_secs_f64();
                     let floor = parts.levels.floor;
-                    let fitted = Some(FittedHead { head, parts, effective_rank_attention });
-                    found(FoundHead { group, screened, epsilon, floor, fitted, wall_time_s })?;
+                    let fitted = Some((head, &parts, effective_rank_attention));
+                    let row =
+                        HeadMeasurement::of(screened, place, epsilon, floor, fitted, wall_time_s);
+                    found(row, Some(&parts))?;
                 }
             }
         }
@@ -105,18 +83,16 @@ impl LayerFit<'_> {
     }
 }
 
-impl FoundHead<'_> {
-    /// Writes the factors, if any, into folders whose names give head, passage, rank, ε and kind.
+impl Parts {
+    /// Writes the factors, if any, of the fits of `row` into folders whose names give head, passage, rank, ε and kind.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn keep_factors(&self, folder: &Path) -> Result<(), PredictError> {
-        let Self { group, epsilon, fitted, .. } = self;
-        let Some(FittedHead { head, parts, .. }) = fitted else { return Ok(()) };
-        for (kind, found) in [("free", &parts.needed), ("tied", &parts.needed_tied)] {
+    pub fn keep_factors(&self, row: &HeadMeasurement, folder: &Path) -> Result<(), PredictError> {
+        let HeadMeasurement { head, passage, rank, epsilon, .. } = row;
+        for (kind, found) in [("free", &self.needed), ("tied", &self.needed_tied)] {
             if let Some(factors) = &found.factors {
-                let (at, rank) = (head.head, head.rank());
-                let name = format!("head-{at}-passage-{group}-rank-{rank}-e{epsilon}-{kind}");
+                let name = format!("head-{head}-passage-{passage}-rank-{rank}-e{epsilon}-{kind}");
                 write_factors(&folder.join(name), factors)?;
             }
         }

@@ -18,11 +18,8 @@
 
 mod error;
 mod head;
-mod input_set;
-mod largest;
-mod lattice;
 mod layer;
-mod model_lattice;
+mod measurement;
 mod parts;
 mod passages;
 mod positions;
@@ -34,14 +31,11 @@ mod values;
 
 pub use error::PredictError;
 pub use head::{Streams, TrainedHead, held_rows};
-pub use input_set::{InputSet, RankLimit};
-pub use largest::{fitted_above, largest_logits};
-pub use lattice::{Corner, Corners};
-pub use layer::{FittedHead, FoundHead, LayerFit};
-pub use model_lattice::{HeadLattice, ModelLattice};
+pub use layer::LayerFit;
+pub use measurement::{HeadMeasurement, HeadOutcome};
 pub use parts::{Found, Levels, PARTS, Parts};
 pub use passages::Passages;
 pub use precision::PrecisionRisk;
 pub use ramp::{RampMeasurement, ramp_half_spread, ramp_lag, reach};
-pub use screen::{LAGS, Screened};
-pub use surgery::{Edit, Operated, Surgery};
+pub use screen::{LAGS, Screened, fitted_above, largest_logits};
+pub use surgery::{Edit, InterventionMeasurement, Surgery};

@@ -1,6 +1,5 @@
 //! Text forms of the types of targets, fits and heads in columns.
 
-use super::{InputSet, RankLimit};
 use crate::record::value;
 use crate::solver::{BoundKind, Outcome};
 use crate::targets::{HeadKind, Layout, Visibility};
@@ -16,8 +15,7 @@ value!(
     Outcome
 );
 value!(Text, "a bound", |by| by.name().to_owned(), bound, BoundKind);
-value!(Text, "a set of inputs", ToString::to_string, |text| text.parse().ok(), InputSet);
-value!(Text, "a rank, or any", ToString::to_string, |text| text.parse().ok(), RankLimit);
+
 fn head_kind(text: &str) -> Option<HeadKind> {
     match text.parse::<Layout>().ok()?.heads() {
         &[kind] => Some(kind),

@@ -3,7 +3,8 @@
 use super::LmError;
 
 /// The processor on which a model is computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Device {
     /// The CPU, with all threads of the pool.
     #[default]
@@ -16,10 +17,7 @@ pub enum Device {
 impl Device {
     /// The name in manifests and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Cuda => "cuda",
-        }
+        self.into()
     }
 
     /// Checks whether models can run on the device.

@@ -3,7 +3,7 @@
 use candle_core::{Device, Tensor};
 
 use super::{LmError, Model, Tokens, Vocabulary};
-use crate::lm::workers::{Alone, Workers};
+use crate::lm::workers::Workers;
 
 /// The loss of a model on windows of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,24 +44,12 @@ impl Evaluation {
 /// spread evenly over `text`: the same windows at every call. Every token
 /// counts, also the first ones of a window, which have little context.
 ///
-/// # Errors
-/// A text shorter than context + 1 tokens, or a token that the model's vocabulary lacks.
-pub fn evaluate(
-    model: &Model,
-    vocabulary: &Vocabulary,
-    text: Tokens<'_>,
-    batches: usize,
-    batch_size: usize,
-) -> Result<Evaluation, LmError> {
-    evaluate_over(model, vocabulary, text, batches, batch_size, &Alone)
-}
-
-/// [`evaluate`] by several workers with the same model. Batches are distributed in turn and losses are added
-/// in the order of the batches, so the result does not depend on the number of workers.
+/// Several workers with the same model take batches in turn, and losses are added in the order of the batches, so the result
+/// does not depend on the number of workers.
 ///
 /// # Errors
-/// As [`evaluate`].
-pub(super) fn evaluate_over(
+/// A text shorter than context + 1 tokens, or a token that the model's vocabulary lacks.
+pub(super) fn evaluate(
     model: &Model,
     vocabulary: &Vocabulary,
     text: Tokens<'_>,

@@ -33,7 +33,7 @@ pub use definition::{
 };
 pub use device::Device;
 pub use error::LmError;
-pub use evaluation::{Evaluation, evaluate, evaluate_whole};
+pub use evaluation::{Evaluation, evaluate_whole};
 pub use exported::ExportedHeads;
 pub use model::{Attend, Forward, Model, ModelShape, Session};
 #[cfg(feature = "mpi")]

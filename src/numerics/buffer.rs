@@ -1,6 +1,7 @@
-//! Buffers of numbers aligned to cache lines, so that no vector spans two lines.
+//! Work space: buffers of numbers aligned to cache lines, so that no vector spans two lines, and pools of reusable values.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
 
 /// Numbers per line: one cache line of float32, two of float64.
 const LINE: usize = 16;
@@ -45,6 +46,25 @@ impl<T> DerefMut for Buffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and the lines are borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.length) }
+    }
+}
+
+/// A pool of values that callers take and put back.
+#[derive(Debug, Default)]
+pub(crate) struct Pool<T>(Mutex<Vec<T>>);
+
+impl<T: Default> Pool<T> {
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// A value that was put back, or a new one; its contents are unspecified.
+    pub fn take(&self) -> T {
+        self.0.lock().expect("no holder of this lock panics").pop().unwrap_or_default()
+    }
+
+    pub fn put_back(&self, value: T) {
+        self.0.lock().expect("no holder of this lock panics").push(value);
     }
 }
 

@@ -11,9 +11,7 @@ mod gemm;
 mod leading;
 mod machine;
 mod number;
-mod pool;
 mod portable;
-mod process;
 pub(crate) mod products;
 mod real;
 pub(crate) mod rows;
@@ -25,7 +23,8 @@ mod tile;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use buffer::Buffer;
+pub use blas::prepare_process;
+pub(crate) use buffer::{Buffer, Pool};
 pub(crate) use extension::Extension;
 pub use extension::{InstructionsError, check_instructions, instructions_there};
 #[doc(hidden)]
@@ -36,8 +35,6 @@ pub(crate) use gemm::{gemm, product};
 pub(crate) use leading::leading;
 pub use machine::Machine;
 pub(crate) use number::Number;
-pub(crate) use pool::Pool;
-pub use process::prepare_process;
 pub(crate) use real::Real;
 pub(crate) use simd::{Kernel, Simd};
 #[cfg(feature = "lm")]

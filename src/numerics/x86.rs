@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use pastey::paste;
+
 use super::number::Number;
 use super::simd::{Kernel, Simd};
 
@@ -47,23 +49,13 @@ extension!(
     ["avx2", "fma"]
 );
 
-/// Defines a method that is one instruction.
-macro_rules! instruction {
-    ($name:ident($($argument:ident),*) = $intrinsic:ident($($passed:expr),*)) => {
-        #[inline(always)]
-        fn $name(self, $($argument: Self::V),*) -> Self::V {
-            // SAFETY: `self` exists only where the features were detected.
-            unsafe { $intrinsic($($passed),*) }
-        }
-    };
-}
-
-/// Defines the methods that are the same instructions for vectors of both lengths.
+/// Defines the methods that are the same instructions for vectors of both lengths, which differ in the start of their names
+/// (`$mm`), and for both types of numbers, which differ in its end (`$ps`). `$epi` and `$set` end the names for integers of the
+/// same size.
 macro_rules! shared {
-    ($real:ty, $vector:ty, $lanes:literal, $registers:literal, $bias:literal, $mantissa:literal,
-     $set1:ident, $load:ident, $store:ident,
-     $add:ident, $sub:ident, $mul:ident, $div:ident, $fma:ident, $max:ident, $min:ident,
-     $to_bits:ident, $from_bits:ident, $set1_bits:ident, $add_bits:ident, $shift:ident) => {
+    ($real:ty, $vector:ty, lanes: $lanes:literal, registers: $registers:literal,
+     exponent: ($bias:literal, $mantissa:literal),
+     $mm:ident, $ps:ident, $si:ident, $epi:ident, $set:ident) => {
         type V = $vector;
         const LANES: usize = $lanes;
         const REGISTERS: usize = $registers;
@@ -71,71 +63,86 @@ macro_rules! shared {
         #[inline(always)]
         fn splat(self, value: $real) -> $vector {
             // SAFETY: `self` exists only where the features were detected.
-            unsafe { $set1(value) }
+            unsafe { paste!([<$mm _set1_ $ps>](value)) }
         }
         #[inline(always)]
         fn load(self, from: &[$real]) -> $vector {
             let from = &from[..$lanes];
             // SAFETY: as above; the slice has as many elements as are read.
-            unsafe { $load(from.as_ptr()) }
+            unsafe { paste!([<$mm _loadu_ $ps>](from.as_ptr())) }
         }
         #[inline(always)]
         fn store(self, value: $vector, to: &mut [$real]) {
             let to = &mut to[..$lanes];
             // SAFETY: as above; the slice has as many elements as are written.
-            unsafe { $store(to.as_mut_ptr(), value) }
+            unsafe { paste!([<$mm _storeu_ $ps>](to.as_mut_ptr(), value)) }
         }
-        instruction!(add(a, b) = $add(a, b));
-        instruction!(sub(a, b) = $sub(a, b));
-        instruction!(mul(a, b) = $mul(a, b));
-        #[cfg(feature = "lm")]
-        instruction!(div(a, b) = $div(a, b));
-        instruction!(mul_add(a, b, c) = $fma(a, b, c));
-        instruction!(max(a, b) = $max(a, b));
-        instruction!(min(a, b) = $min(a, b));
+        paste! {
+            instruction!(add(a, b) = [<$mm _add_ $ps>]);
+            instruction!(sub(a, b) = [<$mm _sub_ $ps>]);
+            instruction!(mul(a, b) = [<$mm _mul_ $ps>]);
+            #[cfg(feature = "lm")]
+            instruction!(div(a, b) = [<$mm _div_ $ps>]);
+            instruction!(mul_add(a, b, c) = [<$mm _fmadd_ $ps>]);
+            instruction!(max(a, b) = [<$mm _max_ $ps>]);
+            instruction!(min(a, b) = [<$mm _min_ $ps>]);
+        }
         #[inline(always)]
         fn power_of_two(self, rounded: $vector) -> $vector {
             // The shift drops the bits of `ROUND`, whose low bits are zero.
             // SAFETY: as above.
             unsafe {
-                let biased = $add_bits($to_bits(rounded), $set1_bits($bias));
-                $from_bits($shift::<$mantissa>(biased))
+                paste! {
+                    let bits = [<$mm _cast $ps _ $si>](rounded);
+                    let biased = [<$mm _add_ $epi>](bits, [<$mm _set1_ $set>]($bias));
+                    [<$mm _cast $si _ $ps>]([<$mm _slli_ $epi>]::<$mantissa>(biased))
+                }
             }
+        }
+    };
+}
+
+/// Defines a method that is one instruction.
+macro_rules! instruction {
+    ($name:ident($($argument:ident),*) = $intrinsic:ident) => {
+        #[inline(always)]
+        fn $name(self, $($argument: Self::V),*) -> Self::V {
+            // SAFETY: `self` exists only where the features were detected.
+            unsafe { $intrinsic($($argument),*) }
         }
     };
 }
 
 /// Defines the methods specific to AVX-512: masks for partial vectors, and reductions over the lanes.
 macro_rules! avx512 {
-    ($real:ty, $lanes:literal, $mask:ty, $set1:ident, $mask_load:ident, $mask_store:ident,
-     $sum:ident, $greatest:ident, $least:ident) => {
+    ($real:ty, $lanes:literal, $mask:ty, $ps:ident) => {
         #[inline(always)]
         fn load_partial(self, from: &[$real], fill: $real) -> Self::V {
             let mask = lowest_bits(from.len().min($lanes)) as $mask;
             // SAFETY: `self` exists only where the features were detected; the mask has at most as
             // many bits as the slice has elements.
-            unsafe { $mask_load($set1(fill), mask, from.as_ptr()) }
+            unsafe { paste!([<_mm512_mask_loadu_ $ps>](self.splat(fill), mask, from.as_ptr())) }
         }
         #[inline(always)]
         fn store_partial(self, value: Self::V, to: &mut [$real]) {
             let mask = lowest_bits(to.len().min($lanes)) as $mask;
             // SAFETY: as above.
-            unsafe { $mask_store(to.as_mut_ptr(), mask, value) }
+            unsafe { paste!([<_mm512_mask_storeu_ $ps>](to.as_mut_ptr(), mask, value)) }
         }
         #[inline(always)]
         fn sum(self, a: Self::V) -> $real {
             // SAFETY: as above.
-            unsafe { $sum(a) }
+            unsafe { paste!([<_mm512_reduce_add_ $ps>](a)) }
         }
         #[inline(always)]
         fn greatest(self, a: Self::V) -> $real {
             // SAFETY: as above.
-            unsafe { $greatest(a) }
+            unsafe { paste!([<_mm512_reduce_max_ $ps>](a)) }
         }
         #[inline(always)]
         fn least(self, a: Self::V) -> $real {
             // SAFETY: as above.
-            unsafe { $least(a) }
+            unsafe { paste!([<_mm512_reduce_min_ $ps>](a)) }
         }
     };
 }
@@ -194,128 +201,32 @@ fn lanes<T: Number, S: Simd<T>, const LANES: usize>(simd: S, value: S::V) -> [T;
 
 impl Simd<f32> for Avx512 {
     shared!(
-        f32,
-        __m512,
-        16,
-        32,
-        127,
-        23,
-        _mm512_set1_ps,
-        _mm512_loadu_ps,
-        _mm512_storeu_ps,
-        _mm512_add_ps,
-        _mm512_sub_ps,
-        _mm512_mul_ps,
-        _mm512_div_ps,
-        _mm512_fmadd_ps,
-        _mm512_max_ps,
-        _mm512_min_ps,
-        _mm512_castps_si512,
-        _mm512_castsi512_ps,
-        _mm512_set1_epi32,
-        _mm512_add_epi32,
-        _mm512_slli_epi32
+        f32, __m512, lanes: 16, registers: 32, exponent: (127, 23),
+        _mm512, ps, si512, epi32, epi32
     );
-    avx512!(
-        f32,
-        16,
-        __mmask16,
-        _mm512_set1_ps,
-        _mm512_mask_loadu_ps,
-        _mm512_mask_storeu_ps,
-        _mm512_reduce_add_ps,
-        _mm512_reduce_max_ps,
-        _mm512_reduce_min_ps
-    );
+    avx512!(f32, 16, __mmask16, ps);
 }
 
 impl Simd<f64> for Avx512 {
     shared!(
-        f64,
-        __m512d,
-        8,
-        32,
-        1023,
-        52,
-        _mm512_set1_pd,
-        _mm512_loadu_pd,
-        _mm512_storeu_pd,
-        _mm512_add_pd,
-        _mm512_sub_pd,
-        _mm512_mul_pd,
-        _mm512_div_pd,
-        _mm512_fmadd_pd,
-        _mm512_max_pd,
-        _mm512_min_pd,
-        _mm512_castpd_si512,
-        _mm512_castsi512_pd,
-        _mm512_set1_epi64,
-        _mm512_add_epi64,
-        _mm512_slli_epi64
+        f64, __m512d, lanes: 8, registers: 32, exponent: (1023, 52),
+        _mm512, pd, si512, epi64, epi64
     );
-    avx512!(
-        f64,
-        8,
-        __mmask8,
-        _mm512_set1_pd,
-        _mm512_mask_loadu_pd,
-        _mm512_mask_storeu_pd,
-        _mm512_reduce_add_pd,
-        _mm512_reduce_max_pd,
-        _mm512_reduce_min_pd
-    );
+    avx512!(f64, 8, __mmask8, pd);
 }
 
 impl Simd<f32> for Avx2 {
     shared!(
-        f32,
-        __m256,
-        8,
-        16,
-        127,
-        23,
-        _mm256_set1_ps,
-        _mm256_loadu_ps,
-        _mm256_storeu_ps,
-        _mm256_add_ps,
-        _mm256_sub_ps,
-        _mm256_mul_ps,
-        _mm256_div_ps,
-        _mm256_fmadd_ps,
-        _mm256_max_ps,
-        _mm256_min_ps,
-        _mm256_castps_si256,
-        _mm256_castsi256_ps,
-        _mm256_set1_epi32,
-        _mm256_add_epi32,
-        _mm256_slli_epi32
+        f32, __m256, lanes: 8, registers: 16, exponent: (127, 23),
+        _mm256, ps, si256, epi32, epi32
     );
     avx2!(f32, 8);
 }
 
 impl Simd<f64> for Avx2 {
     shared!(
-        f64,
-        __m256d,
-        4,
-        16,
-        1023,
-        52,
-        _mm256_set1_pd,
-        _mm256_loadu_pd,
-        _mm256_storeu_pd,
-        _mm256_add_pd,
-        _mm256_sub_pd,
-        _mm256_mul_pd,
-        _mm256_div_pd,
-        _mm256_fmadd_pd,
-        _mm256_max_pd,
-        _mm256_min_pd,
-        _mm256_castpd_si256,
-        _mm256_castsi256_pd,
-        _mm256_set1_epi64x,
-        _mm256_add_epi64,
-        _mm256_slli_epi64
+        f64, __m256d, lanes: 4, registers: 16, exponent: (1023, 52),
+        _mm256, pd, si256, epi64, epi64x
     );
     avx2!(f64, 4);
 }

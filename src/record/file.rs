@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::column::Column;
-use super::fields::{Fields, Header};
+use super::column::{Column, Fields, Header};
 use super::kind::{Measurement, Row, columns};
 use super::row_record::{Record, columns_of};
 

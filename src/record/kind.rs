@@ -2,8 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::column::{Column, ColumnKind};
-use super::fields::{Fields, Header};
+use super::column::{Column, ColumnKind, Fields, Header};
 use super::invariants::InvariantChecker;
 use super::line::Line;
 use super::row_record::{Record, columns_of};

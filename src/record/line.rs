@@ -1,7 +1,6 @@
 //! Rows as text: single lines and whole CSV files.
 
-use super::column::{Column, ColumnKind};
-use super::fields::Header;
+use super::column::{Column, ColumnKind, Header};
 use super::row_record::{Record, columns_of};
 
 /// One row as text, one field per column. All fields share one allocation, because a study may have a million rows.

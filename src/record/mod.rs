@@ -4,20 +4,16 @@
 //! from existing rows (`4.0` for `4`), and it cannot flatten structs with number fields.
 
 mod column;
-mod fields;
 mod file;
 #[cfg(feature = "parquet")]
 mod frame;
 mod invariants;
 mod kind;
 mod line;
-mod range;
-mod rounding;
 mod row_record;
 mod value;
 
-pub use column::{Column, ColumnKind};
-pub use fields::{Fields, Header};
+pub use column::{Column, ColumnKind, Fields, Header};
 pub use file::{Rows, RowsError, read_records};
 #[cfg(feature = "parquet")]
 pub use frame::to_frame;
@@ -26,8 +22,7 @@ pub use invariants::{InvariantChecker, ROUNDING};
 pub(crate) use kind::check_rows;
 pub use kind::{Measurement, Row, columns, line, rows_of};
 pub use line::{Line, STOPPED, records_to_csv, to_csv};
-pub use range::Range;
-pub use rounding::{to_microseconds, to_milliseconds};
 pub(crate) use row_record::record;
-pub use row_record::{Record, columns_of};
+pub use row_record::{Range, Record, columns_of};
 pub(crate) use value::value;
+pub use value::{to_microseconds, to_milliseconds};

@@ -53,3 +53,13 @@ value!(
     check_whole as u64
 );
 value!(Number, "a number", ToString::to_string, |text| text.parse().ok(), f64, check_number as f64);
+
+/// Rounds a time in s to the microsecond.
+pub fn to_microseconds(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}
+
+/// Rounds a time in s to the millisecond.
+pub fn to_milliseconds(seconds: f64) -> f64 {
+    (seconds * 1e3).round() / 1e3
+}

@@ -34,7 +34,10 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
 }
 
 /// Writes every figure as `NAME.svg` and `NAME.png` into `folder`; returns the paths.
-pub(super) fn save_figures(figures: &[Figure], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+///
+/// # Errors
+/// A figure cannot be drawn, or a file cannot be written.
+pub fn save_figures(figures: &[Figure], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let mut paths = Vec::new();
     let draw = |figure: &Figure| Ok((figure.svg()?, figure.png()?));
     let drawn: Result<Vec<_>, ReportError> = figures.par_iter().map(draw).collect();
@@ -49,7 +52,10 @@ pub(super) fn save_figures(figures: &[Figure], folder: &Path) -> Result<Vec<Path
 }
 
 /// Writes every table as `NAME.csv`, `.parquet`, `.md` and `.tex` into `folder`; returns the paths.
-pub(super) fn save_tables(tables: &[Table], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+///
+/// # Errors
+/// A file cannot be written.
+pub fn save_tables(tables: &[Table], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let mut paths = Vec::new();
     for table in tables {
         for (ending, bytes) in [
@@ -64,22 +70,4 @@ pub(super) fn save_tables(tables: &[Table], folder: &Path) -> Result<Vec<PathBuf
         }
     }
     Ok(paths)
-}
-
-impl Analysis {
-    /// Writes every figure as `NAME.svg` and `NAME.png` into `folder`; returns the paths.
-    ///
-    /// # Errors
-    /// A figure cannot be drawn, or a file cannot be written.
-    pub fn save_figures(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-        save_figures(&self.figures, folder)
-    }
-
-    /// Writes every table as `NAME.csv`, `.parquet`, `.md` and `.tex` into `folder`; returns the paths.
-    ///
-    /// # Errors
-    /// A file cannot be written.
-    pub fn save_tables(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-        save_tables(&self.tables, folder)
-    }
 }

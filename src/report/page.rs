@@ -4,8 +4,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::claims::{ClaimRow, Measured};
 use super::document::document;
-use super::notes::marked;
-use super::section::{Header, Picture, Section};
+use super::section::{Header, Picture, Section, marked};
 use super::svg::{anchor, inline};
 use super::table_markup::{folded, rows_link};
 use crate::claims::{

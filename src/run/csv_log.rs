@@ -1,11 +1,10 @@
 //! A CSV file that grows by one row per step, and that can be continued after a crash.
 
-use std::io::{self, BufRead as _};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::marker::PhantomData;
 use std::path::Path;
 
 use super::error::RunError;
-use super::torn_end::cut_after;
 use crate::record::{Header, Line, Record, columns_of};
 use crate::system::FileError;
 use crate::system::disk::File;
@@ -89,6 +88,27 @@ impl<P: Record> CsvLog<P> {
     pub fn sync(&mut self) -> io::Result<()> {
         self.writer.get_ref().sync()
     }
+}
+
+/// Opens a log and truncates it after the last record to keep. `next` reads one record and returns its length in bytes,
+/// or `None` if it and all later records are removed. Returns the log, positioned at its end, and its length.
+///
+/// # Errors
+/// The file is missing or cannot be written; errors of `next`, which leave the file unchanged.
+pub(crate) fn cut_after<E: From<FileError>>(
+    path: &Path,
+    mut next: impl FnMut(&mut BufReader<&File>) -> Result<Option<u64>, E>,
+) -> Result<(File, u64), E> {
+    let mut file = File::open(path).map_err(|e| FileError::read(path, e))?;
+    let mut records = BufReader::new(&file);
+    let mut end = 0;
+    while let Some(length) = next(&mut records)? {
+        end += length;
+    }
+    drop(records);
+    let cut = file.set_length(end).and_then(|()| file.seek(SeekFrom::Start(end)));
+    cut.map_err(|e| FileError::write(path, e))?;
+    Ok((file, end))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::torn_end::cut_after;
+use super::csv_log::cut_after;
 use crate::system::FileError;
 use crate::system::disk::File;
 

@@ -9,8 +9,8 @@ use polars::prelude::{
     PolarsResult, Series,
 };
 
+use super::csv_log::cut_after;
 use super::error::RunError;
-use super::torn_end::cut_after;
 use crate::lm::HeadRecord;
 use crate::system::disk::File;
 use crate::system::{FileError, write_whole_with};

@@ -12,7 +12,6 @@ pub(crate) mod run_manifest;
 pub(crate) mod series;
 mod source;
 pub(crate) mod spikes;
-mod torn_end;
 pub(crate) mod train;
 mod trained;
 mod training;

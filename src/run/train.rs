@@ -8,10 +8,9 @@ use super::error::RunError;
 use super::files::{
     CHECKPOINT, EVALUATIONS, RunFiles, TOKENIZER, kept_steps, remove_heads_log, restore_heads_log,
 };
-use super::kept_files;
 use super::manifest::{MANIFEST, Manifest};
-use super::run_manifest;
 use super::training::{RunObserver, TrainResult, Training};
+use super::{kept_files, run_manifest};
 use crate::lm::{LmError, Outcome, StepRecord, Symbols, Trainer};
 use crate::system::{FileError, check_disk, disk, lock, write_whole};
 

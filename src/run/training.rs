@@ -1,7 +1,6 @@
 //! Training requests and their results.
 
-use crate::lm::Workers;
-use crate::lm::{Corpus, Device, Outcome, StepRecord, TrainDefinition, TrainSummary};
+use crate::lm::{Corpus, Device, Outcome, StepRecord, TrainDefinition, TrainSummary, Workers};
 use crate::record::STOPPED;
 
 /// Input of a training run.

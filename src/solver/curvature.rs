@@ -389,7 +389,7 @@ fn masses(
 mod tests {
     use super::*;
     use crate::solver::objective::Objective;
-    use crate::solver::precision::Precision;
+    use crate::solver::problem::Precision;
     use crate::targets::{Family, Parameters, Visibility};
 
     /// A query's block equals the Hessian, since the gradient with respect to a query is that of a softmax regression.

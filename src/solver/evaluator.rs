@@ -7,8 +7,7 @@ use super::lagrangian::{InitialHessian, Lagrangian};
 use super::lbfgs::{Iterate, Stopping};
 use super::objective::{Evaluation, Objective};
 use super::penalty::Penalty;
-use super::precision::Precision;
-use super::problem::{FitError, Problem, check_cap};
+use super::problem::{FitError, Precision, Problem, check_cap};
 use super::start;
 
 /// The objective of a problem at a point that can be evaluated repeatedly, moved, and used as a start of a descent. Fits spend

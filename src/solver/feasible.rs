@@ -3,9 +3,8 @@
 use super::factors::{Factors, norm_product};
 use super::kernel::Evaluation;
 use super::objective::Objective;
-use super::outcome::Outcome;
 use super::problem::FitError;
-use super::solution::Solution;
+use super::solution::{Outcome, Solution};
 
 /// The solution at point x, scaled to the bound `cap`, with this gradient norm; its iterations and evaluations are 0.
 pub(super) fn feasible(

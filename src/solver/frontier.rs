@@ -1,10 +1,9 @@
 //! E*(L): the smallest kl_nats found within each of several logit bounds.
 
-use super::frontier_point::FrontierPoint;
 use super::observer::FitObserver;
 use super::problem::{FitError, Problem, check_cap};
 use super::search::{Search, SearchOptions};
-use super::solution::{Candidate, NEWS, best_of};
+use super::solution::{Candidate, FrontierPoint, NEWS, best_of};
 
 /// Computes E*(L), the smallest kl_nats found with max_abs_logit ≤ L at the problem's rank, for each bound L of `caps`.
 ///

@@ -10,11 +10,28 @@ use super::curvature::Preconditioner;
 use super::lbfgs::{self, Ending, Iterate, Minimum, Smooth, Stopping};
 use super::objective::Objective;
 use super::observer::{FitHandle, FitState};
-use super::outcome::Outcome;
 use super::penalty::Penalty;
-use super::precision::Precision;
-use super::problem::FitError;
-use super::solution::Solution;
+use super::problem::{FitError, Precision};
+use super::solution::{Outcome, Solution};
+
+/// The limits and tolerances of a fit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SolverBudget {
+    /// The most L-BFGS iterations of one fit at one logit bound, all stages together.
+    pub iterations: usize,
+    /// The most augmented-Lagrangian stages.
+    pub stages: usize,
+    /// A stage ends when ten iterations lower its value by less than this share.
+    pub relative_decrease: f64,
+    /// The fit has converged when the bound is exceeded by less than this share before scaling.
+    pub violation: f64,
+}
+
+impl Default for SolverBudget {
+    fn default() -> Self {
+        Self { iterations: 3000, stages: 12, relative_decrease: 1e-4, violation: 2e-3 }
+    }
+}
 
 /// The limits of a descent and of its stages.
 pub(super) struct Plan {

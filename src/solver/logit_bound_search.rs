@@ -4,9 +4,8 @@
 //! constrained minimum: Nocedal and Wright, 2nd ed., section 12.8). So each stage ends with a Newton step on log E*(L) = log ε
 //! in log L, which moves the bound, and the next stage starts at the current point.
 
-use super::budget::SolverBudget;
 use super::feasible::{feasible, reaching};
-use super::lagrangian::{Descent, Plan, Policy};
+use super::lagrangian::{Descent, Plan, Policy, SolverBudget};
 use super::objective::Objective;
 use super::observer::{FitHandle, FitState};
 use super::penalty::Penalty;

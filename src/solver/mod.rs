@@ -6,28 +6,21 @@
 //! |---|---|---|---|
 //! | the smallest error within a logit bound | [`frontier`] | | [`Floor::kl_nats`] |
 //! | the smallest max \|logit\| for an error ε | [`needed_logit`] | [`lower_bound`] | [`Floor::max_abs_logit`] |
-//! | the same, for given inputs | [`needed_logit_tied`] | [`needed_logit_at_any_rank`] | |
+//! | the same, for given inputs | [`needed_logit_tied`] | | |
 //!
 //! Solutions carry their [`Factors`], so that [`Measured::of`] can check them. [`SearchOptions`] set the effort of a search. A
 //! [`FitObserver`] follows a search, and can stop it so that it can be resumed. [`constructions`] are factors known in closed
 //! form. [`Evaluator`] is the objective.
 
-mod any_rank;
-mod attention;
 mod bounds;
-mod budget;
 mod clamped_row;
 mod construct;
 mod curvature;
-mod dual;
 mod evaluator;
 mod factors;
-mod factors_file;
 mod feasible;
-mod fixed_cap;
 mod floor;
 mod frontier;
-mod frontier_point;
 mod kernel;
 mod lagrangian;
 mod lbfgs;
@@ -35,38 +28,29 @@ mod logit_bound_search;
 mod needed;
 mod objective;
 mod observer;
-mod other_rank;
-mod outcome;
 mod parametrisation;
 mod penalty;
-mod precision;
 mod problem;
 mod search;
 mod side_curvature;
 mod solution;
 mod start;
 
-pub use any_rank::{
-    AnyRank, lower_bound_at_any_rank, needed_logit_at_any_rank, needed_logit_at_any_rank_from,
-};
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
-pub use budget::SolverBudget;
 pub use construct::{constructions, fourier_features, moment_curve, random_codes};
 pub use evaluator::{Evaluator, Measured};
-pub use factors::{Factors, FactorsError, norm_product};
-pub use factors_file::{FactorsFileError, read_factors, write_factors};
+pub use factors::{
+    Factors, FactorsError, FactorsFileError, norm_product, read_factors, write_factors,
+};
 pub use floor::Floor;
 pub use frontier::frontier;
-pub use frontier_point::FrontierPoint;
-pub use lagrangian::InitialHessian;
+pub use lagrangian::{InitialHessian, SolverBudget};
 pub use needed::{Needed, needed_logit, needed_logit_from, needed_logit_tied};
 pub use observer::{FitName, FitObserver, FitProgress, FitState, Kept};
-pub use outcome::Outcome;
 #[cfg(feature = "lm")]
 pub(crate) use parametrisation::Inputs;
 pub use parametrisation::{Normalisation, SharedProjection};
 pub use penalty::{Multiplier, Multipliers};
-pub use precision::Precision;
-pub use problem::{FitError, LARGEST_CAP, Problem, check_cap, check_tolerance};
+pub use problem::{FitError, LARGEST_CAP, Precision, Problem, check_cap, check_tolerance};
 pub use search::SearchOptions;
-pub use solution::{Candidate, Solution};
+pub use solution::{Candidate, FrontierPoint, Outcome, Solution};

@@ -2,18 +2,17 @@
 //!
 //! Each start is one solve instead of a scan over logit bounds; `logit_bound_search.rs` explains how the bound moves.
 
-use super::budget::SolverBudget;
 use super::factors::Factors;
 use super::feasible::within_cap;
 use super::floor::Floor;
+use super::lagrangian::SolverBudget;
 use super::logit_bound_search::{Caps, FAR_BELOW, LogitBoundSearch, Sparing, just_above};
 use super::objective::Objective;
 use super::observer::{FitName, FitObserver, FitState};
-use super::outcome::Outcome;
 use super::parametrisation::{SharedProjection, Varied};
 use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Search, SearchOptions};
-use super::solution::{Candidate, Solution};
+use super::solution::{Candidate, Outcome, Solution};
 
 /// The first logit bound of a solve, relative to the full-rank floor.
 const FIRST_CAP: f64 = 1.25;

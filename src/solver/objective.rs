@@ -8,8 +8,7 @@ pub(super) use super::kernel::Evaluation;
 use super::kernel::Kernel;
 use super::parametrisation::{Free, Varied};
 use super::penalty::{Multipliers, Penalty};
-use super::precision::Precision;
-use super::problem::{FitError, Problem};
+use super::problem::{FitError, Precision, Problem};
 use crate::numerics::Extension;
 
 /// The objective with its work space, so that an evaluation makes no large allocation.
@@ -91,20 +90,20 @@ impl<'p> Objective<'p> {
     ) -> Evaluation {
         self.evaluations += 1;
         let (problem, precision) = (self.problem, self.precision());
-        let factors = self.varied.factors_in(precision, x);
+        let factors = self.varied.factors(precision, x);
         self.gradient.resize(factors.len(), 0.0);
         let of_factors = Some(self.gradient.as_mut_slice());
         let evaluation = match &mut self.kernel {
             AnyKernel::F32(kernel) => kernel.evaluate(problem, &factors, penalty, of_factors),
             AnyKernel::F64(kernel) => kernel.evaluate(problem, &factors, penalty, of_factors),
         };
-        self.varied.pull_back_in(precision, x, &self.gradient, gradient);
+        self.varied.pull_back(precision, x, &self.gradient, gradient);
         evaluation
     }
 
     /// kl_nats and the extremes of the logits at x, in float64 for either precision of the descent.
     pub fn measure(&mut self, x: &[f64]) -> Evaluation {
-        self.measure_vector(&self.varied.factors(x))
+        self.measure_vector(&self.varied.factors(Precision::F64, x))
     }
 
     /// As [`Self::measure`] for given factors.
@@ -115,7 +114,7 @@ impl<'p> Objective<'p> {
     /// The factors at x.
     pub fn factors(&self, x: &[f64]) -> Result<Factors, FitError> {
         let (heads, n, rank) = (self.problem.heads(), self.problem.n(), self.problem.rank());
-        Ok(Factors::from_vector(&self.varied.factors(x), heads, n, rank)?)
+        Ok(Factors::from_vector(&self.varied.factors(Precision::F64, x), heads, n, rank)?)
     }
 
     /// The point of given factors; `None` if the parametrisation has no such inverse.
@@ -149,7 +148,7 @@ impl<'p> Objective<'p> {
 
     /// The multipliers of every head and row after one update at x.
     pub fn updated_multipliers(&mut self, x: &[f64], penalty: &Penalty) -> Multipliers {
-        let x = &self.varied.factors(x);
+        let x = &self.varied.factors(Precision::F64, x);
         match &mut self.kernel {
             AnyKernel::F32(kernel) => kernel.updated_multipliers(self.problem, x, penalty),
             AnyKernel::F64(kernel) => kernel.updated_multipliers(self.problem, x, penalty),

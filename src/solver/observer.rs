@@ -4,10 +4,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::factors::Factors;
-use super::frontier_point::FrontierPoint;
 use super::penalty::{FIRST_SLOPE, Multipliers};
 use super::problem::Problem;
-use super::solution::Solution;
+use super::solution::{FrontierPoint, Solution};
 
 /// The name of one fit of a search, such as `rough-3-cap-16`. The same search of the same problem runs the same fits under the
 /// same names.

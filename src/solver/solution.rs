@@ -1,7 +1,34 @@
-//! Solutions of fits, and their order of preference.
+//! Solutions of fits and their outcomes, the order of preference, and the points of a frontier.
 
 use super::factors::Factors;
-use super::outcome::Outcome;
+
+/// The outcome of a fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Outcome {
+    /// The fit reached a stationary point within tolerance.
+    Converged,
+    /// The iterations ran out first; the best point is kept.
+    StepLimit,
+    /// The fit was stopped from outside before either; its current point is kept.
+    Stopped,
+    /// The objective became NaN or infinite; the last finite point is kept.
+    Diverged,
+    /// No factors are possible: the heads cannot attend to all of the target, or no tried logit bound reached the tolerance.
+    Infeasible,
+}
+
+impl Outcome {
+    /// The name in table rows.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The outcome with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        name.parse().ok()
+    }
+}
 
 /// Improvements by less than this share do not trigger fits at other logit bounds.
 pub(super) const NEWS: f64 = 1e-3;
@@ -71,4 +98,28 @@ pub(super) fn best_of(candidates: &[Candidate], count: usize) -> Vec<Candidate> 
     let mut sorted: Vec<&Candidate> = candidates.iter().collect();
     sorted.sort_by(|a, b| a.solution.kl_nats.total_cmp(&b.solution.kl_nats));
     sorted.into_iter().take(count).cloned().collect()
+}
+
+/// The best factors found within one logit bound.
+#[derive(Clone, Debug)]
+pub struct FrontierPoint {
+    /// The bound on |z|.
+    pub cap: f64,
+    /// The best factors within the bound; `None` if the heads cannot attend to all of the target.
+    pub best: Option<Candidate>,
+}
+
+impl FrontierPoint {
+    /// The best kl_nats; ∞ without factors.
+    pub(super) fn kl_nats(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |best| best.solution.kl_nats)
+    }
+
+    /// Keeps the candidate if it is better than the best so far.
+    pub(super) fn offer(&mut self, candidate: Option<Candidate>) {
+        self.best = match (self.best.take(), candidate) {
+            (Some(old), Some(new)) => Some(old.better(new)),
+            (old, new) => old.or(new),
+        };
+    }
 }

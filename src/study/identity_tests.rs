@@ -48,8 +48,7 @@ fn a_key_that_is_added_with_a_default_makes_no_committed_row_stale() {
             add_a_key(&mut settings, &mut defaults);
             let is_there = |settings: &Table| {
                 let hash = identity_of(measurement, settings, &defaults);
-                store.finished(&cell.key, &hash).is_some()
-                    || store.stopped(&cell.key, &hash).is_some()
+                store.has_finished(&cell.key, &hash) || store.stopped(&cell.key, &hash).is_some()
             };
             assert!(is_there(&settings), "{} of {} is stale", cell.key, measurement.0);
             settings.insert("a_key_of_tomorrow".to_owned(), 2.into());

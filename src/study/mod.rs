@@ -1,18 +1,12 @@
 //! From a definition to its rows: plans of cells, sweeps that measure them, shards, merging and checks.
 
-mod bounds;
 mod definition;
-mod header;
 #[cfg(test)]
 mod identity_tests;
-mod measured_rows;
 mod merge;
-mod parquet;
 mod parts;
-mod parts_state;
 mod plan;
 mod rows_file;
-mod set_aside;
 mod shard;
 mod stages;
 mod store;
@@ -29,19 +23,17 @@ pub use crate::experiments::fits::{
 pub use crate::experiments::heads::PredictStudy;
 pub use crate::experiments::interventions::InterventionStudy;
 pub use crate::experiments::latency::LatencyStudy;
-pub use crate::experiments::lattice::LatticeStudy;
 pub use crate::experiments::ramp::RampStudy;
 pub use crate::experiments::spectrum::SpectrumStudy;
 pub use crate::experiments::training::{Baseline, StudyRun, TrainStudy};
 pub use definition::{
-    Bound, Expected, Selection, Statistic, StudyDefinition, definitions_page, schema,
+    Bound, EXPECTED, Expected, MODELS, OWN_KEYS, Selection, Statistic, StudyDefinition, schema,
 };
-pub use measured_rows::check_measured;
 pub use merge::{Merged, merge};
-pub use parts::{check_merged, has_parts, unmerged_parts};
-pub use parts_state::{PartState, PartsState};
+pub use parts::{PartState, PartsState, check_merged, has_parts, unmerged_parts};
 pub use plan::{Plan, Work, stored_lines, time_of};
 pub use shard::{MOST_SHARDS, Shard, deal};
 pub use stages::{Stage, Stages};
+pub use study_manifest::check_measured;
 pub use sweep::{Observer, Sweep, SweepSummary};
 pub use verify::{Verification, verify};

@@ -1,17 +1,21 @@
-//! The folders of a study's shards, within the study's folder.
+//! The folders of a study's shards, within the study's folder, and their progress.
 //!
 //! ```text
 //! data/STUDY/shards/3-of-8/rows.csv, manifest.toml     one part's rows, which one task writes
 //! data/STUDY/shards/cells.txt                          the study's cells in order, a line each
 //! ```
 
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::StudyError;
+use super::definition::StudyDefinition;
 use super::shard::Shard;
+use super::store::{Ending, Store};
+use crate::experiment::Kind;
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::{FileError, Lock, disk, lock_now, sha256_of_file, write_whole};
+use crate::system::{FileError, Lock, disk, holder_of, lock_now, sha256_of_file, write_whole};
 
 /// Folder of all shards.
 const SHARDS: &str = "shards";
@@ -26,7 +30,7 @@ pub(super) const SHARD: &str = "shard";
 /// # Errors
 /// The folder cannot be read.
 pub fn unmerged_parts(study: &Path) -> Result<usize, StudyError> {
-    Ok(Parts::of(study).with_rows()?.len())
+    Ok(Part::with_rows(study)?.len())
 }
 
 /// Whether a study has a folder of shards. It may contain no rows, for example after a merge that was killed.
@@ -39,12 +43,15 @@ pub fn has_parts(study: &Path) -> bool {
 /// # Errors
 /// [`StudyError::Unmerged`], or the folder cannot be read.
 pub fn check_merged(study: &Path) -> Result<(), StudyError> {
-    Parts::of(study).check_merged()
-}
-
-/// The shards of one study.
-pub(super) struct Parts {
-    folder: PathBuf,
+    let parts = Part::with_rows(study)?;
+    let Some(first) = parts.first() else { return Ok(()) };
+    let name = study.file_name().unwrap_or_default().to_string_lossy();
+    let size = first.manifest().map_or_else(|_| String::new(), |manifest| manifest.preset_flag());
+    Err(StudyError::Unmerged {
+        study: study.to_owned(),
+        parts: parts.len(),
+        command: format!("rank-study merge {name}{size}"),
+    })
 }
 
 /// One shard and its folder.
@@ -55,150 +62,207 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Path of the shard's rows.
-    pub fn rows(&self) -> PathBuf {
-        self.folder.join("rows.csv")
+    /// One shard of the study in the folder `study`.
+    pub fn of(study: &Path, shard: Shard) -> Self {
+        Self { shard, folder: study.join(SHARDS).join(shard.folder_name()) }
     }
 
-    pub fn has_rows(&self) -> bool {
-        self.rows().exists()
-    }
-}
-
-impl Parts {
-    /// The shards in a study's folder.
-    pub fn of(study: &Path) -> Self {
-        Self { folder: study.join(SHARDS) }
-    }
-
-    /// Folder of one shard.
-    pub fn folder_of(&self, shard: Shard) -> PathBuf {
-        self.folder.join(shard.folder_name())
-    }
-
-    /// Lists the shards that have rows, in the order of their numbers.
+    /// Lists a study's shards that were started, in the order of their numbers.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn with_rows(&self) -> Result<Vec<Part>, StudyError> {
-        let mut parts = self.all()?;
-        parts.retain(Part::has_rows);
-        Ok(parts)
-    }
-
-    /// Lists the shards that were started, in the order of their numbers.
-    ///
-    /// # Errors
-    /// The folder cannot be read.
-    pub fn all(&self) -> Result<Vec<Part>, StudyError> {
-        if !self.folder.exists() {
+    pub fn all(study: &Path) -> Result<Vec<Self>, StudyError> {
+        let shards = study.join(SHARDS);
+        if !shards.exists() {
             return Ok(Vec::new());
         }
-        let entries =
-            std::fs::read_dir(&self.folder).map_err(|e| FileError::read(&self.folder, e))?;
         let mut parts = Vec::new();
-        for entry in entries {
-            let folder = entry.map_err(|e| FileError::read(&self.folder, e))?.path();
+        for entry in std::fs::read_dir(&shards).map_err(|e| FileError::read(&shards, e))? {
+            let folder = entry.map_err(|e| FileError::read(&shards, e))?.path();
             let name = folder.file_name().map(|name| name.to_string_lossy().replace("-of-", "/"));
             let shard = name.and_then(|name| name.parse::<Shard>().ok());
-            parts.extend(shard.map(|shard| Part { shard, folder }));
+            parts.extend(shard.map(|shard| Self { shard, folder }));
         }
         parts.sort_by_key(|part| (part.shard.count(), part.shard.index()));
         Ok(parts)
     }
 
-    /// Fails if there are rows that are not merged into the study's.
+    /// Lists a study's shards that have rows, in the order of their numbers.
     ///
     /// # Errors
-    /// [`StudyError::Unmerged`], or the folder cannot be read.
-    pub fn check_merged(&self) -> Result<(), StudyError> {
-        match self.with_rows()?.len() {
-            0 => Ok(()),
-            parts => {
-                let study = self.folder.parent().unwrap_or(&self.folder).to_owned();
-                let name = study.file_name().unwrap_or_default().to_string_lossy();
-                let first = self.with_rows()?.into_iter().next();
-                let manifest =
-                    first.and_then(|part| Manifest::read(&part.folder.join(MANIFEST)).ok());
-                let size = manifest.map_or_else(String::new, |manifest| manifest.preset_flag());
-                let command = format!("rank-study merge {name}{size}");
-                Err(StudyError::Unmerged { study, parts, command })
-            }
-        }
+    /// The folder cannot be read.
+    pub fn with_rows(study: &Path) -> Result<Vec<Self>, StudyError> {
+        let mut parts = Self::all(study)?;
+        parts.retain(Self::has_rows);
+        Ok(parts)
     }
 
-    /// Removes a locked shard whose rows, with this SHA-256, were merged. A shard whose rows have changed since then
-    /// stays.
+    /// Path of the shard's rows.
+    pub fn rows(&self) -> PathBuf {
+        self.folder.join("rows.csv")
+    }
+
+    fn has_rows(&self) -> bool {
+        self.rows().exists()
+    }
+
+    /// Reads the shard's manifest.
     ///
     /// # Errors
-    /// A file cannot be removed.
-    pub fn take_away(&self, part: &Part, lock: Lock, sha256: &str) -> Result<(), StudyError> {
-        let rows = part.rows();
-        if !sha256_of_file(&rows).is_ok_and(|there| there == sha256) {
-            return Ok(());
-        }
-        for path in [rows, part.folder.join(MANIFEST)] {
-            disk::remove_file(&path).map_err(|e| FileError::write(&path, e))?;
-        }
+    /// It is missing or cannot be read.
+    pub fn manifest(&self) -> Result<Manifest, StudyError> {
+        Ok(Manifest::read(&self.folder.join(MANIFEST))?)
+    }
+
+    /// Reads the kind of the shard's rows from its manifest.
+    ///
+    /// # Errors
+    /// The manifest or its definition cannot be read.
+    pub fn kind(&self) -> Result<Kind, StudyError> {
+        let manifest = self.manifest()?;
+        let preset = manifest.text("preset").parse().unwrap_or_default();
+        let path = Path::new(manifest.text("definition_file"));
+        let text = manifest.text("definition").to_owned();
+        Ok(StudyDefinition::of_rows(path, text, preset)?.work.kind())
+    }
+
+    /// Removes the files of a locked shard, its rows first: without them the rest counts as leftovers.
+    fn remove(&self, lock: Lock) -> Result<(), StudyError> {
+        [self.rows(), self.folder.join(MANIFEST)].iter().try_for_each(|path| remove_file(path))?;
         lock.remove()?;
-        remove_empty(&part.folder)
+        remove_empty(&self.folder)
     }
 
-    /// Removes the remains of shards that have no rows and no running process, and the common files once no shard is
-    /// left.
+    /// Removes a shard whose rows, with this SHA-256, were merged. A shard whose rows have changed since then stays.
     ///
     /// # Errors
-    /// A file cannot be removed.
-    pub fn tidy(&self) -> Result<(), StudyError> {
-        for Part { folder, .. } in self.all()?.into_iter().filter(|part| !part.has_rows()) {
-            let lock = match lock_now(&folder) {
-                Err(FileError::Busy { .. }) => continue,
-                lock => lock?,
-            };
-            let manifest = folder.join(MANIFEST);
-            if manifest.exists() {
-                disk::remove_file(&manifest).map_err(|e| FileError::write(&manifest, e))?;
-            }
-            lock.remove()?;
-            remove_empty(&folder)?;
+    /// [`FileError::Busy`] if a process is working on the shard, or a file cannot be removed.
+    pub fn remove_merged(&self, sha256: Option<&str>) -> Result<(), StudyError> {
+        let lock = lock_now(&self.folder)?;
+        match sha256_of_file(&self.rows()).is_ok_and(|there| Some(&*there) == sha256) {
+            true => self.remove(lock),
+            false => Ok(()),
         }
-        let order = self.folder.join(CELLS);
-        let mut others = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        if others.all(|entry| entry.path() == order) {
-            if order.exists() {
-                disk::remove_file(&order).map_err(|e| FileError::write(&order, e))?;
-            }
-            remove_empty(&self.folder)?;
-        }
-        Ok(())
-    }
-
-    /// Stores the order of the study's cells, if it is missing or differs.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn keep_order(&self, order: &[String]) -> Result<(), StudyError> {
-        let path = self.folder.join(CELLS);
-        let text: String = order.iter().flat_map(|cell| [cell.as_str(), "\n"]).collect();
-        if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
-            return Ok(());
-        }
-        Ok(write_whole(&path, text.as_bytes()).map_err(|e| FileError::write(&path, e))?)
-    }
-
-    /// Reads the order of the study's cells; empty if it was not stored.
-    pub fn order(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.folder.join(CELLS)).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
     }
 }
 
-/// Removes an existing folder, unless it has contents, for example because another process has started to work in it.
+/// Removes the remains of shards that have no rows and no running process, and the common files once no shard is left.
+///
+/// # Errors
+/// A file cannot be removed.
+pub(super) fn tidy(study: &Path) -> Result<(), StudyError> {
+    for part in Part::all(study)?.into_iter().filter(|part| !part.has_rows()) {
+        match lock_now(&part.folder) {
+            Err(FileError::Busy { .. }) => continue,
+            lock => part.remove(lock?)?,
+        }
+    }
+    let shards = study.join(SHARDS);
+    let order = shards.join(CELLS);
+    let mut others = std::fs::read_dir(&shards).into_iter().flatten().flatten();
+    if others.all(|entry| entry.path() == order) {
+        remove_file(&order)?;
+        remove_empty(&shards)?;
+    }
+    Ok(())
+}
+
+/// Stores the order of the study's cells, if it is missing or differs.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn keep_order(study: &Path, order: &[String]) -> Result<(), StudyError> {
+    let path = study.join(SHARDS).join(CELLS);
+    let text: String = order.iter().flat_map(|cell| [cell.as_str(), "\n"]).collect();
+    if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
+    Ok(write_whole(&path, text.as_bytes()).map_err(|e| FileError::write(&path, e))?)
+}
+
+/// Reads the order of the study's cells; empty if it was not stored.
+pub(super) fn order(study: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(study.join(SHARDS).join(CELLS)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn remove_file(path: &Path) -> Result<(), StudyError> {
+    match disk::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(FileError::write(path, e).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a folder, unless it has contents, for example because another process has started to work in it.
 fn remove_empty(folder: &Path) -> Result<(), StudyError> {
     match disk::remove_folder(folder) {
         Err(e) if !matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {
             Err(FileError::write(folder, e).into())
         }
         _ => Ok(()),
+    }
+}
+
+/// Progress of a study's shards.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PartsState {
+    /// Number of cells of the study, as stored by a shard that was started.
+    pub cells: usize,
+    /// Number of these that are done, in the study's own rows or in a shard.
+    pub done: usize,
+    /// The shards that were started, in the order of their numbers.
+    pub parts: Vec<PartState>,
+}
+
+/// Progress of one shard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartState {
+    /// The shard.
+    pub shard: Shard,
+    /// Number of cells that are done.
+    pub done: usize,
+    /// Number of cells whose training run was stopped.
+    pub stopped: usize,
+    /// Cells that failed, each with its error.
+    pub failed: Vec<(String, String)>,
+    /// Process that works on the shard, if there is one.
+    pub at_work: Option<String>,
+}
+
+impl PartsState {
+    /// Returns the progress of the shards of the study in `folder`, or `None` if it has none.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn of(folder: &Path) -> Result<Option<Self>, StudyError> {
+        let all = Part::all(folder)?;
+        if all.is_empty() {
+            return Ok(None);
+        }
+        // Without rows in any shard, none are counted.
+        let kind = all.iter().find(|part| part.has_rows()).map(Part::kind).transpose()?;
+        let columns = kind.map(Kind::columns).unwrap_or_default();
+        let mut done: HashSet<String> = HashSet::new();
+        if kind.is_some() {
+            done.extend(
+                Store::read(folder, &columns)?.cells_that(Ending::Whole).map(str::to_owned),
+            );
+        }
+        let mut parts = Vec::new();
+        for part in all {
+            let store = Store::read(&part.folder, &columns)?;
+            done.extend(store.cells_that(Ending::Whole).map(str::to_owned));
+            let why = |cell: &str| store.errors(cell).last().unwrap_or_default().to_owned();
+            parts.push(PartState {
+                shard: part.shard,
+                done: store.cells_that(Ending::Whole).count(),
+                stopped: store.cells_that(Ending::Stopped).count(),
+                failed: store.cells_that(Ending::Failed).map(|c| (c.to_owned(), why(c))).collect(),
+                at_work: holder_of(&part.folder),
+            });
+        }
+        let order = order(folder);
+        let done = order.iter().filter(|cell| done.contains(*cell)).count();
+        Ok(Some(Self { cells: order.len(), done, parts }))
     }
 }

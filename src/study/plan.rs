@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::definition::StudyDefinition;
-use super::parts::Parts;
+use super::parts::Part;
 use super::shard::Shard;
 use super::store::Store;
 use crate::experiment::{Cell, Kind, Needs, StudyError, TextSource};
@@ -65,11 +65,11 @@ impl Plan {
         valid_text: Option<&Path>,
     ) -> Result<Self, StudyError> {
         let work = &definition.work;
-        let reads = work.can_read_text();
+        let reads = work.can_read_text;
         let text = text.or(definition.own_text.as_deref()).filter(|_| reads);
         let text = text.map(|text| TextSource::read(text, valid_text)).transpose()?;
         let source = text.as_ref().map(|(source, _)| source);
-        let read = source.filter(|_| definition.work.depends_on_text());
+        let read = source.filter(|_| definition.work.depends_on_text);
         let name = TextSource::name_of_study(data, &definition.study, read);
         check_capitals(data, &name, definition)?;
         let mut cells = definition.work.cells(source, data)?;
@@ -106,26 +106,8 @@ impl Plan {
         })
     }
 
-    /// Plans to run before this one: training runs that its remaining cells need and whose weights are missing, even if
-    /// their rows exist. The arguments are those of [`Plan::new`].
-    ///
-    /// # Errors
-    /// As [`Plan::new`], for a study that is needed.
-    pub fn prerequisites(
-        &self,
-        data: &Path,
-        text: Option<&Path>,
-        valid_text: Option<&Path>,
-    ) -> Result<Vec<Self>, StudyError> {
-        let mut plans = self.plans_of(self.lacking().collect(), data, text, valid_text)?;
-        for plan in &mut plans {
-            plan.again = plan.cells.iter().map(|cell| cell.key.clone()).collect();
-        }
-        Ok(plans)
-    }
-
-    /// Plans to run before this one, with everything that its cells need from other studies, even if it exists. The
-    /// arguments are those of [`Plan::new`].
+    /// Plans of the training runs that this plan's cells need, even if they exist; these need no others. The arguments
+    /// are those of [`Plan::new`].
     ///
     /// # Errors
     /// As [`Plan::new`], for a study that is needed.
@@ -135,29 +117,7 @@ impl Plan {
         text: Option<&Path>,
         valid_text: Option<&Path>,
     ) -> Result<Vec<Self>, StudyError> {
-        let all = self.cells.iter().filter_map(Cell::needs).collect();
-        self.plans_of(all, data, text, valid_text)
-    }
-
-    /// Unmet needs of the cells that are left.
-    pub(super) fn lacking(&self) -> impl Iterator<Item = Needs> {
-        let undone = self.cells.iter().filter(|cell| !self.is_done(cell));
-        undone.filter(|cell| self.lacks(cell)).filter_map(Cell::needs)
-    }
-
-    /// Whether files that a cell needs are missing.
-    pub(super) fn lacks(&self, cell: &Cell) -> bool {
-        cell.lacks(&self.folder.join(&cell.key))
-    }
-
-    /// Plans of the training runs that are needed. Training runs need no others.
-    fn plans_of(
-        &self,
-        needs: Vec<Needs>,
-        data: &Path,
-        text: Option<&Path>,
-        valid_text: Option<&Path>,
-    ) -> Result<Vec<Self>, StudyError> {
+        let needs: Vec<Needs> = self.cells.iter().filter_map(|cell| cell.needs.clone()).collect();
         let mut studies: Vec<&str> = needs.iter().map(|needs| &*needs.study).collect();
         studies.sort_unstable();
         studies.dedup();
@@ -171,6 +131,17 @@ impl Plan {
             Ok(plan)
         };
         studies.iter().map(plan).collect()
+    }
+
+    /// Unmet needs of the cells that are left.
+    pub(super) fn lacking(&self) -> impl Iterator<Item = Needs> {
+        let undone = self.cells.iter().filter(|cell| !self.is_done(cell));
+        undone.filter(|cell| self.lacks(cell)).filter_map(|cell| cell.needs.clone())
+    }
+
+    /// Whether files that a cell needs are missing.
+    pub(super) fn lacks(&self, cell: &Cell) -> bool {
+        cell.lacks(&self.folder.join(&cell.key))
     }
 
     /// Name of the study, followed by the name of its text if it has one.
@@ -196,7 +167,7 @@ impl Plan {
     pub(super) fn is_done(&self, cell: &Cell) -> bool {
         !self.again.contains(&cell.key)
             && (self.elsewhere.contains(&cell.key)
-                || self.store.finished(&cell.key, &cell.settings).is_some())
+                || self.store.has_finished(&cell.key, &cell.settings))
     }
 
     /// Marks cells to be measured again, because others need their files and these are missing.
@@ -212,19 +183,14 @@ impl Plan {
     /// # Errors
     /// The rows cannot be read.
     pub(super) fn look_into_parts(&mut self) -> Result<(), StudyError> {
-        let settings: HashMap<&str, &str> =
-            self.cells.iter().map(|cell| (cell.key.as_str(), cell.settings.as_str())).collect();
-        let mut found = HashSet::new();
-        let mut look = |store: &Store| {
-            let here = store.all_finished();
-            let ours = here.filter(|(cell, of)| settings.get(cell) == Some(of));
-            found.extend(ours.map(|(cell, _)| cell.to_owned()));
-        };
-        look(&self.store);
-        for part in Parts::of(&self.folder).with_rows()? {
-            look(&Store::read(&part.folder, self.store.columns())?);
+        let mut stores = Vec::new();
+        for part in Part::with_rows(&self.folder)? {
+            stores.push(Store::read(&part.folder, self.store.columns())?);
         }
-        self.elsewhere = found;
+        let is_done = |cell: &&Cell| {
+            stores.iter().chain([&self.store]).any(|s| s.has_finished(&cell.key, &cell.settings))
+        };
+        self.elsewhere = self.cells.iter().filter(is_done).map(|cell| cell.key.clone()).collect();
         Ok(())
     }
 
@@ -233,7 +199,7 @@ impl Plan {
     /// # Errors
     /// The rows of the shard cannot be read.
     pub(super) fn part(&self, shard: Shard, keys: &HashSet<String>) -> Result<Self, StudyError> {
-        let folder = Parts::of(&self.folder).folder_of(shard);
+        let folder = Part::of(&self.folder, shard).folder;
         let store = Store::read(&folder, self.store.columns())?;
         let cells = self.cells.iter().filter(|cell| keys.contains(&cell.key)).cloned().collect();
         Ok(Self {
@@ -262,7 +228,7 @@ impl Plan {
 
     /// Folder that this plan's rows are written to.
     pub(super) fn folder_of_rows(&self) -> PathBuf {
-        let part = |shard| Parts::of(&self.folder).folder_of(shard);
+        let part = |shard| Part::of(&self.folder, shard).folder;
         self.shard.map_or_else(|| self.folder.clone(), part)
     }
 
@@ -312,7 +278,7 @@ impl Plan {
 
     /// Number of cells to measure at once, for `cells` cells on `threads` threads.
     pub(super) fn at_a_time(&self, threads: usize, cells: usize) -> usize {
-        if self.definition.work.is_one_at_a_time() { 1 } else { threads.clamp(1, cells.max(1)) }
+        if self.definition.work.is_one_at_a_time { 1 } else { threads.clamp(1, cells.max(1)) }
     }
 }
 

@@ -1,157 +1,129 @@
-//! A file of rows as text: finds the lines of each cell, so that files can be merged without changing a digit.
+//! Files of rows as text: `rows.csv`, and `rows-set-aside.csv` with superseded rows, which no table uses.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::io::Read;
-use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 
-use super::{StudyError, header};
-use crate::record::{Column, Line, STOPPED};
-use crate::system::{FileError, sha256};
+use super::StudyError;
+use crate::record::{Column, Header, Line, to_csv};
+use crate::system::{FileError, sha256, write_whole};
 
-/// A file of rows in memory.
+/// Superseded rows in the study's folder.
+pub(super) const SET_ASIDE: &str = "rows-set-aside.csv";
+/// Columns that every file of rows has.
+const NEEDED: [&str; 4] = ["study", "cell", "settings", "err"];
+
+/// The contents of a file of rows.
+#[derive(Default)]
 pub(super) struct RowsFile {
-    pub path: PathBuf,
-    /// The SHA-256 of the file.
-    pub sha256: String,
-    /// Contents of the file, with the current columns.
-    text: String,
-    /// Cells in the order of the file.
-    pub cells: Vec<CellRows>,
-    /// Lines that are not valid rows.
-    damaged: Vec<Range<usize>>,
-}
-
-/// The rows of a cell.
-pub(super) struct CellRows {
-    pub key: Box<str>,
-    pub ending: Ending,
-    lines: Vec<Range<usize>>,
-}
-
-/// Result of a cell, from the worst to the best.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ending {
-    /// The cell failed with an error.
-    Failed,
-    /// The training run was stopped before its end, and can be resumed.
-    Stopped,
-    /// The cell is done.
-    Whole,
+    /// Rows, with the current columns; a row that is older than a column has no value in it.
+    pub lines: Vec<Line>,
+    /// Lines that are not rows, unchanged: cut off, or with another number of fields than the header.
+    pub damaged: Vec<String>,
+    /// SHA-256 of the file; `None` if it is missing.
+    pub sha256: Option<String>,
 }
 
 impl RowsFile {
-    /// Reads a file. A line that is cut off or has another number of fields is not a row: see [`RowsFile::damaged`].
+    /// Reads a file; empty if it is missing.
     ///
     /// # Errors
     /// The file cannot be read, or has the header of another kind of rows.
-    pub fn read(path: PathBuf, columns: &[Column]) -> Result<Self, StudyError> {
-        let bytes = std::fs::read(&path).map_err(|e| FileError::read(&path, e))?;
-        let sha256 = sha256(&bytes);
-        let wrong = |why: String| StudyError::Rows { path: path.clone(), why };
-        let text =
-            header::brought_up_to_date(&String::from_utf8_lossy(&bytes), columns).map_err(wrong)?;
-        drop(bytes);
-        let mut file =
-            Self { path: path.clone(), sha256, text, cells: Vec::new(), damaged: Vec::new() };
-        file.find_cells(columns).map_err(|e| wrong(e.to_string()))?;
-        Ok(file)
+    pub fn read(path: &Path, columns: &[Column]) -> Result<Self, StudyError> {
+        if !path.exists() {
+            return Ok(Self::default());
+        }
+        let bytes = std::fs::read(path).map_err(|e| FileError::read(path, e))?;
+        // A line may be cut off in the middle of a character.
+        let (lines, damaged) = parse(&String::from_utf8_lossy(&bytes), columns)
+            .map_err(|why| StudyError::Rows { path: path.to_owned(), why })?;
+        Ok(Self { lines, damaged, sha256: Some(sha256(&bytes)) })
     }
 
-    fn find_cells(&mut self, columns: &[Column]) -> Result<(), csv::Error> {
-        let place = |name: &str| columns.iter().position(|column| column.name == name);
-        let [cell, outcome, err] = ["cell", "outcome", "err"].map(place);
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(self.text.as_bytes());
-        let mut record = csv::ByteRecord::new();
-        reader.byte_headers()?;
-        let mut places: HashMap<Box<str>, usize> = HashMap::new();
-        loop {
-            let start = reader.position().byte() as usize;
-            if !reader.read_byte_record(&mut record)? {
-                return Ok(());
+    /// Appends rows and damaged lines to the superseded ones in `folder`.
+    ///
+    /// # Errors
+    /// The existing file does not have such rows, or the file cannot be written.
+    pub fn set_aside(
+        folder: &Path,
+        columns: &[Column],
+        lines: &[Line],
+        damaged: &[String],
+    ) -> Result<(), StudyError> {
+        let path = folder.join(SET_ASIDE);
+        let there = Self::read(&path, columns)?;
+        let written = to_csv(columns, there.lines.iter().chain(lines)).and_then(|mut bytes| {
+            for line in there.damaged.iter().chain(damaged) {
+                bytes.extend_from_slice(line.as_bytes());
+                bytes.push(b'\n');
             }
-            let line = start..reader.position().byte() as usize;
-            if record.len() != columns.len() || !self.text[..line.end].ends_with('\n') {
-                self.damaged.push(line);
-                continue;
-            }
-            let field =
-                |place: Option<usize>| place.and_then(|at| record.get(at)).unwrap_or_default();
-            let ending = match (field(err), field(outcome)) {
-                (b"", outcome) if outcome == STOPPED.as_bytes() => Ending::Stopped,
-                (b"", _) => Ending::Whole,
-                _ => Ending::Failed,
-            };
-            let key = String::from_utf8_lossy(field(cell));
-            // The lines of a cell are consecutive, unless the file was edited by hand.
-            let at = match self.cells.last() {
-                Some(last) if *last.key == key => self.cells.len() - 1,
-                _ => match places.entry(key.into()) {
-                    Entry::Occupied(at) => *at.get(),
-                    Entry::Vacant(at) => {
-                        let key = at.key().clone();
-                        self.cells.push(CellRows { key, ending, lines: Vec::with_capacity(1) });
-                        *at.insert(self.cells.len() - 1)
-                    }
-                },
-            };
-            let cell = &mut self.cells[at];
-            cell.ending = cell.ending.min(ending);
-            cell.lines.push(line);
+            write_whole(&path, &bytes)
+        });
+        Ok(written.map_err(|e| FileError::write(&path, e))?)
+    }
+}
+
+/// Returns the rows and the damaged lines of a file of rows. Its columns may be in any order, and those that were added
+/// later may be missing.
+///
+/// # Errors
+/// A message in words if a column is unknown or occurs twice, or a needed one is missing.
+fn parse(text: &str, columns: &[Column]) -> Result<(Vec<Line>, Vec<String>), String> {
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+    let records: Vec<csv::StringRecord> =
+        reader.records().collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    let (mut lines, mut damaged) = (Vec::new(), Vec::new());
+    let Some(first) = records.first() else { return Ok((lines, damaged)) };
+    let header = Header::read(first)?;
+    let known = |name: &str| columns.iter().any(|column| column.name == name);
+    let is_there = |name: &&str| first.iter().any(|other| other == *name);
+    if !(first.iter().all(known) && NEEDED.iter().all(is_there)) {
+        let names: Vec<&str> = columns.iter().take(4).map(|column| column.name).collect();
+        return Err(format!(
+            "its header is not that of this kind of study (expected {}, …)",
+            names.join(", ")
+        ));
+    }
+    let start = |at: usize| records.get(at).and_then(csv::StringRecord::position);
+    let byte = |at: usize| start(at).map_or(text.len(), |position| position.byte() as usize);
+    for (at, record) in records.iter().enumerate().skip(1) {
+        // A line without a line end was cut off, even if it has the right number of fields.
+        let has_ended = at + 1 < records.len() || text.ends_with('\n');
+        match has_ended && record.len() == header.count() {
+            true => lines.push(Line::from_record(&header, record, columns)),
+            false => damaged.push(text[byte(at)..byte(at + 1)].trim_end().to_owned()),
         }
     }
-
-    /// Lines of a cell, each with its line end.
-    pub fn lines<'f>(&'f self, of: &'f CellRows) -> impl Iterator<Item = &'f str> {
-        of.lines.iter().map(|line| &self.text[line.clone()])
-    }
-
-    /// Rows of a cell.
-    pub fn rows<'f>(
-        &'f self,
-        of: &'f CellRows,
-        columns: &'f [Column],
-    ) -> impl Iterator<Item = Line> {
-        self.lines(of).filter_map(|line| header::row_of(line, columns))
-    }
-
-    /// Lines that are not valid rows, unchanged except that each has a line end.
-    pub fn damaged(&self) -> String {
-        self.damaged.iter().flat_map(|line| [self.text[line.clone()].trim_end(), "\n"]).collect()
-    }
+    Ok((lines, damaged))
 }
 
-/// Parses lines that are known to be valid rows.
-pub(super) fn rows_of_lines<'l>(
-    lines: impl Iterator<Item = &'l str>,
-) -> impl Iterator<Item = Line> {
-    let reader =
-        csv::ReaderBuilder::new().has_headers(false).from_reader(Pieces { lines, rest: b"" });
-    reader.into_records().map(|record| Line::from(record.expect("each line was read before")))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Reader over lines, as if they were one file.
-struct Pieces<'l, I> {
-    lines: I,
-    rest: &'l [u8],
-}
+    fn columns() -> Vec<Column> {
+        let column = |name| Column { name, ..Column::default() };
+        ["study", "cell", "c", "settings", "err"].map(column).to_vec()
+    }
 
-impl<'l, I: Iterator<Item = &'l str>> Read for Pieces<'l, I> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        while self.rest.is_empty() {
-            match self.lines.next() {
-                Some(line) => self.rest = line.as_bytes(),
-                None => return Ok(0),
-            }
+    #[test]
+    fn old_rows_get_the_new_columns_and_damaged_lines_stay() {
+        let (lines, damaged) =
+            parse("study,cell,settings,err\ns,\"a,1\",12,bad\ns,b\ns,c,13,", &columns()).unwrap();
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].fields().eq(["s", "a,1", "", "12", "bad"]));
+        assert_eq!(damaged, ["s,b", "s,c,13,"]);
+    }
+
+    #[test]
+    fn another_files_header_is_refused() {
+        for (text, part) in [
+            ("study,cell,c,settings", "expected study, cell, c, settings"),
+            ("study,cell,c,settings,err,window", "expected study, cell, c, settings"),
+            ("study,cell,cell,settings,err", "names cell twice"),
+            ("a,b", "expected study, cell, c, settings"),
+        ] {
+            let error = parse(text, &columns()).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
         }
-        self.rest.read(buffer)
-    }
-}
-
-impl CellRows {
-    /// Number of rows.
-    pub fn count(&self) -> usize {
-        self.lines.len()
     }
 }

@@ -3,8 +3,6 @@
 //! The definition alone determines the shard of each cell, not the cells already done. Every task divides all cells by
 //! their estimated costs, and gets the same shards whenever it starts.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,38 +13,11 @@ pub struct Shard {
     count: usize,
 }
 
+/// Variable with the number of a task in an array of Slurm.
+const TASK: &str = "SLURM_ARRAY_TASK_ID";
+
 /// Maximum number of shards: file systems of clusters are slow with more files in a folder.
 pub const MOST_SHARDS: usize = 10_000;
-
-/// Environment variables of a scheduler that give the number of a task in a job array.
-struct Scheduler {
-    name: &'static str,
-    /// Variable with the task's number.
-    task: &'static str,
-    /// Variables with the numbers of the first and last task and the step between tasks.
-    range: Option<[&'static str; 3]>,
-    /// Number of the first task, if no variable gives it.
-    begins_at: usize,
-}
-
-/// Supported schedulers, in the order in which their variables are checked.
-const SCHEDULERS: [Scheduler; 5] = [
-    Scheduler {
-        name: "Slurm",
-        task: "SLURM_ARRAY_TASK_ID",
-        range: Some(["SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_STEP"]),
-        begins_at: 0,
-    },
-    Scheduler {
-        name: "Grid Engine",
-        task: "SGE_TASK_ID",
-        range: Some(["SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"]),
-        begins_at: 1,
-    },
-    Scheduler { name: "PBS", task: "PBS_ARRAY_INDEX", range: None, begins_at: 1 },
-    Scheduler { name: "LSF", task: "LSB_JOBINDEX", range: None, begins_at: 1 },
-    Scheduler { name: "Kubernetes", task: "JOB_COMPLETION_INDEX", range: None, begins_at: 0 },
-];
 
 impl Shard {
     /// The whole work as one shard.
@@ -69,53 +40,34 @@ impl Shard {
         Ok(Self { index, count })
     }
 
-    /// Reads the shard from a scheduler's variables, and returns it with the name of the variable; `None` if none is
-    /// set. `variable` reads one variable.
+    /// Reads the shard from the variables that Slurm sets in the tasks of an array; `None` if they are not set.
+    /// `variable` reads one variable.
     ///
     /// # Errors
-    /// A variable is not a number, or the number of tasks is unknown.
-    pub fn of_task(
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<(Self, &'static str)>, String> {
-        // Grid Engine sets the variable to this in jobs without an array.
-        let set =
-            |name: &str| variable(name).filter(|value| !value.is_empty() && value != "undefined");
-        for Scheduler { name, task, range, begins_at } in &SCHEDULERS {
-            let Some(value) = set(task) else { continue };
-            let number = |name: &str, value: &str| {
-                value.parse::<usize>().map_err(|_| format!("{name} is {value:?}, not a number"))
+    /// A variable is not a number, or the array is not evenly spaced, so that the number of tasks is unknown.
+    pub fn of_task(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
+        let read = |name: &str| {
+            let text = variable(name).filter(|text| !text.is_empty());
+            let number = |text: String| {
+                text.parse::<usize>().map_err(|_| format!("{name} is {text:?}, not a number"))
             };
-            let number_of = number(task, &value)?;
-            let read = |name: &&str| set(name).map(|value| number(name, &value)).transpose();
-            let [first, last, step] = match range {
-                Some(names) => [read(&names[0])?, read(&names[1])?, read(&names[2])?],
-                None => [None; 3],
-            };
-            let (Some(first), Some(last), step) = (first, last, step.unwrap_or(1).max(1)) else {
-                // LSF counts from 1, and sets 0 in jobs without an array.
-                if number_of < *begins_at {
-                    continue;
-                }
-                return Err(format!(
-                    "{task} is {number_of}, but {name} does not give the number of tasks; give --shard \
-                     {}/N, or --shard 1/1 for all",
-                    number_of - begins_at + 1
-                ));
-            };
-            let counted = variable("SLURM_ARRAY_TASK_COUNT").filter(|_| *name == "Slurm");
-            let count = last.saturating_sub(first) / step + 1;
-            let is_even = number_of >= first
-                && (number_of - first) % step == 0
-                && counted.is_none_or(|counted| counted == count.to_string());
-            if !is_even {
-                return Err(format!(
-                    "{task} is {number_of} of an array that is not evenly spaced; name the shard: --shard \
-                     I/N"
-                ));
-            }
-            return Self::new((number_of - first) / step, count).map(|shard| Some((shard, *task)));
+            text.map(number).transpose()
+        };
+        let Some(task) = read(TASK)? else { return Ok(None) };
+        let [first, last, step, count] =
+            ["MIN", "MAX", "STEP", "COUNT"].map(|name| read(&format!("SLURM_ARRAY_TASK_{name}")));
+        let (first, last, step) =
+            (first?.unwrap_or(0), last?.unwrap_or(0), step?.unwrap_or(1).max(1));
+        let tasks = last.saturating_sub(first) / step + 1;
+        let is_even = (first..=last).contains(&task)
+            && (task - first).is_multiple_of(step)
+            && count?.is_none_or(|count| count == tasks);
+        match is_even {
+            true => Self::new((task - first) / step, tasks).map(Some),
+            false => Err(format!(
+                "{TASK} is {task} of an array that is not evenly spaced; name the shard: --shard I/N"
+            )),
         }
-        Ok(None)
     }
 
     /// The number of the shard, counted from 0.
@@ -140,33 +92,14 @@ impl Shard {
 pub fn deal(costs: &[f64], count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     order.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(a.cmp(&b)));
-    let mut loads: BinaryHeap<Reverse<(Load, usize)>> =
-        (0..count.max(1)).map(|part| Reverse((Load(0.0), part))).collect();
+    let mut loads = vec![0.0_f64; count.max(1)];
     let mut parts = vec![0; costs.len()];
     for cell in order {
-        let Some(Reverse((Load(load), part))) = loads.pop() else { break };
-        parts[cell] = part;
-        loads.push(Reverse((Load(load + costs[cell].max(0.0)), part)));
+        let least = (0..loads.len()).min_by(|&a, &b| loads[a].total_cmp(&loads[b]));
+        parts[cell] = least.unwrap_or(0);
+        loads[parts[cell]] += costs[cell].max(0.0);
     }
     parts
-}
-
-/// Seconds, with a total order.
-#[derive(Clone, Copy, PartialEq)]
-struct Load(f64);
-
-impl Eq for Load {}
-
-impl Ord for Load {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for Load {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl fmt::Display for Shard {
@@ -199,39 +132,26 @@ mod tests {
 
     use super::*;
 
-    fn of_task(variables: &[(&str, &str)]) -> Result<Option<(usize, usize)>, String> {
-        let variables: HashMap<&str, &str> = variables.iter().copied().collect();
-        let found = Shard::of_task(|name| variables.get(name).map(|&v| v.to_owned()))?;
-        Ok(found.map(|(shard, _)| (shard.index(), shard.count())))
-    }
-
     #[test]
-    fn schedulers_say_which_part_a_task_is() {
-        let slurm = |id, least, most, step, count| {
-            of_task(&[
+    fn slurm_says_which_part_a_task_is() {
+        let slurm = |id: &str, least: &str, most: &str, step: &str, count: &str| {
+            let variables: HashMap<&str, &str> = [
                 ("SLURM_ARRAY_TASK_ID", id),
                 ("SLURM_ARRAY_TASK_MIN", least),
                 ("SLURM_ARRAY_TASK_MAX", most),
                 ("SLURM_ARRAY_TASK_STEP", step),
                 ("SLURM_ARRAY_TASK_COUNT", count),
-            ])
+            ]
+            .into();
+            let found = Shard::of_task(|name| variables.get(name).map(|&v| v.to_owned()))?;
+            Ok::<_, String>(found.map(|shard| (shard.index(), shard.count())))
         };
         assert_eq!(slurm("0", "0", "3", "1", "4"), Ok(Some((0, 4))));
         assert_eq!(slurm("7", "1", "9", "2", "5"), Ok(Some((3, 5))));
         // For --array=3,7, Slurm does not report the number of shards.
         assert!(slurm("7", "3", "7", "1", "2").unwrap_err().contains("--shard I/N"));
-        let grid = [("SGE_TASK_ID", "4"), ("SGE_TASK_FIRST", "2"), ("SGE_TASK_LAST", "8")];
-        assert_eq!(of_task(&[&grid[..], &[("SGE_TASK_STEPSIZE", "2")]].concat()), Ok(Some((1, 4))));
-        assert_eq!(of_task(&[("SGE_TASK_ID", "undefined")]), Ok(None));
-        assert_eq!(of_task(&[("LSB_JOBINDEX", "0")]), Ok(None));
-        assert_eq!(of_task(&[]), Ok(None));
-        for (name, value, part) in
-            [("JOB_COMPLETION_INDEX", "0", "1/N"), ("PBS_ARRAY_INDEX", "3", "3/N")]
-        {
-            let error = of_task(&[(name, value)]).unwrap_err();
-            assert!(error.contains(&format!("--shard {part}")), "{error}");
-        }
-        assert!(of_task(&[("SLURM_ARRAY_TASK_ID", "x")]).unwrap_err().contains("not a number"));
+        assert!(slurm("x", "3", "7", "1", "2").unwrap_err().contains("not a number"));
+        assert_eq!(slurm("", "", "", "", ""), Ok(None));
     }
 
     #[test]

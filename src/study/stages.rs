@@ -53,22 +53,20 @@ impl Stages {
             }
         }
         all.iter_mut().try_for_each(Plan::look_into_parts)?;
-        let stage_of = stages(&all);
-        let mut stages = Self { plans: all, stage_of };
-        stages.measure_again();
-        Ok(stages)
+        // Runs whose rows exist are made again if cells that are left need their files, and these are missing.
+        let lacking: Vec<Needs> = all.iter().flat_map(Plan::lacking).collect();
+        all.iter_mut().for_each(|plan| plan.measure_again(&lacking));
+        Ok(Self { stage_of: stages(&all), plans: all })
+    }
+
+    /// The whole plans; a plan comes after those that it needs.
+    pub fn into_plans(self) -> Vec<Plan> {
+        self.plans
     }
 
     /// The number of stages.
     pub fn count(&self) -> usize {
         self.stage_of.iter().flatten().max().map_or(0, |last| last + 1)
-    }
-
-    /// Marks runs whose files are missing to be made again, although their rows exist, if cells that are left need the
-    /// files.
-    fn measure_again(&mut self) {
-        let lacking: Vec<Needs> = self.plans.iter().flat_map(Plan::lacking).collect();
-        self.plans.iter_mut().for_each(|plan| plan.measure_again(&lacking));
     }
 
     /// Returns a stage, divided into `parts` shards.
@@ -132,7 +130,7 @@ fn stages(plans: &[Plan]) -> Vec<Vec<usize>> {
         })
         .collect();
     let stage = |cell: &Cell| {
-        let needs = cell.needs();
+        let needs = cell.needs.as_ref();
         usize::from(needs.is_some_and(|needs| runs.contains(&(&*needs.study, &*needs.cell))))
     };
     plans.iter().map(|plan| plan.cells.iter().map(stage).collect()).collect()

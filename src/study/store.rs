@@ -1,16 +1,19 @@
 //! A study's rows on disk: `rows.csv`, rewritten as a whole after every cell, and `rows.parquet`.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::StudyError;
-use super::set_aside::set_aside;
-use super::study_manifest::StudyManifest;
-use super::{header, parquet};
-use crate::record::{Column, Line, to_csv};
-use crate::system::{FileError, Lock, lock, sha256, write_whole};
+use polars::prelude::{DataFrame, ParquetWriter, PolarsError};
 
-/// The rows of one study.
+use super::StudyError;
+use super::rows_file::RowsFile;
+use super::study_manifest::StudyManifest;
+use crate::record::{Column, Line, to_csv, to_frame};
+use crate::system::{FileError, Lock, lock, sha256, write_whole, write_whole_with};
+use crate::targets::read_frame;
+
+/// The rows of one study, or of one of its shards.
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
@@ -25,6 +28,17 @@ pub(super) struct Store {
     lock: Option<Lock>,
 }
 
+/// Result of a cell, from the worst to the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ending {
+    /// The cell failed with an error.
+    Failed,
+    /// The training run was stopped before its end, and can be resumed.
+    Stopped,
+    /// The cell is done.
+    Whole,
+}
+
 impl Store {
     /// Reads the rows in `folder`, if there are any; writes nothing.
     ///
@@ -34,22 +48,20 @@ impl Store {
     /// # Errors
     /// The rows cannot be read, or have the header of another kind of rows.
     pub fn read(folder: &Path, columns: &[Column]) -> Result<Self, StudyError> {
-        let mut store = Self {
-            folder: folder.to_owned(),
-            columns: columns.to_vec(),
-            cells: Vec::new(),
-            damaged: Vec::new(),
-            sha256: None,
-            lock: None,
-        };
-        let path = store.csv_path();
-        if path.exists() {
-            let bytes = std::fs::read(&path).map_err(|e| FileError::read(&path, e))?;
-            store.sha256 = Some(sha256(&bytes));
-            // A line may be cut off in the middle of a character.
-            store.parse(&String::from_utf8_lossy(&bytes))?;
+        let RowsFile { lines, damaged, sha256 } =
+            RowsFile::read(&folder.join("rows.csv"), columns)?;
+        let mut cells: Vec<(String, Vec<Line>)> = Vec::new();
+        let mut place: HashMap<String, usize> = HashMap::new();
+        for line in lines {
+            let cell = line.cell().to_owned();
+            let at = *place.entry(cell.clone()).or_insert(cells.len());
+            if at == cells.len() {
+                cells.push((cell, Vec::new()));
+            }
+            cells[at].1.push(line);
         }
-        Ok(store)
+        let (folder, columns) = (folder.to_owned(), columns.to_vec());
+        Ok(Self { folder, columns, cells, damaged, sha256, lock: None })
     }
 
     /// Locks the folder for this process alone, and creates it if it is missing. Then reads the rows again, because
@@ -58,9 +70,16 @@ impl Store {
     /// # Errors
     /// The folder cannot be created or written, another process works in it, or as [`Store::read`].
     pub fn lock(&mut self) -> Result<(), StudyError> {
-        let lock = lock(&self.folder)?;
-        *self = Self { lock: Some(lock), ..Self::read(&self.folder, &self.columns)? };
+        *self = Self::locked(lock(&self.folder)?, &self.folder, &self.columns)?;
         Ok(())
+    }
+
+    /// Reads the rows in a folder that is locked.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn locked(lock: Lock, folder: &Path, columns: &[Column]) -> Result<Self, StudyError> {
+        Ok(Self { lock: Some(lock), ..Self::read(folder, columns)? })
     }
 
     /// Whether the lock keeps other processes out of the folder.
@@ -68,41 +87,9 @@ impl Store {
         self.lock.as_ref().is_some_and(Lock::excludes_others)
     }
 
-    fn csv_path(&self) -> PathBuf {
+    /// Path of `rows.csv`.
+    pub fn path(&self) -> PathBuf {
         self.folder.join("rows.csv")
-    }
-
-    fn parse(&mut self, text: &str) -> Result<(), StudyError> {
-        let mut reader = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .from_reader(text.as_bytes());
-        let mut place: HashMap<String, usize> = HashMap::new();
-        let records: Vec<csv::StringRecord> = reader
-            .records()
-            .collect::<Result<_, _>>()
-            .map_err(|e| StudyError::Rows { path: self.csv_path(), why: e.to_string() })?;
-        let Some(first) = records.first() else { return Ok(()) };
-        let header = header::read(first, &self.columns)
-            .map_err(|why| StudyError::Rows { path: self.csv_path(), why })?;
-        for (line, record) in records.iter().enumerate().skip(1) {
-            // A line without a line end was cut off, even if it has the right number of fields.
-            let ended = line + 1 < records.len() || text.ends_with('\n');
-            let Some(row) = header::line_of(&header, record, &self.columns).filter(|_| ended)
-            else {
-                let start = |at: usize| records.get(at)?.position().map(|p| p.byte() as usize);
-                let line_of = start(line).unwrap_or(0)..start(line + 1).unwrap_or(text.len());
-                self.damaged.push(text[line_of].trim_end().to_owned());
-                continue;
-            };
-            let cell = row.cell().to_owned();
-            let at = *place.entry(cell.clone()).or_insert_with(|| {
-                self.cells.push((cell, Vec::new()));
-                self.cells.len() - 1
-            });
-            self.cells[at].1.push(row);
-        }
-        Ok(())
     }
 
     /// Lines that are not valid rows.
@@ -110,21 +97,16 @@ impl Store {
         &self.damaged
     }
 
-    /// Rows of a cell, if the cell is done with these settings.
-    pub fn finished(&self, cell: &str, settings: &str) -> Option<&[Line]> {
-        let (_, rows) = self.cells.iter().find(|(key, _)| key == cell)?;
-        let good = !rows.is_empty()
-            && rows.iter().all(|row| row.settings() == settings && self.has_ended(row));
-        good.then_some(rows.as_slice())
+    /// The cells in order, with their rows.
+    pub fn cells(&self) -> &[(String, Vec<Line>)] {
+        &self.cells
     }
 
-    /// Cells that are done, with their settings.
-    pub fn all_finished(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.cells.iter().filter_map(|(cell, rows)| {
-            let settings = rows.first()?.settings();
-            let good = rows.iter().all(|row| row.settings() == settings && self.has_ended(row));
-            good.then_some((cell.as_str(), settings))
-        })
+    /// Whether a cell is done with these settings.
+    pub fn has_finished(&self, cell: &str, settings: &str) -> bool {
+        let is_good = |row: &Line| row.settings() == settings && self.has_ended(row);
+        let cell = self.cells.iter().find(|(key, _)| key == cell);
+        cell.is_some_and(|(_, rows)| !rows.is_empty() && rows.iter().all(is_good))
     }
 
     /// The columns of the rows.
@@ -133,7 +115,29 @@ impl Store {
     }
 
     fn has_ended(&self, row: &Line) -> bool {
-        row.err().is_empty() && !row.was_stopped(&self.columns)
+        self.ending(std::slice::from_ref(row)) == Ending::Whole
+    }
+
+    /// Result of a cell with these rows.
+    pub fn ending(&self, rows: &[Line]) -> Ending {
+        let of_row = |row: &Line| match (row.err(), row.was_stopped(&self.columns)) {
+            ("", false) => Ending::Whole,
+            ("", true) => Ending::Stopped,
+            _ => Ending::Failed,
+        };
+        rows.iter().map(of_row).min().unwrap_or(Ending::Failed)
+    }
+
+    /// The cells with this result.
+    pub fn cells_that(&self, ended: Ending) -> impl Iterator<Item = &str> {
+        let cells = self.cells.iter().filter(move |(_, rows)| self.ending(rows) == ended);
+        cells.map(|(cell, _)| cell.as_str())
+    }
+
+    /// The errors of a cell that failed.
+    pub fn errors(&self, cell: &str) -> impl Iterator<Item = &str> {
+        let rows = self.rows().filter(move |row| row.cell() == cell);
+        rows.map(Line::err).filter(|error| !error.is_empty())
     }
 
     /// The row of a cell that was stopped with these settings; it has the step that was reached.
@@ -174,20 +178,19 @@ impl Store {
         if stray.is_empty() && self.damaged.is_empty() {
             return Ok(());
         }
-        self.set_aside(&stray)?;
-        self.damaged.clear();
+        self.set_aside(&stray, &self.damaged)?;
         self.write(manifest)
     }
 
-    fn set_aside(&self, rows: &[Line]) -> Result<(), StudyError> {
-        let all = to_csv(&self.columns, rows).map_err(|e| FileError::write(&self.csv_path(), e))?;
-        let header = all.iter().position(|&b| b == b'\n').map_or(0, |end| end + 1);
-        let mut lines = all[header..].to_vec();
-        for line in &self.damaged {
-            lines.extend_from_slice(line.as_bytes());
-            lines.push(b'\n');
+    /// Appends rows and damaged lines to `rows-set-aside.csv`, if there are any.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn set_aside(&self, rows: &[Line], damaged: &[String]) -> Result<(), StudyError> {
+        match rows.is_empty() && damaged.is_empty() {
+            true => Ok(()),
+            false => RowsFile::set_aside(&self.folder, &self.columns, rows, damaged),
         }
-        set_aside(&self.folder, &self.columns, &lines)
     }
 
     /// Replaces a cell's rows and rewrites `rows.csv`. `order` gives the position of a new cell. Replaced rows of
@@ -203,9 +206,7 @@ impl Store {
         manifest: &mut StudyManifest,
     ) -> Result<(), StudyError> {
         let replaced: Vec<Line> = self.measured(cell).cloned().collect();
-        if !replaced.is_empty() {
-            self.set_aside(&replaced)?;
-        }
+        self.set_aside(&replaced, &[])?;
         let place = |key: &str| order.iter().position(|k| k == key).unwrap_or(usize::MAX);
         match self.cells.iter_mut().find(|(key, _)| key == cell) {
             Some((_, old)) => *old = rows,
@@ -217,14 +218,28 @@ impl Store {
         self.write(manifest)
     }
 
+    /// Replaces all cells and rewrites `rows.csv`.
+    ///
+    /// # Errors
+    /// A file cannot be written; the previous file is unchanged.
+    pub fn put_all(
+        &mut self,
+        cells: Vec<(String, Vec<Line>)>,
+        manifest: &mut StudyManifest,
+    ) -> Result<(), StudyError> {
+        self.cells = cells;
+        self.write(manifest)
+    }
+
     /// Writes the manifest with the new hash, and then `rows.csv`.
     fn write(&mut self, manifest: &mut StudyManifest) -> Result<(), StudyError> {
         debug_assert!(self.lock.is_some(), "rows are written by who holds them");
-        let path = self.csv_path();
+        let path = self.path();
         let bytes = to_csv(&self.columns, self.rows()).map_err(|e| FileError::write(&path, e))?;
         let hash = sha256(&bytes);
         manifest.announce(&hash, self.sha256())?;
         write_whole(&path, &bytes).map_err(|e| FileError::write(&path, e))?;
+        self.damaged.clear();
         self.sha256 = Some(hash);
         Ok(())
     }
@@ -244,11 +259,65 @@ impl Store {
     /// # Errors
     /// The file cannot be written.
     pub fn write_parquet(&self) -> Result<(), StudyError> {
-        parquet::write(&self.folder, &self.columns, self.rows())
+        write_parquet(&self.folder, &self.columns, self.rows())
     }
 
     /// Compares `rows.parquet` with these rows; returns a message if they differ.
     pub fn wrong_with_parquet(&self) -> Option<&'static str> {
-        parquet::wrong_with(&self.folder, &self.columns, &self.rows().collect::<Vec<_>>())
+        wrong_with_parquet(&self.folder, &self.columns, &self.rows().collect::<Vec<_>>())
     }
+}
+
+/// Name of the file in the study's folder.
+const PARQUET: &str = "rows.parquet";
+/// Rows per group: a few megabytes of text, so that large files are never in memory twice.
+const GROUP: usize = 1 << 15;
+
+/// Writes the rows in groups.
+///
+/// # Errors
+/// The file cannot be written.
+fn write_parquet<L: AsRef<Line>>(
+    folder: &Path,
+    columns: &[Column],
+    mut rows: impl Iterator<Item = L>,
+) -> Result<(), StudyError> {
+    let path = folder.join(PARQUET);
+    let written = write_whole_with(&path, |file| {
+        let write = || {
+            let none = to_frame(columns, &[] as &[Line])?;
+            let mut writer = ParquetWriter::new(file).batched(none.schema())?;
+            loop {
+                let group: Vec<L> = rows.by_ref().take(GROUP).collect();
+                if group.is_empty() {
+                    return writer.finish();
+                }
+                writer.write_batch(&to_frame(columns, &group)?)?;
+            }
+        };
+        write().map(drop).map_err(|e: PolarsError| std::io::Error::other(e.to_string()))
+    });
+    Ok(written.map_err(|e| FileError::write(&path, e))?)
+}
+
+/// Compares the file with `rows`, and returns a message if they differ. A column that was added later may be missing in
+/// the file if it is empty in all rows.
+fn wrong_with_parquet(folder: &Path, columns: &[Column], rows: &[&Line]) -> Option<&'static str> {
+    let path = folder.join(PARQUET);
+    if File::open(&path).is_err() {
+        return Some("is missing or cannot be read");
+    }
+    let Ok(there) = read_frame(&path) else {
+        return Some("is not a Parquet file");
+    };
+    let names = there.get_column_names();
+    let same = to_frame(columns, rows).and_then(|here| {
+        let height = here.height();
+        let is_there = |name: &str| names.iter().any(|other| other.as_str() == name);
+        let told = here.columns().iter().filter(|c| is_there(c.name()) || c.null_count() < height);
+        let here = DataFrame::new(height, told.cloned().collect())?;
+        let there = there.select(here.get_column_names_owned())?;
+        Ok(names.len() == here.width() && there.equals_missing(&here))
+    });
+    (!same.unwrap_or(false)).then_some("differs from rows.csv")
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use toml::Table;
 
-use super::parts::{Parts, SHARD};
+use super::parts::{SHARD, check_merged, keep_order};
 use super::plan::Plan;
 use super::study_manifest::{self, StudyManifest};
 use crate::experiment::{
@@ -68,7 +68,7 @@ impl Plan {
     /// Rows cannot be written. The sweep then ends; rows saved before are kept.
     pub fn run(mut self, sweep: &Sweep<'_>) -> Result<SweepSummary, StudyError> {
         if self.shard.is_none() {
-            Parts::of(&self.folder).check_merged()?;
+            check_merged(&self.folder)?;
         }
         let whole = self.store.damaged().is_empty();
         if whole && self.cells.iter().all(|cell| self.is_done(cell)) {
@@ -113,10 +113,10 @@ impl Plan {
     fn lock(&mut self) -> Result<(), StudyError> {
         self.store.lock()?;
         if self.shard.is_some() {
-            Parts::of(&self.folder).keep_order(&self.order)?;
+            keep_order(&self.folder, &self.order)?;
         }
         let source = self.text.as_ref().map(|(source, _)| source);
-        let read = source.filter(|_| self.definition.work.depends_on_text());
+        let read = source.filter(|_| self.definition.work.depends_on_text);
         let data = self.folder.parent().unwrap_or(Path::new(""));
         if TextSource::name_of_study(data, &self.definition.study, read) != self.name {
             return Err(StudyError::Taken(self.folder.clone()));
@@ -149,8 +149,8 @@ impl Plan {
     /// Returns the completed manifest of rows that are all done, or `None` if the manifest is complete.
     fn unfinished(&self) -> Result<Option<Manifest>, RunError> {
         let Some(rows) = self.store.sha256() else { return Ok(None) };
-        let dtype = self.definition.work.dtype();
-        study_manifest::ended(&self.folder_of_rows(), rows, &dtype, self.about(), self.about_text())
+        let dtype = &self.definition.work.dtype;
+        study_manifest::ended(&self.folder_of_rows(), rows, dtype, self.about(), self.about_text())
     }
 
     fn measure(
@@ -219,7 +219,7 @@ impl Plan {
 
     /// Creates the manifest of a sweep that begins now.
     fn manifest(&self, sweep: &Sweep<'_>) -> Manifest {
-        let mut manifest = Manifest::begin(sweep.threads, &self.definition.work.dtype());
+        let mut manifest = Manifest::begin(sweep.threads, &self.definition.work.dtype);
         manifest.more.extend(self.about());
         manifest.more.extend(self.about_text());
         manifest.more.insert("device".to_owned(), sweep.device.name().into());

@@ -11,14 +11,6 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// Returns the SHA-256 of the concatenated pieces as 64 hexadecimal digits.
-#[cfg(feature = "study")]
-pub(crate) fn sha256_of<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> String {
-    let mut hash = Sha256::new();
-    pieces.for_each(|piece| hash.update(piece));
-    hexadecimal(&hash.finalize())
-}
-
 /// Returns the SHA-256 of a file's contents, which are read in blocks.
 pub(crate) fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();

@@ -1,7 +1,6 @@
 //! Files, digests, folder locks, available memory and disk space, and text that is safe to print.
 
 mod aside;
-mod cgroup;
 #[cfg(feature = "lm")]
 mod digest;
 pub mod disk;
@@ -21,8 +20,6 @@ mod text;
 #[cfg(feature = "lm")]
 mod toml_words;
 
-#[cfg(feature = "study")]
-pub(crate) use digest::sha256_of;
 #[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256, sha256_of_file};
 pub use error::FileError;
@@ -43,6 +40,8 @@ pub use name::{NameError, check_folder_name, check_name};
 pub use nearest::{near_files, near_names};
 #[cfg(any(feature = "lm", feature = "parquet"))]
 pub(crate) use panics::caught;
+#[cfg(any(feature = "lm", feature = "parquet"))]
+pub use panics::panic_message;
 pub use text::{printable, printable_lines};
 #[cfg(feature = "lm")]
 pub(crate) use toml_words::{syntax, wrong_value};

@@ -28,13 +28,13 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let outer = IS_CAUGHT.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_CAUGHT.set(outer);
-    done.map_err(|panic| one_line(panic.as_ref()))
+    done.map_err(|panic| panic_message(&*panic).split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-fn one_line(panic: &(dyn Any + Send)) -> String {
+/// Returns the message of a panic that was caught.
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let words = panic.downcast_ref::<String>().map(String::as_str);
-    let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
-    words.split_whitespace().collect::<Vec<_>>().join(" ")
+    words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Tables built column by column: one call gives a column's name, heading, unit and value.
 
-use crate::table::{Align, Cell, Column, Table};
-use crate::table::{Spread, plural};
+use crate::table::{Align, Cell, Column, Spread, Table, plural};
 
 /// A table under construction. Each row is a group of similar items, such as the seeds of a run; a table of single
 /// items has groups of one. A column computes its cell for every row, so all rows have all columns.

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use rand::seq::SliceRandom;
 
-use super::check::Check;
-use super::draws::{self, Purpose, generator};
-use super::entries::Row;
-use super::{Family, Target, TargetError, Visibility, band, tokens};
+use super::draws::{self, Purpose, Row, generator};
+use super::parameters::Check;
+use super::{Family, Target, TargetError, Visibility};
 use crate::system::check_memory;
 
 /// The most entries of a target; a larger one is refused before memory runs out.
@@ -54,11 +53,15 @@ impl Family {
     /// The rows, each with distinct columns.
     fn rows(&self, n: usize, seed: u64) -> Result<Vec<Row>, TargetError> {
         Ok(match self {
-            Self::UniformBand { window } => band::uniform(n, *window),
-            Self::DecayBand { window, tau } => band::decaying(n, *window, *tau),
-            Self::DirichletBand { window, alpha } => band::dirichlet(n, *window, *alpha, seed)
-                .map_err(|error| self.wrong(format!("alpha is {alpha}: {error}")))?,
-            Self::LognormalBand { window, sigma } => band::lognormal(n, *window, *sigma, seed),
+            Self::UniformBand { window } => draws::uniform_band(n, *window),
+            Self::DecayBand { window, tau } => draws::decay_band(n, *window, *tau),
+            Self::DirichletBand { window, alpha } => {
+                draws::dirichlet_band(n, *window, *alpha, seed)
+                    .map_err(|error| self.wrong(format!("alpha is {alpha}: {error}")))?
+            }
+            Self::LognormalBand { window, sigma } => {
+                draws::lognormal_band(n, *window, *sigma, seed)
+            }
             Self::PreviousToken { k } => {
                 (0..n).map(|row| vec![(row.saturating_sub(*k), 1.0)]).collect()
             }
@@ -66,13 +69,13 @@ impl Family {
             Self::RandomSparse { k } => random_sparse(n, *k, seed),
             Self::Clustered { c } => {
                 let mut rng = generator(seed, Purpose::Clusters, None);
-                tokens::clustered(&draws::classes(&mut rng, *c, n))
+                draws::clustered(&draws::classes(&mut rng, *c, n))
             }
             Self::Induction { vocabulary } => {
                 let mut rng = generator(seed, Purpose::Tokens, None);
-                tokens::induction(&draws::classes(&mut rng, *vocabulary, n))
+                draws::induction(&draws::classes(&mut rng, *vocabulary, n))
             }
-            Self::Prefix => band::uniform(n, n),
+            Self::Prefix => draws::uniform_band(n, n),
             Self::Mixture { lambda, local, global } => {
                 let local = local.rows(n, seed)?;
                 let global = global.rows(n, seed)?;

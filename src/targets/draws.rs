@@ -1,9 +1,15 @@
-//! Seeded random draws. Every row has its own stream, so a row depends neither on other rows nor on the number of threads.
+//! Seeded random draws, and the rows of targets that are made of them. Every row has its own stream, so a row depends neither on
+//! other rows nor on the number of threads.
+
+use std::collections::HashMap;
 
 use rand::seq::index;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rand_distr::{Distribution, Gamma, Open01, StandardNormal};
+use rand_distr::{Distribution, Gamma, GammaError, Open01, StandardNormal};
+
+/// Pairs (column, probability); all other columns have probability 0.
+pub(super) type Row = Vec<(usize, f64)>;
 
 /// The use of the draws. Each has its own stream, so families built from one seed, such as the parts of a mixture, are
 /// independent.
@@ -30,12 +36,7 @@ pub(super) fn generator(seed: u64, purpose: Purpose, row: Option<usize>) -> ChaC
 ///
 /// The draws are made as logarithms, log Γ(α) = log Γ(α + 1) + log(U)/α (Marsaglia and Tsang 2000, section 6), because at small
 /// α every Gamma draw of a row can underflow to 0.
-pub(super) fn dirichlet(
-    rng: &mut impl Rng,
-    gamma: &Gamma<f64>,
-    alpha: f64,
-    length: usize,
-) -> Vec<f64> {
+fn dirichlet(rng: &mut impl Rng, gamma: &Gamma<f64>, alpha: f64, length: usize) -> Vec<f64> {
     let logarithms = (0..length)
         .map(|_| {
             let uniform: f64 = Open01.sample(rng);
@@ -46,7 +47,7 @@ pub(super) fn dirichlet(
 }
 
 /// `length` weights proportional to e^{σ·normal}.
-pub(super) fn lognormal(rng: &mut impl Rng, sigma: f64, length: usize) -> Vec<f64> {
+fn lognormal(rng: &mut impl Rng, sigma: f64, length: usize) -> Vec<f64> {
     let logarithms = (0..length)
         .map(|_| {
             let normal: f64 = StandardNormal.sample(rng);
@@ -82,7 +83,7 @@ pub(super) fn distinct(rng: &mut impl Rng, first: usize, end: usize, amount: usi
 }
 
 /// exp(xᵢ) / Σ exp(xⱼ). The maximum is subtracted first, so that at least one weight does not underflow.
-pub(super) fn normalised_exponentials(logarithms: Vec<f64>) -> Vec<f64> {
+fn normalised_exponentials(logarithms: Vec<f64>) -> Vec<f64> {
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut weights: Vec<f64> = logarithms.into_iter().map(|x| (x - largest).exp()).collect();
     let sum: f64 = weights.iter().sum();
@@ -90,4 +91,100 @@ pub(super) fn normalised_exponentials(logarithms: Vec<f64>) -> Vec<f64> {
         *weight /= sum;
     }
     weights
+}
+
+/// 1/w on each of the last w tokens.
+pub(super) fn uniform_band(n: usize, window: usize) -> Vec<Row> {
+    band(n, window, |_, lags| vec![1.0 / lags as f64; lags])
+}
+
+/// Weights ∝ e^{−distance/τ} on the last `window` tokens.
+pub(super) fn decay_band(n: usize, window: usize, tau: f64) -> Vec<Row> {
+    let weights = |lags| (0..lags).map(|lag| -(lag as f64) / tau).collect();
+    band(n, window, |_, lags| normalised_exponentials(weights(lags)))
+}
+
+/// Weights of each row drawn from the symmetric Dirichlet(α), with one random stream per row.
+///
+/// # Errors
+/// The α is not valid for a Gamma distribution.
+pub(super) fn dirichlet_band(
+    n: usize,
+    window: usize,
+    alpha: f64,
+    seed: u64,
+) -> Result<Vec<Row>, GammaError> {
+    let gamma = Gamma::new(alpha + 1.0, 1.0)?;
+    Ok(band(n, window, |row, lags| {
+        let mut rng = generator(seed, Purpose::DirichletBand, Some(row));
+        dirichlet(&mut rng, &gamma, alpha, lags)
+    }))
+}
+
+/// Weights ∝ e^{σ·normal} in each row, with one random stream per row.
+pub(super) fn lognormal_band(n: usize, window: usize, sigma: f64, seed: u64) -> Vec<Row> {
+    band(n, window, |row, lags| {
+        let mut rng = generator(seed, Purpose::LognormalBand, Some(row));
+        lognormal(&mut rng, sigma, lags)
+    })
+}
+
+/// Rows on the last `window` tokens. `weights(row, count)` returns one weight per relative distance, from 0.
+fn band(n: usize, window: usize, weights: impl Fn(usize, usize) -> Vec<f64>) -> Vec<Row> {
+    (0..n)
+        .map(|row| {
+            let lags = window.min(row + 1);
+            let weights = weights(row, lags);
+            weights.into_iter().enumerate().map(|(lag, p)| (row - lag, p)).collect()
+        })
+        .collect()
+}
+
+/// Row i has equal weight on the positions j ≤ i in the cluster of i. `clusters` holds the cluster of each position.
+pub(super) fn clustered(clusters: &[usize]) -> Vec<Row> {
+    let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
+    let row = |(row, &cluster)| {
+        let seen = members.entry(cluster).or_default();
+        seen.push(row);
+        let p = 1.0 / seen.len() as f64;
+        seen.iter().map(|&column| (column, p)).collect()
+    };
+    clusters.iter().enumerate().map(row).collect()
+}
+
+/// Row i has all its weight on the position after the last earlier occurrence of token i, and on itself if the token is new.
+pub(super) fn induction(tokens: &[usize]) -> Vec<Row> {
+    let mut last: HashMap<usize, usize> = HashMap::new();
+    let row = |(row, &token)| {
+        let column = last.insert(token, row).map_or(row, |before| before + 1);
+        vec![(column, 1.0)]
+    };
+    tokens.iter().enumerate().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_shared_evenly() {
+        let rows = clustered(&[1, 0, 1, 1, 0]);
+        let third = 1.0 / 3.0;
+        let expected: [&[(usize, f64)]; 5] = [
+            &[(0, 1.0)],
+            &[(1, 1.0)],
+            &[(0, 0.5), (2, 0.5)],
+            &[(0, third), (2, third), (3, third)],
+            &[(1, 0.5), (4, 0.5)],
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn the_place_after_the_last_of_the_same_token_is_copied() {
+        let rows = induction(&[3, 5, 3, 3, 5, 7, 3]);
+        let columns: Vec<usize> = rows.iter().map(|row| row[0].0).collect();
+        assert_eq!(columns, [0, 1, 1, 3, 2, 5, 4]);
+        assert!(rows.iter().all(|row| row.len() == 1 && row[0].1 == 1.0), "{rows:?}");
+    }
 }

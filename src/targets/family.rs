@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::check::Check;
+use super::parameters::Check;
 use super::{Parameters, TargetError};
 use crate::system::nearest::UnknownName;
 
@@ -117,8 +117,10 @@ impl Family {
     /// invalid value.
     pub fn from_parameters(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
         let family = Self::read(name, parameters)?;
-        let taken = family.parameters().given();
-        match parameters.given().into_iter().find(|given| !taken.contains(given)) {
+        let names = |of: &Parameters| of.given().into_iter().map(|(name, _)| name).collect();
+        let taken: Vec<&str> = names(&family.parameters());
+        let given: Vec<&str> = names(parameters);
+        match given.into_iter().find(|given| !taken.contains(given)) {
             None => Ok(family),
             Some(stray) => Err(TargetError::Parameter {
                 family: family.name(),
@@ -263,26 +265,20 @@ impl Family {
 
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name();
-        match self {
-            Self::UniformBand { window } => write!(f, "{name}(window={window})"),
-            Self::DecayBand { window, tau } => write!(f, "{name}(window={window},tau={tau})"),
-            Self::DirichletBand { window, alpha } => {
-                write!(f, "{name}(window={window},alpha={alpha})")
-            }
-            Self::LognormalBand { window, sigma } => {
-                write!(f, "{name}(window={window},sigma={sigma})")
-            }
-            Self::PreviousToken { k } | Self::RandomSparse { k } => write!(f, "{name}(k={k})"),
-            Self::Landmark { m } => write!(f, "{name}(m={m})"),
-            Self::Clustered { c } => write!(f, "{name}(c={c})"),
-            Self::Induction { vocabulary } => write!(f, "{name}(vocabulary={vocabulary})"),
-            Self::Prefix => f.write_str(name),
+        let values = match self {
             Self::Mixture { lambda, local, global } => {
-                write!(f, "{name}(lambda={lambda},local={local},global={global})")
+                format!("lambda={lambda},local={local},global={global}")
             }
-            Self::Permuted { family } => write!(f, "{name}(of={family})"),
-            Self::File { path } => write!(f, "{name}(path={})", path.display()),
+            Self::Permuted { family } => format!("of={family}"),
+            _ => {
+                let given = self.parameters().given();
+                let values = given.into_iter().map(|(name, value)| format!("{name}={value}"));
+                values.collect::<Vec<_>>().join(",")
+            }
+        };
+        match values.is_empty() {
+            true => f.write_str(self.name()),
+            false => write!(f, "{}({values})", self.name()),
         }
     }
 }

@@ -4,11 +4,8 @@
 //! in memory ([`Target::from_rows`]). [`Statistics`] and [`Spectrum`] describe it. A [`Layout`] names the heads that reproduce
 //! it together.
 
-mod band;
 mod build;
-mod check;
 mod draws;
-mod entries;
 mod error;
 mod family;
 mod file;
@@ -17,7 +14,6 @@ mod matrix;
 mod parameters;
 mod spectrum;
 mod statistics;
-mod tokens;
 mod visibility;
 
 pub use crate::system::nearest::UnknownName;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::TargetError;
+
 /// The parameters of a target family, each under its one name: the command line's flags, the keys
 /// of a definition and the columns of the rows.
 ///
@@ -44,25 +46,28 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The names of the parameters that have a value, in the order of the fields.
-    pub(super) fn given(&self) -> Vec<&'static str> {
+    /// The parameters that have a value, each with its name and the value as text, in the order of the fields.
+    pub(super) fn given(&self) -> Vec<(&'static str, String)> {
+        fn text<T: ToString>(value: &Option<T>) -> Option<String> {
+            value.as_ref().map(T::to_string)
+        }
         [
-            ("window", self.window.is_some()),
-            ("tau", self.tau.is_some()),
-            ("alpha", self.alpha.is_some()),
-            ("sigma", self.sigma.is_some()),
-            ("k", self.k.is_some()),
-            ("m", self.m.is_some()),
-            ("c", self.c.is_some()),
-            ("vocabulary", self.vocabulary.is_some()),
-            ("lambda", self.lambda.is_some()),
-            ("local", self.local.is_some()),
-            ("global", self.global.is_some()),
-            ("of", self.of.is_some()),
-            ("path", self.path.is_some()),
+            ("window", text(&self.window)),
+            ("tau", text(&self.tau)),
+            ("alpha", text(&self.alpha)),
+            ("sigma", text(&self.sigma)),
+            ("k", text(&self.k)),
+            ("m", text(&self.m)),
+            ("c", text(&self.c)),
+            ("vocabulary", text(&self.vocabulary)),
+            ("lambda", text(&self.lambda)),
+            ("local", text(&self.local)),
+            ("global", text(&self.global)),
+            ("of", text(&self.of)),
+            ("path", self.path.as_ref().map(|path| path.display().to_string())),
         ]
         .into_iter()
-        .filter_map(|(name, given)| given.then_some(name))
+        .filter_map(|(name, value)| Some((name, value?)))
         .collect()
     }
 
@@ -82,6 +87,116 @@ impl Parameters {
             global: self.global.or(other.global),
             of: self.of.or(other.of),
             path: self.path.or(other.path),
+        }
+    }
+}
+
+/// Reads parameters for a family; its errors name the family.
+pub(super) struct Check<'a> {
+    pub(super) family: &'static str,
+    pub(super) parameters: &'a Parameters,
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn window(&self) -> Result<usize, TargetError> {
+        self.count("window", self.parameters.window, "the number of relative distances in the band")
+    }
+
+    pub(super) fn k(&self) -> Result<usize, TargetError> {
+        let meaning = match self.family {
+            "previous-token" => "the relative distance; for 0, use uniform-band with window 1",
+            _ => "the number of columns per row",
+        };
+        self.count("k", self.parameters.k, meaning)
+    }
+
+    pub(super) fn m(&self) -> Result<usize, TargetError> {
+        self.count("m", self.parameters.m, "the number of columns that all rows share")
+    }
+
+    pub(super) fn c(&self) -> Result<usize, TargetError> {
+        self.count("c", self.parameters.c, "the number of clusters")
+    }
+
+    pub(super) fn vocabulary(&self) -> Result<usize, TargetError> {
+        self.count("vocabulary", self.parameters.vocabulary, "the number of distinct tokens")
+    }
+
+    /// Reads τ; the default is a quarter of the window.
+    pub(super) fn tau(&self, window: usize) -> Result<f64, TargetError> {
+        let tau = self.parameters.tau.unwrap_or(window as f64 / 4.0);
+        self.within("tau", tau, tau > 0.0 && tau.is_finite(), "above 0 and finite, in tokens")
+    }
+
+    /// Reads α. Within its bounds a draw neither underflows completely nor gives equal weights.
+    pub(super) fn alpha(&self) -> Result<f64, TargetError> {
+        let alpha = self.parameters.alpha.unwrap_or(1.0);
+        self.within("alpha", alpha, (1e-6..=1e6).contains(&alpha), "from 1e-6 to 1e6")
+    }
+
+    pub(super) fn sigma(&self) -> Result<f64, TargetError> {
+        let sigma = self.parameters.sigma.unwrap_or(1.0);
+        self.within("sigma", sigma, sigma > 0.0 && sigma <= 1e6, "above 0 and at most 1e6")
+    }
+
+    pub(super) fn lambda(&self) -> Result<f64, TargetError> {
+        let lambda = self.parameters.lambda.unwrap_or(0.5);
+        self.within("lambda", lambda, lambda > 0.0 && lambda < 1.0, "above 0 and below 1")
+    }
+
+    pub(super) fn path(&self) -> Result<PathBuf, TargetError> {
+        self.parameters.path.clone().ok_or_else(|| {
+            self.wrong("needs path (a .npy, .csv, .parquet or .safetensors file)".to_owned())
+        })
+    }
+
+    /// The family named by `parameter`, which must not be a combination itself. Each parameter has one value, so a nested
+    /// combination could not be distinguished from the outer one.
+    pub(super) fn part(
+        &self,
+        parameter: &str,
+        name: &'a Option<String>,
+    ) -> Result<&'a str, TargetError> {
+        let Some(name) = name else {
+            return Err(self.wrong(format!("needs {parameter} (the name of a family)")));
+        };
+        let mixture_inside = self.family == "mixture" && name == "mixture";
+        if name == "permuted" || mixture_inside {
+            return Err(self.wrong(format!("{parameter} cannot be {name}; name another family")));
+        }
+        Ok(name)
+    }
+
+    pub(super) fn wrong(&self, why: String) -> TargetError {
+        TargetError::Parameter { family: self.family, why }
+    }
+
+    fn count(
+        &self,
+        parameter: &str,
+        value: Option<usize>,
+        meaning: &str,
+    ) -> Result<usize, TargetError> {
+        match value {
+            None => Err(self.wrong(format!("needs {parameter} ({meaning})"))),
+            Some(0) => {
+                Err(self.wrong(format!("{parameter} is 0; it must be at least 1 ({meaning})")))
+            }
+            Some(value) => Ok(value),
+        }
+    }
+
+    fn within(
+        &self,
+        parameter: &str,
+        value: f64,
+        valid: bool,
+        bounds: &str,
+    ) -> Result<f64, TargetError> {
+        if valid {
+            Ok(value)
+        } else {
+            Err(self.wrong(format!("{parameter} is {value}; it must be {bounds}")))
         }
     }
 }

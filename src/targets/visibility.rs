@@ -1,8 +1,6 @@
 //! Masks: the pairs (i, j) that a query may attend to.
 
-use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +9,21 @@ use crate::system::nearest::UnknownName;
 /// The set of columns j that row i of an n × n attention matrix may attend to.
 ///
 /// Every row may attend to one contiguous range of columns, so a tile of allowed pairs is a plain block of a matrix product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+)]
 #[cfg_attr(feature = "lm", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown_mask)]
 pub enum Visibility {
     /// j ≤ i.
     Causal,
@@ -39,23 +49,6 @@ impl Visibility {
     }
 }
 
-impl fmt::Display for Visibility {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Causal => "causal",
-            Self::Bidirectional => "bidirectional",
-        })
-    }
-}
-
-impl FromStr for Visibility {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "causal" => Ok(Self::Causal),
-            "bidirectional" => Ok(Self::Bidirectional),
-            _ => Err(UnknownName::of("mask", text, &["causal", "bidirectional"])),
-        }
-    }
+fn unknown_mask(text: &str) -> UnknownName {
+    UnknownName::of("mask", text, &["causal", "bidirectional"])
 }

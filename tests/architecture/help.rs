@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::common::binary::Folder;
+use crate::common::binary::{Ended, Folder};
+use crate::definitions_page::definitions_page;
 
 /// Flags whose meaning differs between commands, with the only commands that may differ.
 const EXCEPTIONS: [(&str, &str); 1] = [
@@ -11,15 +12,56 @@ const EXCEPTIONS: [(&str, &str); 1] = [
     ("rank-study bench fit", "--factors"),
 ];
 
-/// The reference of commands as this build makes it.
-fn page() -> String {
-    generated("--markdown")
+/// The help of a command, as this build prints it.
+fn help(command: &str) -> String {
+    let arguments: Vec<&str> = command.split(' ').skip(1).chain(["--help"]).collect();
+    let folder = Folder::new();
+    Ended::of(&folder.command(&arguments).env("COLUMNS", "100").output().unwrap()).stdout
 }
 
-fn generated(flag: &str) -> String {
-    let folder = Folder::new();
-    folder.done(&["man", flag, "page.md"]);
-    folder.read("page.md")
+/// The names at the beginning of the lines below a heading of a help text.
+fn listed<'h>(help: &'h str, heading: &str) -> Vec<&'h str> {
+    let lines = help.lines().skip_while(|line| *line != heading).skip(1);
+    let lines = lines.take_while(|line| line.starts_with("  "));
+    lines.filter_map(|line| line.split_whitespace().next()).collect()
+}
+
+/// The reference of commands: the help of each.
+fn page() -> String {
+    let mut page = "\
+# Command-line reference
+
+The output of `--help`. To update it: `RANK_STUDY_UPDATE_DOCS=1 cargo test --test architecture help`.
+
+Exit codes: 0 done, 1 failed, 2 a wrong flag or value, 3 a check of `verify` failed, 4 stopped or waiting.
+
+| Task | Commands |
+|---|---|
+"
+    .to_owned();
+    let all = help("rank-study");
+    let mut sections = String::new();
+    for task in all.lines().filter_map(|line| line.strip_suffix(':')) {
+        let names: Vec<&str> = match task {
+            "Options" | "Environment" | "Exit codes" => continue,
+            task => listed(&all, &format!("{task}:")),
+        };
+        let links = names.iter().map(|name| format!("[{name}](#rank-study-{name})"));
+        page.push_str(&format!("| {task} | {} |\n", links.collect::<Vec<_>>().join(", ")));
+        for name in names {
+            let command = format!("rank-study {name}");
+            let text = help(&command);
+            let kinds = listed(&text, "Commands:").into_iter().filter(|kind| *kind != "help");
+            let kinds: Vec<String> = kinds.map(|kind| format!("{command} {kind}")).collect();
+            sections.push_str(&section("##", &command, &text));
+            kinds.iter().for_each(|kind| sections.push_str(&section("###", kind, &help(kind))));
+        }
+    }
+    page + &sections
+}
+
+fn section(heading: &str, command: &str, help: &str) -> String {
+    format!("\n{heading} {command}\n\n```text\n{}\n```\n", help.trim_end())
 }
 
 /// The sections of the page, by the name of their command.
@@ -29,26 +71,45 @@ fn sections(page: &str) -> Vec<(&str, &str)> {
     starts
         .iter()
         .zip(ends)
-        .filter_map(|(&start, end)| page[start + 2..end].split_once('\n'))
+        .filter_map(|(&start, end)| page[start + 2..end].split_once("\n\n```text\n"))
         .collect()
 }
 
-/// The flags of a section with their help, without what stands in brackets.
+/// The flags and arguments of a section with their help, without what stands in brackets.
 fn flags(section: &str) -> Vec<(&str, String)> {
-    let lines = section.lines().filter_map(|line| line.strip_prefix("- `")?.split_once("`: "));
-    lines
-        .map(|(names, help)| {
-            let help = help.split(" [").next().unwrap_or_default();
-            (names.split(' ').next().unwrap_or_default(), help.replace(" (repeatable)", ""))
-        })
-        .collect()
+    let mut flags: Vec<(&str, String)> = Vec::new();
+    let headings = ["Arguments:", "Options:", "Target:"];
+    let mut is_inside = false;
+    for line in section.lines() {
+        if !line.starts_with(' ') && !line.is_empty() {
+            is_inside = headings.contains(&line);
+            continue;
+        }
+        let text = line.trim_start();
+        let is_first = line.len() - text.len() < 10 && text.starts_with(['-', '<', '[']);
+        match flags.last_mut() {
+            _ if !is_inside || text.is_empty() => {}
+            _ if is_first => {
+                let (names, help) = text.split_once("  ").unwrap_or((text, ""));
+                let names = names.strip_prefix("-h, ").unwrap_or(names);
+                let name = names.split(' ').next().unwrap_or_default();
+                flags.push((name, help.trim().to_owned()));
+            }
+            Some((_, help)) => *help = format!("{help} {text}").trim().to_owned(),
+            None => panic!("{line:?} has no flag"),
+        }
+    }
+    flags.retain(|(name, _)| *name != "--help");
+    for (_, help) in &mut flags {
+        *help = help.split(" [").next().unwrap_or_default().replace(" (repeatable)", "");
+    }
+    flags
 }
 
 #[test]
 fn the_references_are_current() {
-    for (name, flag) in [("docs/cli.md", "--markdown"), ("docs/definitions.md", "--definitions")] {
+    for (name, page) in [("docs/cli.md", page()), ("docs/definitions.md", definitions_page())] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-        let page = generated(flag);
         if std::env::var_os("RANK_STUDY_UPDATE_DOCS").is_some() {
             std::fs::write(&path, page).unwrap();
             continue;
@@ -102,10 +163,10 @@ fn a_help_text_has_at_most_twelve_words() {
 fn every_command_has_quiet_and_an_example() {
     let page = page();
     for (command, section) in sections(&page) {
-        assert!(section.contains(&format!("\n{command} ")), "{command} has no example");
+        assert!(section.contains(&format!("  {command} ")), "{command} has no example");
         // What is timed takes the flag of bench.
         let is_kind = command.starts_with("rank-study bench ");
-        assert!(is_kind || section.contains("`--quiet`"), "{command} has no --quiet");
+        assert!(is_kind || section.contains("--quiet"), "{command} has no --quiet");
     }
 }
 

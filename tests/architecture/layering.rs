@@ -74,7 +74,17 @@ impl Modules {
             let path = if path == "lib" { String::new() } else { path };
             (path, Module { body: IMPORT.replace_all(&code, "").into_owned(), file, imports })
         };
-        Self(files.into_iter().map(module).collect())
+        let mut modules: BTreeMap<String, Module> = files.into_iter().map(module).collect();
+        // A folder whose modules its parent lists has no file of its own.
+        let paths: Vec<String> = modules.keys().cloned().collect();
+        for path in paths {
+            for (end, _) in path.match_indices("::") {
+                let (file, body) = (String::new(), String::new());
+                let without_file = Module { file, body, imports: BTreeMap::new() };
+                modules.entry(path[..end].to_owned()).or_insert(without_file);
+            }
+        }
+        Self(modules)
     }
 
     /// The file that defines what `path` names in the module `at`. None for modules and other crates.

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod definitions_page;
 mod disk_writes;
 mod help;
 mod layering;

@@ -7,14 +7,13 @@ use rank_study::study::{Preset, StudyDefinition, verify};
 use sha2::{Digest as _, Sha256};
 
 /// A study of each kind, whose committed rows are altered.
-const STUDIES: [(&str, &str); 8] = [
+const STUDIES: [(&str, &str); 7] = [
     ("phase", "phase"),
     ("spectra", "spectra"),
     ("latency", "latency"),
     ("lm-local-hurts", "lm-local-hurts"),
     ("lm-decomposition", "lm-decomposition-pg-books-train"),
     ("lm-ramp", "lm-ramp-pg-books-train"),
-    ("lm-lattice", "lm-lattice-pg-books-train"),
     ("lm-surgery", "lm-surgery-pg-books-train"),
 ];
 

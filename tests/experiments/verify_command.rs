@@ -145,7 +145,7 @@ fn a_study_that_cannot_be_checked_keeps_no_other_from_it() {
 #[test]
 fn every_column_of_every_kind_says_what_it_is() {
     let folder = Folder::new();
-    for kind in ["fit", "train", "spectrum", "latency", "predict", "ramp", "lattice", "surgery"] {
+    for kind in ["fit", "train", "spectrum", "latency", "predict", "ramp", "surgery"] {
         let listed = folder.done(&["list", "--columns", kind, "--json"]);
         let columns: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
         let mut names: Vec<&str> = columns.iter().map(|c| c["name"].as_str().unwrap()).collect();

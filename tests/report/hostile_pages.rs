@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use rank_study::experiment::MeasuredStudy;
 use rank_study::report::{Header, Section, analyse, page};
 
-use crate::browser;
 use crate::common::binary::Folder;
-use crate::plausible;
+use crate::{browser, plausible};
 
 /// Names that would run something where they were taken for markup or an address; none has a slash, so that folders may
 /// be called so.

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use crate::plausible;
 use rank_study::claims::VerdictStatus;
-use rank_study::experiment::MeasuredStudy;
-use rank_study::experiment::View;
+use rank_study::experiment::{MeasuredStudy, View};
 use rank_study::experiments::claims::CLAIMS;
 use rank_study::report::{Header, Section, analyse, page};
 use rank_study::system::write_whole;
@@ -152,8 +151,8 @@ fn figures_and_tables_are_saved_whole() {
     plausible::layouts(study.path());
     let analysis = analyse(&[rows_in(study.path())], "layouts".parse().unwrap()).unwrap();
     assert_eq!(analysis.verdicts[0].status, VerdictStatus::Qualified);
-    let figures = analysis.save_figures(out.path()).unwrap();
+    let figures = rank_study::report::save_figures(&analysis.figures, out.path()).unwrap();
     assert_eq!(figures.len(), 2);
-    let tables = analysis.save_tables(out.path()).unwrap();
+    let tables = rank_study::report::save_tables(&analysis.tables, out.path()).unwrap();
     assert!(figures.iter().chain(&tables).all(|path| path.metadata().unwrap().len() > 100));
 }

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use crate::browser;
-use crate::plausible;
-use rank_study::experiment::MeasuredStudy;
-use rank_study::experiment::View;
+use crate::{browser, plausible};
+use rank_study::experiment::{MeasuredStudy, View};
 use rank_study::report::{Header, Section, analyse, page};
 use rank_study::system::write_whole;
 
@@ -17,7 +15,7 @@ fn section(root: &Path, view: &str, write: fn(&Path)) -> Section {
     write(&folder);
     let study = MeasuredStudy { folder: folder.clone(), ..MeasuredStudy::default() };
     let analysis = analyse(&[study], view).unwrap();
-    analysis.save_tables(&folder.join("tables")).unwrap();
+    rank_study::report::save_tables(&analysis.tables, &folder.join("tables")).unwrap();
     let section = Section {
         title: format!("The study {name}"),
         question: "How large must logits grow?".to_owned(),

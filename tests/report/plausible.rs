@@ -32,22 +32,7 @@ fn write<K: Measurement>(study: &Path, lines: &[Line]) {
 
 /// A target of a family, without parameters.
 fn target(family: &str) -> TargetColumns {
-    TargetColumns {
-        family: family.to_owned(),
-        window: None,
-        tau: None,
-        alpha: None,
-        sigma: None,
-        k: None,
-        m: None,
-        c: None,
-        vocabulary: None,
-        lambda: None,
-        local: None,
-        global: None,
-        of: None,
-        path: None,
-    }
+    TargetColumns { family: family.to_owned(), ..TargetColumns::default() }
 }
 
 /// What a cell of fits is, with causal heads.

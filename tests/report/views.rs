@@ -5,7 +5,8 @@ use rank_study::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed}
 use rank_study::experiments::fits::tables::layouts::{LayoutCell, LayoutSeed, Layouts};
 use rank_study::experiments::heads::tables::head_parts::HeadParts;
 use rank_study::experiments::heads::tables::heads::TrainedHeads;
-use rank_study::experiments::latency::tables::{Latencies, LatencyCell, LatencyRound};
+use rank_study::experiments::latency::LatencyMeasurement;
+use rank_study::experiments::latency::tables::{Latencies, LatencyCell};
 use rank_study::experiments::spectrum::tables::{Spectra, SpectrumCell};
 use rank_study::experiments::training::tables::run_log::RunLog;
 use rank_study::experiments::training::tables::training::{TrainingRun, Trainings};
@@ -109,7 +110,7 @@ fn layout_cell(target: &str, layout: &str, rank: usize, cap: f64, kl_nats: f64) 
 fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
     let cells = [("band", 4, 1.0, 0.5), ("band", 4, 8.0, 1e-9), ("band", 8, 1.0, 0.2)]
         .map(|(target, rank, cap, kl)| layout_cell(target, "global", rank, cap, kl));
-    let figure = fits::figures::frontiers::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 });
+    let figure = fits::figures::layouts::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 });
     let panel = &figure.panels[0];
     let lines: Vec<&str> = panel
         .series
@@ -157,10 +158,12 @@ fn spectra_show_attention_and_logits_of_each_target() {
 
 #[test]
 fn latency_is_in_the_units_that_it_says() {
-    let round = |seconds: f64| LatencyRound {
+    let round = |seconds: f64| LatencyMeasurement {
+        threads: 1,
+        parameters: 1,
         prefill_s: seconds,
         decode_s: 0.01 * seconds,
-        cache_bytes: f64::from(1 << 21),
+        cache_bytes: 1 << 21,
     };
     let cell = |arm: &str, n: usize, seconds: f64| LatencyCell {
         run: arm.to_owned(),

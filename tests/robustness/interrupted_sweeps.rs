@@ -7,9 +7,8 @@ use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::Instant;
 
-use crate::common::binary;
 use crate::common::binary::{Ended, Folder, Record};
-use crate::common::tiny;
+use crate::common::{binary, tiny};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

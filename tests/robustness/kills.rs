@@ -7,10 +7,9 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::binary;
 use crate::common::binary::{Ended, Folder, number};
-use crate::common::tiny;
 use crate::common::tries::{Tries, share_of};
+use crate::common::{binary, tiny};
 use crate::whole::{Whole, rows};
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};

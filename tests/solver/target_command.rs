@@ -116,7 +116,7 @@ fn quiet_leaves_standard_error_empty() {
 fn wrong_families_and_parameters_are_one_line() {
     let prefix = ["--family", "prefix"];
     for (arguments, part) in [
-        (&["--family", "dirichlet-bnad", "--n", "8"][..], "\"dirichlet-band\""),
+        (&["--family", "dirichlet-bnad", "--n", "8"][..], "similar value exists: 'dirichlet-band'"),
         (&["--family", "uniform-band", "--n", "8"], "needs --window"),
         (&["--family", "uniform-band", "--window", "0", "--n", "8"], "window is 0"),
         (&["--family", "landmark", "--m", "9", "--n", "8"], "m is 9"),

@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::binary;
 use crate::common::binary::{Ended, Folder, number};
-use crate::common::tiny;
+use crate::common::{binary, tiny};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

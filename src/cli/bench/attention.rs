@@ -10,9 +10,9 @@ use rank_study::table::plural;
 use rank_study::targets::Layout;
 
 use super::shared::{at_least_one, held, median};
+use crate::cli::errors::FlagContext as _;
 use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
-use crate::cli::streams::{say, tell};
-use crate::cli::usage_error::FlagContext as _;
+use crate::cli::streams::{inform, say};
 
 /// Time the attention operator, forward and backward
 #[derive(Args, Debug)]
@@ -57,7 +57,7 @@ const WARM_UP: usize = 2;
 ///
 /// # Errors
 /// The layout or a size is invalid.
-pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
+pub(super) fn run(args: &AttentionBench) -> Result<()> {
     for (flag, found) in [
         ("--repeats", args.repeats),
         ("--batch", args.batch),
@@ -72,13 +72,11 @@ pub(super) fn run(args: &AttentionBench, quiet: bool) -> Result<()> {
         AttentionEvaluator::new(&layout, sizes, args.softcap, 0).flag("--softcap, --batch")?;
     let evaluator = evaluator.on(args.device.get(), args.dtype.into())?;
     let (threads, pool) = args.threads.counted_pool()?;
-    if !quiet {
-        tell(&format!(
-            "timing {} repetitions after {WARM_UP} of warm-up on {}",
-            args.repeats,
-            plural(threads, "thread")
-        ));
-    }
+    inform(&format!(
+        "timing {} repetitions after {WARM_UP} of warm-up on {}",
+        args.repeats,
+        plural(threads, "thread")
+    ));
     let (forward_s, backward_s) = pool.install(|| time(&evaluator, args.repeats))?;
     let attention_s = forward_s + backward_s;
     if args.json.is_set() {

@@ -7,7 +7,7 @@ use rank_study::table::plural;
 
 use super::shared::{ModelArgs, at_least_one};
 use crate::cli::flags::{JsonFlag, ThreadsFlag};
-use crate::cli::streams::{say, tell};
+use crate::cli::streams::{inform, say};
 
 /// Time the decoding of one token after a prefill
 #[derive(Args, Debug)]
@@ -34,19 +34,17 @@ pub(super) struct DecodeBench {
 ///
 /// # Errors
 /// A size or a name is invalid.
-pub(super) fn run(args: &DecodeBench, quiet: bool) -> Result<()> {
+pub(super) fn run(args: &DecodeBench) -> Result<()> {
     at_least_one("--cache", args.cache)?;
     at_least_one("--repeats", args.repeats)?;
     let definition = args.model.definition(args.cache)?;
     let (threads, pool) = args.threads.counted_pool()?;
-    if !quiet {
-        tell(&format!(
-            "timing {} tokens after {} on {}",
-            args.repeats,
-            args.cache,
-            plural(threads, "thread")
-        ));
-    }
+    inform(&format!(
+        "timing {} tokens after {} on {}",
+        args.repeats,
+        args.cache,
+        plural(threads, "thread")
+    ));
     let found = pool.install(|| {
         LatencyMeasurement::measure(&definition, args.model.vocab, args.cache, args.repeats)
     })?;

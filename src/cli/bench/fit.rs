@@ -11,9 +11,9 @@ use rank_study::table::plural;
 use rank_study::targets::{Family, Layout, Parameters, Target, Visibility};
 
 use super::shared::{at_least_one, held, median_seconds};
+use crate::cli::errors::{FlagContext as _, UsageError};
 use crate::cli::flags::{JsonFlag, ThreadsFlag};
-use crate::cli::streams::{say, tell};
-use crate::cli::usage_error::{FlagContext as _, UsageError};
+use crate::cli::streams::{inform, say};
 
 /// Logit bound, and weight of the penalty on logits beyond it.
 const PENALTY: (f64, f64) = (4.0, 0.1);
@@ -59,7 +59,7 @@ pub(super) struct FitBench {
 ///
 /// # Errors
 /// A size, layout, dtype or file is invalid.
-pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
+pub(super) fn run(args: &FitBench) -> Result<()> {
     let precision: Precision = args.dtype.parse().flag("--dtype")?;
     at_least_one("--repeats", args.repeats)?;
     let target = match &args.target {
@@ -82,13 +82,11 @@ pub(super) fn run(args: &FitBench, quiet: bool) -> Result<()> {
     let factors: Option<Factors> =
         args.factors.as_deref().map(read_factors).transpose().context("--factors")?;
     let (threads, pool) = args.threads.counted_pool()?;
-    if !quiet {
-        tell(&format!(
-            "timing {} repetitions after one of warm-up on {}",
-            args.repeats,
-            plural(threads, "thread")
-        ));
-    }
+    inform(&format!(
+        "timing {} repetitions after one of warm-up on {}",
+        args.repeats,
+        plural(threads, "thread")
+    ));
     let (eval_s, value, gradient) =
         pool.install(|| time(&problem, precision, factors.as_ref(), args.repeats))?;
     let side = args.n * args.rank.get();

@@ -20,9 +20,6 @@ Examples:
 pub struct BenchArgs {
     #[command(subcommand)]
     what: What,
-    /// Print only results and errors
-    #[arg(long, global = true)]
-    quiet: bool,
 }
 
 #[derive(Subcommand, Debug)]
@@ -39,9 +36,9 @@ enum What {
 /// A size or a name is invalid.
 pub fn run(args: &BenchArgs) -> Result<()> {
     match &args.what {
-        What::Fit(what) => fit::run(what, args.quiet),
-        What::Step(what) => step::run(what, args.quiet),
-        What::Attention(what) => attention::run(what, args.quiet),
-        What::Decode(what) => decode::run(what, args.quiet),
+        What::Fit(what) => fit::run(what),
+        What::Step(what) => step::run(what),
+        What::Attention(what) => attention::run(what),
+        What::Decode(what) => decode::run(what),
     }
 }

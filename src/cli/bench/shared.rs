@@ -7,8 +7,8 @@ use clap::Args;
 use rank_study::lm::{SyntheticCorpus, TrainDefinition};
 use rank_study::system::peak_rss_bytes;
 
+use crate::cli::errors::{FlagContext as _, UsageError};
 use crate::cli::train::set_keys;
-use crate::cli::usage_error::{FlagContext as _, UsageError};
 
 /// Flags of the language model that is timed.
 #[derive(Args, Debug)]

@@ -2,14 +2,13 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::lm::Alone;
-use rank_study::lm::{Corpus, Dtype, TrainDefinition, Trainer};
+use rank_study::lm::{Alone, Corpus, Dtype, TrainDefinition, Trainer};
 use rank_study::system::peak_rss_bytes;
 use rank_study::table::plural;
 
 use super::shared::{ModelArgs, at_least_one, held, median_seconds};
 use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
-use crate::cli::streams::{say, tell};
+use crate::cli::streams::{inform, say};
 
 /// Time one training step
 #[derive(Args, Debug)]
@@ -47,19 +46,17 @@ const WARM_UP: usize = 2;
 ///
 /// # Errors
 /// A size or name is invalid, or this build does not support the device.
-pub(super) fn run(args: &StepBench, quiet: bool) -> Result<()> {
+pub(super) fn run(args: &StepBench) -> Result<()> {
     let definition = definition(args)?;
     let corpus = Corpus::synthetic(&definition)?;
     Trainer::check_room(&definition, &corpus, args.device.get(), &Alone)?;
     let mut trainer = Trainer::new(&definition, &corpus, args.device.get())?;
     let (threads, pool) = args.threads.counted_pool()?;
-    if !quiet {
-        tell(&format!(
-            "timing {} steps after {WARM_UP} of warm-up on {}",
-            args.repeats,
-            plural(threads, "thread")
-        ));
-    }
+    inform(&format!(
+        "timing {} steps after {WARM_UP} of warm-up on {}",
+        args.repeats,
+        plural(threads, "thread")
+    ));
     let mut loss_nats = f64::NAN;
     let step_s = pool.install(|| {
         let mut step = || {

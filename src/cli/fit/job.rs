@@ -19,9 +19,9 @@ use rank_study::study::{CheckpointStore, StudyError, search_settings};
 use rank_study::system::{FileError, check_writable, write_whole};
 use rank_study::targets::write_matrix;
 
+use crate::cli::errors::FlagContext as _;
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
-use crate::cli::usage_error::FlagContext as _;
 
 /// Maximum time between two checkpoints of a running fit.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
@@ -46,7 +46,6 @@ pub enum Goal {
 pub struct Place<'a> {
     pub out: &'a Path,
     pub target: String,
-    pub quiet: bool,
 }
 
 /// Runs a search, or continues the one stored in the output folder, and returns its rows.
@@ -103,7 +102,7 @@ pub fn run(
     manifest.more.insert("target".to_owned(), place.target.clone().into());
     manifest.more.insert("seed".to_owned(), (options.seed as i64).into());
     manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
-    let progress = Progress::new(options.most_iterations(caps.len()) as f64, place.quiet);
+    let progress = Progress::new(options.most_iterations(caps.len()) as f64);
     progress.within("setting up".to_owned());
     let stop = stop_at_signal("stopping; saving the best found so far")?;
     let job = Job {

@@ -18,9 +18,9 @@ use rank_study::targets::Layout;
 
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
-use super::streams::{say, tell};
-use crate::cli::flags::{JsonFlag, QuietFlag, ThreadsFlag};
-use crate::cli::usage_error::{FlagContext as _, UsageError};
+use super::streams::{inform, say};
+use crate::cli::errors::{FlagContext as _, UsageError};
+use crate::cli::flags::{JsonFlag, ThreadsFlag};
 
 /// Fit low-rank logits to a target matrix
 #[derive(Args, Debug)]
@@ -66,8 +66,6 @@ pub struct FitArgs {
     threads: ThreadsFlag,
     #[command(flatten)]
     json: JsonFlag,
-    #[command(flatten)]
-    quiet: QuietFlag,
     // Last, because its help heading applies to all flags after it.
     #[command(flatten)]
     family: FamilyFlags,
@@ -104,9 +102,9 @@ fn fit(args: &FitArgs) -> Result<()> {
     let layout: Layout = args.layout.parse().flag("--layout")?;
     let precision = args.dtype.parse().flag("--dtype")?;
     let problem = Problem::new(args.family.target()?, layout, args.rank.get()).flag("--rank")?;
-    if args.rank.get() >= problem.n() && !args.quiet.is_set() {
+    if args.rank.get() >= problem.n() {
         let (rank, n) = (args.rank, problem.n());
-        tell(&format!(
+        inform(&format!(
             "warning: --rank {rank} is no restriction: a matrix of {n} columns has rank {n} at most"
         ));
     }
@@ -127,7 +125,7 @@ fn fit(args: &FitArgs) -> Result<()> {
         Some(tolerance) => Goal::Tolerance(tolerance),
         None => Goal::Caps(caps),
     };
-    let place = Place { out: &args.out, target: args.family.label()?, quiet: args.quiet.is_set() };
+    let place = Place { out: &args.out, target: args.family.label()? };
     let rows = job::run(&problem, &goal, options, &place)?;
     print(&rows, args.json.is_set())?;
     if !args.json.is_set() {

@@ -6,16 +6,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::study::{MOST_SHARDS, Preset, Stage, Stages};
+use rank_study::study::{MOST_SHARDS, Stage, Stages};
 use rank_study::system::write_whole;
 use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
 use super::duration::duration;
-use super::reproduce::staged;
-use super::streams::say;
-use crate::cli::flags::{PresetFlag, QuietFlag, TextFlags};
-use crate::cli::usage_error::UsageError;
+use super::places::fail_if_broken;
+use super::reproduce::{Staged, staged};
+use super::streams::{is_quiet, say};
+use crate::cli::errors::UsageError;
+use crate::cli::flags::{PresetFlag, TextFlags};
 
 /// Write a Slurm job array that measures studies
 #[derive(Args, Debug)]
@@ -60,8 +61,6 @@ pub struct SlurmArgs {
     /// Submit the script to Slurm
     #[arg(long)]
     submit: bool,
-    #[command(flatten)]
-    quiet: QuietFlag,
 }
 
 /// Default work per task, in seconds of one core.
@@ -86,7 +85,9 @@ pub fn run(args: &SlurmArgs) -> Result<()> {
         bail!(UsageError("--cpus, --tasks and --at-a-time must be at least 1".to_owned()));
     }
     let (text, valid_text) = args.texts.paths();
-    let (stages, missing) = staged(&args.studies, args.preset.get(), text, valid_text)?;
+    let Staged { stages, missing, broken, .. } =
+        staged(&args.studies, args.preset.get(), text, valid_text)?;
+    fail_if_broken(broken)?;
     let tasks = args.tasks.unwrap_or_else(|| tasks_of(&stages));
     if tasks > MOST_SHARDS {
         bail!(UsageError(format!("--tasks must be at most {MOST_SHARDS} ({tasks} found)")));
@@ -98,7 +99,7 @@ pub fn run(args: &SlurmArgs) -> Result<()> {
     let script = script(args, &dealt, tasks)?;
     write_whole(&args.out, script.as_bytes())
         .with_context(|| format!("cannot write {}", args.out.display()))?;
-    if !args.quiet.is_set() {
+    if !is_quiet() {
         tell(args, &dealt, tasks);
     }
     if args.submit {
@@ -168,10 +169,6 @@ fn tell(args: &SlurmArgs, dealt: &[Stage], tasks: usize) {
 fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
     let [_, longest] = spread(dealt, tasks, args.cpus);
     let time = args.time.clone().unwrap_or_else(|| limit(longest));
-    let size = match args.preset.get() {
-        Preset::Paper => String::new(),
-        other => format!(" --preset {other}"),
-    };
     let mut flags = format!("--preset {}", args.preset.get());
     if !args.studies.is_empty() {
         write!(flags, " --only {}", args.studies.join(" "))?;
@@ -211,7 +208,7 @@ fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
         ("@FLAGS@", flags),
         ("@DEVICE@", args.gpus.as_ref().map_or("", |_| " --device cuda").to_owned()),
         ("@TASKS@", tasks.to_string()),
-        ("@SIZE@", size),
+        ("@SIZE@", args.preset.get().flag()),
         ("@LOGS@", LOGS.to_owned()),
     ];
     let filled = |text: String, (name, value): &(&str, String)| text.replace(name, value);

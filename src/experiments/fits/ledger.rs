@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array, Dimension};
+use ndarray::{Array, ArrayViewD, Dimension, aview1};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::row::FitMeasurement;
@@ -62,7 +62,7 @@ const SETTINGS: &str = "search.toml";
 const FITS: &str = "fits";
 
 /// A folder with `search.toml`, the settings of the search, and `fits/NAME.safetensors`, the state or result of each
-/// fit. Numbers are stored as float64 or integers, so nothing is rounded.
+/// fit. Numbers are stored as float64, so nothing is rounded.
 #[derive(Debug)]
 pub struct CheckpointStore {
     folder: PathBuf,
@@ -133,25 +133,26 @@ impl CheckpointStore {
     /// A file that cannot be written; then the previous state of the fit is kept.
     pub fn write_underway(&self, fit: &FitName, state: &FitState) -> Result<(), FileError> {
         let rows = || state.multipliers.iter().flatten();
-        let mut arrays = vec![
-            Tensor::numbers("x", &state.x),
-            Tensor::numbers(
-                "numbers",
-                &[
-                    state.cap,
-                    state.slope,
-                    state.violation,
-                    state.stage as f64,
-                    state.iterations as f64,
-                    state.evaluations as f64,
-                    state.multipliers.len() as f64,
-                ],
-            ),
-            Tensor::whole("counts", rows().map(|row| row.len() as u32)),
-            Tensor::whole("columns", rows().flatten().map(|&(column, _)| column)),
-            Tensor::numbers("multipliers", &rows().flatten().map(|&(_, m)| m).collect::<Vec<_>>()),
+        let numbers = [
+            state.cap,
+            state.slope,
+            state.violation,
+            state.stage as f64,
+            state.iterations as f64,
+            state.evaluations as f64,
+            state.multipliers.len() as f64,
         ];
-        arrays.extend(state.best.as_ref().map(|best| Tensor::numbers("best", best)));
+        let counts: Vec<f64> = rows().map(|row| row.len() as f64).collect();
+        let (columns, multipliers): (Vec<f64>, Vec<f64>) =
+            rows().flatten().map(|&(column, multiplier)| (f64::from(column), multiplier)).unzip();
+        let mut arrays = vec![
+            ("x", aview1(&state.x).into_dyn()),
+            ("numbers", aview1(&numbers).into_dyn()),
+            ("counts", aview1(&counts).into_dyn()),
+            ("columns", aview1(&columns).into_dyn()),
+            ("multipliers", aview1(&multipliers).into_dyn()),
+        ];
+        arrays.extend(state.best.as_ref().map(|best| ("best", aview1(best).into_dyn())));
         self.write(fit, &arrays, "underway")
     }
 
@@ -161,30 +162,37 @@ impl CheckpointStore {
     /// A file that cannot be written.
     pub fn write_finished(&self, fit: &FitName, solution: &Solution) -> Result<(), FileError> {
         let factors = &solution.factors;
+        let numbers = [
+            solution.kl_nats,
+            solution.max_abs_logit,
+            solution.logit_spread,
+            solution.gradient_norm,
+            solution.iterations as f64,
+            solution.evaluations as f64,
+        ];
         let arrays = [
-            Tensor::array("queries", factors.queries()),
-            Tensor::array("keys", factors.keys()),
-            Tensor::array("weights", factors.weights()),
-            Tensor::numbers(
-                "numbers",
-                &[
-                    solution.kl_nats,
-                    solution.max_abs_logit,
-                    solution.logit_spread,
-                    solution.gradient_norm,
-                    solution.iterations as f64,
-                    solution.evaluations as f64,
-                ],
-            ),
+            ("queries", factors.queries().view().into_dyn()),
+            ("keys", factors.keys().view().into_dyn()),
+            ("weights", factors.weights().view().into_dyn()),
+            ("numbers", aview1(&numbers).into_dyn()),
         ];
         self.write(fit, &arrays, solution.outcome.name())
     }
 
-    fn write(&self, fit: &FitName, arrays: &[Tensor], outcome: &str) -> Result<(), FileError> {
+    fn write(
+        &self,
+        fit: &FitName,
+        arrays: &[(&str, ArrayViewD<'_, f64>)],
+        outcome: &str,
+    ) -> Result<(), FileError> {
         let path = self.path(fit);
-        let views = arrays
-            .iter()
-            .map(|a| Ok((a.name, TensorView::new(a.dtype, a.shape.clone(), &a.bytes)?)));
+        let bytes = |array: &ArrayViewD<'_, f64>| -> Vec<u8> {
+            array.iter().flat_map(|value| value.to_le_bytes()).collect()
+        };
+        let bytes: Vec<Vec<u8>> = arrays.iter().map(|(_, array)| bytes(array)).collect();
+        let views = arrays.iter().zip(&bytes).map(|((name, array), bytes)| {
+            Ok((*name, TensorView::new(Dtype::F64, array.shape().to_vec(), bytes)?))
+        });
         let notes = HashMap::from([("outcome".to_owned(), outcome.to_owned())]);
         views
             .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
@@ -204,31 +212,6 @@ impl CheckpointStore {
         let gone = if fits.exists() { disk::remove_all(&fits) } else { Ok(()) };
         gone.and_then(|()| disk::remove_all(&self.folder))
             .map_err(|e| FileError::write(&self.folder, e))
-    }
-}
-
-/// A named array with its bytes, for writing.
-struct Tensor {
-    name: &'static str,
-    dtype: Dtype,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
-}
-
-impl Tensor {
-    fn numbers(name: &'static str, values: &[f64]) -> Self {
-        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        Self { name, dtype: Dtype::F64, shape: vec![values.len()], bytes }
-    }
-
-    fn whole(name: &'static str, values: impl Iterator<Item = u32>) -> Self {
-        let bytes: Vec<u8> = values.flat_map(u32::to_le_bytes).collect();
-        Self { name, dtype: Dtype::U32, shape: vec![bytes.len() / 4], bytes }
-    }
-
-    fn array<D: Dimension>(name: &'static str, values: &Array<f64, D>) -> Self {
-        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        Self { name, dtype: Dtype::F64, shape: values.shape().to_vec(), bytes }
     }
 }
 
@@ -274,10 +257,11 @@ fn kept(bytes: &[u8]) -> Option<Kept> {
 }
 
 fn multipliers(file: &SafeTensors<'_>, heads: usize) -> Option<Multipliers> {
-    let (counts, columns) = (whole(file, "counts")?, whole(file, "columns")?);
-    let mut all = columns.into_iter().zip(numbers(file, "multipliers")?);
+    let columns = numbers(file, "columns")?.into_iter().map(|column| column as u32);
+    let mut all = columns.zip(numbers(file, "multipliers")?);
+    let counts = numbers(file, "counts")?;
     let rows = counts.len().checked_div(heads)?;
-    let mut row = |&count: &u32| all.by_ref().take(count as usize).collect::<Vec<_>>();
+    let mut row = |&count: &f64| all.by_ref().take(count as usize).collect::<Vec<_>>();
     Some(counts.chunks(rows).map(|head| head.iter().map(&mut row).collect()).collect())
 }
 
@@ -285,12 +269,6 @@ fn numbers(file: &SafeTensors<'_>, name: &str) -> Option<Vec<f64>> {
     let tensor = file.tensor(name).ok().filter(|tensor| tensor.dtype() == Dtype::F64)?;
     let (words, _) = tensor.data().as_chunks::<8>();
     Some(words.iter().map(|word| f64::from_le_bytes(*word)).collect())
-}
-
-fn whole(file: &SafeTensors<'_>, name: &str) -> Option<Vec<u32>> {
-    let tensor = file.tensor(name).ok().filter(|tensor| tensor.dtype() == Dtype::U32)?;
-    let (words, _) = tensor.data().as_chunks::<4>();
-    Some(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
 }
 
 fn array<D: Dimension>(file: &SafeTensors<'_>, name: &str) -> Option<Array<f64, D>> {

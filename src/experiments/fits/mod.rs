@@ -1,11 +1,24 @@
 //! Fits of targets: each target × n × heads × seed, at logit bounds or tolerances.
 
 pub mod claims;
-pub mod figures;
+/// Figures of this experiment.
+pub mod figures {
+    pub mod growth;
+    pub mod layouts;
+    pub mod one_fit;
+    pub mod phase;
+}
 mod ledger;
 mod row;
-pub mod tables;
-mod views;
+/// Tables of this experiment.
+pub mod tables {
+    pub mod censored;
+    pub mod growth;
+    pub mod growth_cell;
+    pub mod layouts;
+    pub mod models;
+    pub mod one_fit;
+}
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,11 +27,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Table;
 
+use self::figures::{growth, layouts, phase};
+use self::tables::growth::Growth;
+use self::tables::layouts::Layouts;
 use super::target_columns::TargetColumns;
+use crate::claims::Group::SyntheticTargets;
 use crate::experiment::{
-    CellContext, DefinitionTable, Experiment, Measure, RawDefinition, SearchKeys, StudyError,
-    StudyTarget, TargetKeys, TextSource, View, lengths, read_each, read_table, search_of_targets,
-    search_settings, seeds, target_defaults, target_settings, targets,
+    Analysed, CellContext, DefinitionTable, Experiment, Measure, MeasuredStudy, RawDefinition,
+    SearchKeys, StudyError, StudyTarget, TargetKeys, TextSource, View, ViewError, lengths,
+    read_each, read_table, rows_of, search_of_targets, search_settings, seeds, target_defaults,
+    target_settings, targets,
 };
 use crate::solver::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
 use crate::targets::{Family, Layout, Visibility};
@@ -173,7 +191,7 @@ impl Experiment for FitStudy {
         DefinitionTable::one::<SearchKeys>("search"),
         DefinitionTable::list::<TargetKeys>("target"),
     ];
-    const VIEWS: &'static [View] = views::VIEWS;
+    const VIEWS: &'static [View] = VIEWS;
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let grid = raw.table("grid")?.ok_or("a study of fits needs a [grid]")?;
@@ -305,3 +323,73 @@ impl Measure for FitCell {
 
 /// Seconds of one core that an iteration takes, per (allowed pair)^0.8 and channel.
 const SECONDS_PER_PAIR: f64 = 1.6e-8;
+
+const VIEWS: &[View] = &[
+    View::new(
+        "frontiers",
+        SyntheticTargets,
+        "Error against the logit bound, one line per target. Needs `caps`.",
+        |studies| {
+            let rows = layouts(studies)?;
+            let figures = vec![layouts::frontiers(&rows)];
+            Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
+        },
+    ),
+    View::new(
+        "logit-growth",
+        SyntheticTargets,
+        "Needed max |logit| and rank penalty against n/d. Needs `tolerance`.",
+        |studies| {
+            let rows = growth(studies)?;
+            Ok(Analysed {
+                tables: rows.tables(),
+                figures: vec![growth::inflation(&rows), growth::logits_needed(&rows)],
+                verdicts: claims::growth::growth(&rows),
+            })
+        },
+    ),
+    View::new(
+        "phase",
+        SyntheticTargets,
+        "Rank penalty by w/d and n/d. Needs `tolerance`.",
+        |studies| {
+            let rows = growth(studies)?;
+            let figures = vec![phase::phase(&rows)];
+            Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
+        },
+    ),
+    View::new(
+        "controls",
+        SyntheticTargets,
+        "Rank penalty of a target and of its controls. Needs `tolerance`.",
+        |studies| {
+            let rows = growth(studies)?;
+            Ok(Analysed {
+                tables: rows.tables(),
+                figures: vec![growth::inflation(&rows)],
+                verdicts: vec![claims::controls::controls(&rows)],
+            })
+        },
+    ),
+    View::new(
+        "layouts",
+        SyntheticTargets,
+        "Error against the logit bound, one line per layout. Needs `caps`.",
+        |studies| {
+            let rows = layouts(studies)?;
+            Ok(Analysed {
+                tables: rows.tables(),
+                figures: vec![layouts::layouts(&rows)],
+                verdicts: vec![claims::layouts::layouts(&rows)],
+            })
+        },
+    ),
+];
+
+fn growth(studies: &[MeasuredStudy]) -> Result<Growth, ViewError> {
+    Ok(Growth::of(&rows_of::<FitMeasurement>(studies)?)?)
+}
+
+fn layouts(studies: &[MeasuredStudy]) -> Result<Layouts, ViewError> {
+    Ok(Layouts::of(&rows_of::<FitMeasurement>(studies)?)?)
+}

@@ -1,10 +1,23 @@
 //! Needed against actual logits: the logits that the attention of trained heads needs, and those that they have.
 
-pub mod claims;
-pub mod figures;
+/// Claims decided by this experiment.
+pub mod claims {
+    pub mod heads;
+    pub mod published;
+}
+/// Figures of this experiment.
+pub mod figures {
+    pub mod heads;
+    pub mod heads_of_model;
+    pub mod prediction;
+}
 mod row;
-pub mod tables;
-mod views;
+/// Tables of this experiment.
+pub mod tables {
+    pub mod head_parts;
+    pub mod heads;
+    pub mod published;
+}
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,39 +26,38 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use self::figures::{heads, prediction};
+use self::tables::heads::TrainedHeads;
+use self::tables::published::PublishedHeads;
 use super::model_cell::{ModelCell, dtype_of};
 use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_some_errors};
+use crate::claims::Group::{PublishedModels, TrainedHeads as InTraining};
 use crate::experiment::{
-    Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition, SearchKeys,
-    StudyError, TextSource, View, search_of_heads, search_settings,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, MeasuredStudy, ModelReferences,
+    RawDefinition, SearchKeys, StudyError, TextSource, View, ViewError, rows_of, search_of_heads,
+    search_settings,
 };
 use crate::heads::LayerFit;
 use crate::solver::SearchOptions;
 use crate::targets::HeadKind;
 
+pub use crate::heads::{HeadMeasurement, HeadOutcome};
+pub use row::HeadKey;
 pub(crate) use row::check_precision;
-pub use row::{HeadKey, HeadMeasurement, HeadOutcome};
-pub(crate) use views::PREDICTION;
 
 /// A study that compares the logits of trained heads with those that their attention needs.
 #[derive(Clone, Debug)]
 pub struct PredictStudy {
     /// The models; a head's queries and keys are fitted to all passages of a group at once.
     pub(crate) models: TrainedModels,
-    /// The errors ε, in nats.
-    pub(crate) epsilons: Vec<f64>,
-    /// The maximum number of fitted rows per passage.
-    pub(crate) rows: Option<usize>,
-    /// Only heads whose max |logit| is above this are fitted, in nats; the others are screened.
-    pub(crate) above: Option<f64>,
-    /// Whether the factors found are saved, as certificates.
-    pub(crate) factors: bool,
+    /// What the definition says of the fits.
+    keys: Predict,
     /// The search options of the fits.
     pub(crate) search: SearchOptions,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct Predict {
     /// Errors ε in nats.
     epsilon: Vec<f64>,
@@ -72,7 +84,7 @@ impl Experiment for PredictStudy {
         DefinitionTable::one::<Both<ModelKeys, Predict>>("predict"),
         DefinitionTable::one::<SearchKeys>("search"),
     ];
-    const VIEWS: &'static [View] = views::VIEWS;
+    const VIEWS: &'static [View] = VIEWS;
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Predict) = trained_models::read(raw, "predict")?;
@@ -86,14 +98,7 @@ impl Experiment for PredictStudy {
                 keys.above.unwrap_or_default()
             ));
         }
-        Ok(Self {
-            models,
-            epsilons: keys.epsilon,
-            rows: keys.rows,
-            above: keys.above,
-            factors: keys.factors,
-            search: search_of_heads(&raw.table_or_empty("search")?)?,
-        })
+        Ok(Self { models, keys, search: search_of_heads(&raw.table_or_empty("search")?)? })
     }
 
     fn cells(
@@ -129,10 +134,10 @@ impl ModelCell for PredictCell {
     }
 
     fn add_settings(&self, table: &mut Table) {
-        let PredictStudy { epsilons, rows, above, search, .. } = &*self.study;
+        let PredictStudy { keys: Predict { epsilon, rows, above, .. }, search, .. } = &*self.study;
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         set("layer", (self.layer as i64).into());
-        set("epsilon", epsilons.clone().into());
+        set("epsilon", epsilon.clone().into());
         if let Some(rows) = rows {
             set("rows", (*rows as i64).into());
         }
@@ -152,13 +157,13 @@ impl ModelCell for PredictCell {
         let study = &*self.study;
         let source = self.model.source();
         let n = self.model.tokens() as f64;
-        let rows = n.min(study.rows.unwrap_or(MOST_ROWS) as f64);
+        let rows = n.min(study.keys.rows.unwrap_or(MOST_ROWS) as f64);
         let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
         let pairs: f64 = source.head_kinds(self.layer).into_iter().map(seen).sum();
         let passages = self.model.passages();
-        let fits = passages * study.epsilons.len() as f64;
+        let fits = passages * study.keys.epsilon.len() as f64;
         let screened = passages * pairs * SECONDS_PER_SCREENED_PAIR;
-        if study.above == Some(f64::INFINITY) {
+        if study.keys.above == Some(f64::INFINITY) {
             return screened;
         }
         let channels = source.head_dimension() as f64 + 16.0;
@@ -178,18 +183,18 @@ impl ModelCell for PredictCell {
         let groups = self.model.read_passages(model, context)?;
         let fit = LayerFit {
             layer: self.layer,
-            epsilons: &study.epsilons,
-            rows: study.rows.unwrap_or(MOST_ROWS),
-            above: study.above,
+            epsilons: &study.keys.epsilon,
+            rows: study.keys.rows.unwrap_or(MOST_ROWS),
+            above: study.keys.above,
             search: study.search,
         };
         let share = 1.0 / (groups.len() * model.heads() * fit.fits_of_a_head()) as f64;
         let mut rows = Vec::new();
-        let ended = fit.run(model, &groups, context.stop, |found| {
-            if study.factors {
-                found.keep_factors(context.folder)?;
+        let ended = fit.run(model, &groups, context.stop, |row, parts| {
+            if let Some(parts) = parts.filter(|_| study.keys.factors) {
+                parts.keep_factors(&row, context.folder)?;
             }
-            rows.push(HeadMeasurement::of(&found, self.model.passages_of_a_group()));
+            rows.push(row);
             (context.advanced)(share);
             Ok(())
         })?;
@@ -203,6 +208,60 @@ const SECONDS_PER_PAIR: f64 = 3e-6;
 const SECONDS_PER_SPARING_PAIR: f64 = 3e-7;
 /// Seconds of one core that screening takes, per allowed pair.
 const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
+
+/// The view of the rows that the command `predict` measures without a study.
+pub(crate) const PREDICTION: View = View::new(
+    "prediction",
+    InTraining,
+    "Needed against actual logits, one point per head.",
+    |studies| {
+        let rows = trained(studies)?;
+        Ok(Analysed {
+            tables: rows.tables(),
+            figures: prediction::prediction(&rows, &[]),
+            verdicts: vec![claims::heads::ordering(&rows)],
+        })
+    },
+);
+
+const VIEWS: &[View] = &[
+    View::new(
+        "decomposition",
+        InTraining,
+        "Factors of the logits of trained heads, by step.",
+        |studies| {
+            let rows = trained(studies)?;
+            Ok(Analysed {
+                tables: rows.tables(),
+                figures: heads::decomposition(&rows),
+                verdicts: vec![
+                    claims::heads::growth(&rows),
+                    claims::heads::ordering(&rows),
+                    claims::heads::rank(&rows),
+                ],
+            })
+        },
+    ),
+    PREDICTION,
+    View::new(
+        "published",
+        PublishedModels,
+        "The heads of published models: which have large logits, and which of these need them.",
+        |studies| {
+            let rows = PublishedHeads::of(&rows_of(studies)?)?;
+            let figures = match &rows.fitted {
+                Some(fitted) => prediction::prediction(fitted, &rows.screened()),
+                None => Vec::new(),
+            };
+            let verdicts = vec![claims::published::needed(&rows), claims::published::ramp(&rows)];
+            Ok(Analysed { tables: rows.tables(), figures, verdicts })
+        },
+    ),
+];
+
+fn trained(studies: &[MeasuredStudy]) -> Result<TrainedHeads, ViewError> {
+    Ok(TrainedHeads::of(&rows_of(studies)?)?)
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,10 @@
 //! Verdicts on trained models whose attention is replaced.
 
-use crate::claims::Verdict;
 use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
-use crate::claims::{Claim, Group, Origin};
+use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::interventions::tables::{HARMLESS_NATS, OperatedModel, Surgeries};
 use crate::heads::Edit;
 use crate::table::plural;

@@ -28,7 +28,7 @@ use crate::solver::SearchOptions;
 use crate::system::nearest::nearest;
 use crate::targets::HeadKind;
 
-pub use row::InterventionMeasurement;
+pub use crate::heads::InterventionMeasurement;
 
 /// A study that replaces the attention of trained models.
 #[derive(Clone, Debug)]
@@ -37,25 +37,13 @@ pub struct InterventionStudy {
     pub(crate) models: TrainedModels,
     /// Edits that make attention a function of positions, in the order in which they are applied.
     pub(crate) functions: Vec<Edit>,
-    /// The errors ε of fits, in nats.
-    pub(crate) epsilons: Vec<f64>,
-    /// Ranks of fits besides the heads' own; ranks that are not smaller are skipped.
-    pub(crate) ranks: Vec<usize>,
-    /// The number of groups of passages on which fits are made.
-    pub(crate) fit_groups: usize,
-    /// The number of groups of passages on which edits are learned; they follow the groups of the loss.
-    pub(crate) learned_on: usize,
-    /// Numbers of largest entries that are kept per row.
-    pub(crate) largest: Vec<usize>,
-    /// Numbers of last columns that are kept per row.
-    pub(crate) windows: Vec<usize>,
-    /// Numbers of powers of the position that are removed from keys, or from the input of keys.
-    pub(crate) degrees: Vec<usize>,
+    /// What the definition says of the others.
+    keys: Keys,
     /// The search options of the fits.
     pub(crate) search: SearchOptions,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 struct Keys {
     /// Functions of the position that replace attention: `uniform`, `ramp`, `position`, `lag`, `position+lag`.
     #[serde(default)]
@@ -63,9 +51,6 @@ struct Keys {
     /// Errors ε in nats of fitted attention.
     #[serde(default)]
     epsilon: Vec<f64>,
-    /// Ranks of fitted attention beside each head's own.
-    #[serde(default)]
-    ranks: Vec<usize>,
     /// Groups of passages that are fitted.
     #[serde(default = "two")]
     fit_groups: usize,
@@ -105,16 +90,13 @@ impl InterventionStudy {
     /// Every edit, in order, of a model whose heads have dimension `d_head`.
     pub(crate) fn edits(&self, d_head: usize) -> Vec<Edit> {
         let mut edits = self.functions.clone();
-        edits.extend(self.largest.iter().map(|&count| Edit::Largest { count }));
-        edits.extend(self.windows.iter().map(|&window| Edit::Last { window }));
-        for &degree in &self.degrees {
+        edits.extend(self.keys.largest.iter().map(|&count| Edit::Largest { count }));
+        edits.extend(self.keys.windows.iter().map(|&window| Edit::Last { window }));
+        for &degree in &self.keys.degrees {
             edits.extend([Edit::Detrended { degree }, Edit::DetrendedSlope { degree }]);
             edits.extend([Edit::Flat { degree }, Edit::FlatSlope { degree }]);
         }
-        let lower = self.ranks.iter().copied().filter(|&rank| rank < d_head);
-        for rank in [d_head].into_iter().chain(lower) {
-            edits.extend(self.epsilons.iter().map(|&epsilon| Edit::Fit { epsilon, rank }));
-        }
+        edits.extend(self.keys.epsilon.iter().map(|&epsilon| Edit::Fit { epsilon, rank: d_head }));
         edits
     }
 }
@@ -160,12 +142,11 @@ impl Experiment for InterventionStudy {
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Keys) = trained_models::read(raw, "surgery")?;
-        if !models.layers.is_empty() {
+        if !models.keys.layers.is_empty() {
             return Err("surgery.layers: this edit applies to all layers; leave it out".to_owned());
         }
         check_errors("surgery", &keys.epsilon)?;
         for (key, sizes) in [
-            ("ranks", &keys.ranks),
             ("largest", &keys.largest),
             ("windows", &keys.windows),
             ("degrees", &keys.degrees),
@@ -179,13 +160,7 @@ impl Experiment for InterventionStudy {
         Ok(Self {
             models,
             functions: read_functions(&keys.functions)?,
-            epsilons: keys.epsilon,
-            ranks: keys.ranks,
-            fit_groups: keys.fit_groups,
-            learned_on: keys.learned_on,
-            largest: keys.largest,
-            windows: keys.windows,
-            degrees: keys.degrees,
+            keys,
             search: search_of_heads(&raw.table_or_empty("search")?)?,
         })
     }
@@ -227,7 +202,8 @@ impl ModelCell for InterventionCell {
     }
 
     fn add_settings(&self, table: &mut Table) {
-        let InterventionStudy { fit_groups, learned_on, search, .. } = &*self.study;
+        let InterventionStudy { keys: Keys { fit_groups, learned_on, .. }, search, .. } =
+            &*self.study;
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         let edits = self.edits.iter().map(|edit| {
             let mut table = Table::new();
@@ -252,9 +228,9 @@ impl ModelCell for InterventionCell {
     }
 
     fn cost_s(&self) -> f64 {
-        let groups = self.study.models.groups;
+        let groups = self.study.models.keys.groups;
         let times = |edit: &Edit| match edit {
-            Edit::Fit { .. } => groups.min(self.study.fit_groups),
+            Edit::Fit { .. } => groups.min(self.study.keys.fit_groups),
             _ => groups,
         };
         let edits = [Edit::Own].into_iter().chain(self.edits.iter().copied());
@@ -274,24 +250,20 @@ impl ModelCell for InterventionCell {
             path: ModelCell::key(self).run.into(),
             why: NO_RUN.to_owned(),
         })?;
-        let InterventionStudy { models, learned_on, fit_groups, search, .. } = &*self.study;
-        let mut groups = self.model.read_more_passages(&run, context, *learned_on)?;
-        let learned_on = groups.split_off(models.groups).concat();
+        let InterventionStudy { models, keys, search, .. } = &*self.study;
+        let mut groups = self.model.read_more_passages(&run, context, keys.learned_on)?;
+        let learned_on = groups.split_off(models.keys.groups).concat();
         let surgery = Surgery {
             model: run.model(),
             edits: &self.edits,
-            fit_groups: *fit_groups,
+            fit_groups: keys.fit_groups,
             search: *search,
         };
         let whole = self.cost_s();
         let mut rows = Vec::new();
         let ended = surgery.run(&learned_on, &groups, context.stop, |found| {
-            (context.advanced)(self.cost_of(found.edit) / whole);
-            rows.push(InterventionMeasurement::of(
-                &found,
-                self.model.passages_of_a_group(),
-                self.model.tokens(),
-            ));
+            (context.advanced)(found.edit().map_or(0.0, |edit| self.cost_of(edit)) / whole);
+            rows.push(found);
             Ok(())
         })?;
         Ok(ended.then_some(rows))

@@ -1,95 +1,9 @@
-//! The rows of trained models whose attention was replaced.
+//! Checks of the rows of trained models whose attention was replaced.
 
 use crate::experiments::model_key::ModelKey;
-use crate::heads::{Edit, Operated};
-use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record, to_milliseconds};
+use crate::heads::{Edit, InterventionMeasurement};
+use crate::record::{InvariantChecker, Measurement, ROUNDING, Row};
 use crate::solver::Outcome;
-
-record! {
-    /// The result of replacing the attention of a trained model, on one group of passages.
-    pub struct InterventionMeasurement {
-        /// the function that replaces attention; `own` for none
-        edit: String,
-        /// ε of a fit
-        #[unit = "nats"]
-        #[range = Positive]
-        epsilon: Option<f64>,
-        /// the rank of a fit
-        #[range = Counted]
-        rank: Option<usize>,
-        /// columns kept (`top-k`, `window`) or powers of the position (edits of keys)
-        size: Option<usize>,
-        /// the group of passages
-        group: usize,
-        /// the number of passages in the group
-        #[range = Counted]
-        passages: usize,
-        /// the tokens per passage
-        #[range = Counted]
-        n: usize,
-        /// mean cross-entropy of the tokens after the first
-        #[unit = "nats"]
-        loss_nats: f64,
-        /// that loss less the loss of the row `own`
-        #[unit = "nats"]
-        delta_loss_nats: f64,
-        /// max |z| of QKᵀ/√d over all heads of the unchanged model
-        #[unit = "nats"]
-        max_abs_logit_before: f64,
-        /// the same after the edit; empty if the edit uses no queries and keys
-        #[unit = "nats"]
-        max_abs_logit_after: Option<f64>,
-        /// the same after the edit, for the head that was the largest before
-        #[unit = "nats"]
-        max_abs_logit_of_largest: Option<f64>,
-        /// KL of the replacement from the attention, mean over rows and heads; empty if columns are missing
-        #[unit = "nats"]
-        kl_nats: Option<f64>,
-        /// ½ Σ|P − P̃|, mean over rows and heads
-        total_variation: f64,
-        /// with a fit: the number of heads that reached ε
-        reached: Option<usize>,
-        /// with a fit: the outcome of the worst head
-        outcome: Option<Outcome>,
-        /// the time of the edit, without the time to learn it
-        #[unit = "s"]
-        wall_time_s: f64,
-    }
-}
-
-impl InterventionMeasurement {
-    /// Makes the row of a result on a group of `passages` passages of `n` tokens.
-    pub fn of(found: &Operated, passages: usize, n: usize) -> Self {
-        Self {
-            edit: found.edit.name().to_owned(),
-            epsilon: found.edit.fit().map(|(epsilon, _)| epsilon),
-            rank: found.edit.fit().map(|(_, rank)| rank),
-            size: found.edit.size(),
-            group: found.group,
-            passages,
-            n,
-            loss_nats: found.loss_nats,
-            delta_loss_nats: found.loss_nats - found.own_loss_nats,
-            max_abs_logit_before: found.max_abs_logit_before,
-            max_abs_logit_after: found.max_abs_logit_after,
-            max_abs_logit_of_largest: found.max_abs_logit_of_largest,
-            kl_nats: found.kl_nats,
-            total_variation: found.total_variation,
-            reached: found.fitted.map(|(reached, _)| reached),
-            outcome: found.fitted.map(|(_, outcome)| outcome),
-            wall_time_s: to_milliseconds(found.wall_time_s),
-        }
-    }
-
-    /// The edit; `None` if the row's numbers do not match an edit of its name.
-    pub fn edit(&self) -> Option<Edit> {
-        let fit = match (self.epsilon, self.rank) {
-            (None, None) => None,
-            (epsilon, rank) => Some((epsilon?, rank?)),
-        };
-        Edit::from_parts(&self.edit, fit, self.size)
-    }
-}
 
 impl Measurement for InterventionMeasurement {
     type Key = ModelKey;
@@ -209,5 +123,4 @@ impl InterventionMeasurement {
 }
 
 #[cfg(test)]
-#[path = "row_tests.rs"]
 mod tests;

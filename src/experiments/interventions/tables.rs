@@ -3,11 +3,9 @@
 use crate::experiments::interventions::InterventionMeasurement;
 use crate::heads::Edit;
 use crate::record::{Row, Rows};
-use crate::table::TableError;
 use crate::table::error::READ_ERR;
 use crate::table::groups::groups;
-use crate::table::{Cell, Table};
-use crate::table::{Interval, Spread};
+use crate::table::{Cell, Interval, Spread, Table, TableError};
 
 /// An added loss below this is harmless, in nats per token.
 pub const HARMLESS_NATS: f64 = 0.01;

@@ -1,19 +1,19 @@
 //! The verdict on inference latency.
 
-use crate::claims::Verdict;
 use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
-use crate::claims::{Claim, Group};
-use crate::experiments::latency::tables::{Latencies, LatencyCell, LatencyRound};
+use crate::claims::{Claim, Group, Verdict};
+use crate::experiments::latency::LatencyMeasurement;
+use crate::experiments::latency::tables::{Latencies, LatencyCell};
 
 /// The paper's number: up to 36 % less.
 const LESS: f64 = 0.36;
 /// Times whose ratio is above this count as equal, because other load on the machine changes times by some per cent.
 const ALIKE: f64 = 0.95;
 
-type Time = fn(&LatencyRound) -> f64;
+type Time = fn(&LatencyMeasurement) -> f64;
 
 pub(crate) const LATENCY: Claim = Claim {
     id: "Latency",
@@ -92,8 +92,13 @@ mod tests {
     }
 
     fn judged_times(ls: &[f64], rounds: usize) -> VerdictStatus {
-        let round =
-            |time: &f64| LatencyRound { prefill_s: *time, decode_s: *time, cache_bytes: 1.0 };
+        let round = |time: &f64| LatencyMeasurement {
+            threads: 1,
+            parameters: 1,
+            prefill_s: *time,
+            decode_s: *time,
+            cache_bytes: 1,
+        };
         let cell = |arm: &str, times: &[f64]| LatencyCell {
             run: arm.to_owned(),
             arm: arm.to_owned(),

@@ -1,12 +1,12 @@
 //! The figure of a study of inference latency.
 
-use crate::experiments::latency::tables::{Latencies, LatencyCell, LatencyRound};
+use crate::experiments::latency::LatencyMeasurement;
+use crate::experiments::latency::tables::{Latencies, LatencyCell};
 use crate::experiments::training::figures::variant::Variant;
 use crate::experiments::training::tables::training::arm_name;
 use crate::figure::model::heights;
 use crate::figure::ticks::length;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{Spread, groups};
 
 /// Prefill, next token and cached bytes against n: one line per model through the medians, and a point per round.
@@ -50,10 +50,10 @@ pub fn latency(study: &Latencies) -> Figure {
     }
 }
 
-type Quantity = fn(&LatencyRound) -> f64;
+type Quantity = fn(&LatencyMeasurement) -> f64;
 
-fn mebibytes(round: &LatencyRound) -> f64 {
-    round.cache_bytes / f64::from(1 << 20)
+fn mebibytes(round: &LatencyMeasurement) -> f64 {
+    round.cache_bytes as f64 / f64::from(1 << 20)
 }
 
 fn alt(study: &Latencies) -> String {

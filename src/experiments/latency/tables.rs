@@ -2,21 +2,8 @@
 
 use crate::experiments::latency::LatencyMeasurement;
 use crate::record::{Row, Rows};
-use crate::table::Spread;
-use crate::table::Table;
-use crate::table::TableError;
 use crate::table::groups::{groups, sorted};
-
-/// One round of one model after reading n tokens.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LatencyRound {
-    /// Time to read the tokens at once, in s.
-    pub prefill_s: f64,
-    /// Time of the next token, in s.
-    pub decode_s: f64,
-    /// Size of the cached keys and values, in bytes.
-    pub cache_bytes: f64,
-}
+use crate::table::{Spread, Table, TableError};
 
 /// One model after reading n tokens, over its rounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,12 +15,12 @@ pub struct LatencyCell {
     /// The number of tokens read.
     pub n: usize,
     /// The rounds, in order.
-    pub rounds: Vec<LatencyRound>,
+    pub rounds: Vec<LatencyMeasurement>,
 }
 
 impl LatencyCell {
     /// The median and range of a quantity over the rounds.
-    pub fn over(&self, of: fn(&LatencyRound) -> f64) -> Option<Spread> {
+    pub fn over(&self, of: fn(&LatencyMeasurement) -> f64) -> Option<Spread> {
         Spread::of(self.rounds.iter().map(of))
     }
 }
@@ -63,12 +50,12 @@ impl Latencies {
 
     /// One table: times and bytes, and their ratios to those of `mhsa`.
     pub fn tables(&self) -> Vec<Table> {
-        let ratio = |cell: &LatencyCell, of: fn(&LatencyRound) -> f64| {
+        let ratio = |cell: &LatencyCell, of: fn(&LatencyMeasurement) -> f64| {
             let mhsa = self.at("mhsa", cell.n)?.over(of)?;
             Some(cell.over(of)?.median / mhsa.median)
         };
         let bytes =
-            |cell: &LatencyCell| Some(cell.over(|round| round.cache_bytes)?.median as usize);
+            |cell: &LatencyCell| Some(cell.over(|round| round.cache_bytes as f64)?.median as usize);
         let title =
             "Time to read n tokens, time of one more token, and size of the cached keys and values";
         let table = Table::from_items("latency", title, &self.cells)
@@ -79,7 +66,9 @@ impl Latencies {
             .numbers("cache_bytes", ("cached keys and values", "bytes"), bytes)
             .numbers("prefill_over_mhsa", "reading / multi-head", |c| ratio(c, |r| r.prefill_s))
             .numbers("decode_over_mhsa", "one token / multi-head", |c| ratio(c, |r| r.decode_s))
-            .numbers("cache_over_mhsa", "cache / multi-head", |c| ratio(c, |r| r.cache_bytes))
+            .numbers("cache_over_mhsa", "cache / multi-head", |c| {
+                ratio(c, |r| r.cache_bytes as f64)
+            })
             .numbers("rounds", "rounds", |cell| cell.rounds.len())
             .note(
                 "Medians over rounds, with (least–greatest) where they differ. Times are those of \
@@ -94,17 +83,12 @@ fn gather(rows: &[Row<LatencyMeasurement>]) -> Vec<LatencyCell> {
     let sorted = sorted(rows, |row| (row.of.model.run.as_str(), row.of.n, row.of.round));
     let alike = |row: &'_ Of| (row.of.model.run.clone(), row.of.model.arm.clone(), row.of.n);
     let cell = |rounds: Vec<&Of>| {
-        let round = |row: &&Of| LatencyRound {
-            prefill_s: row.found.prefill_s,
-            decode_s: row.found.decode_s,
-            cache_bytes: row.found.cache_bytes as f64,
-        };
         let of = &rounds[0].of;
         LatencyCell {
             run: of.model.run.clone(),
             arm: of.model.arm.clone(),
             n: of.n,
-            rounds: rounds.iter().map(round).collect(),
+            rounds: rounds.iter().map(|row| row.found.clone()).collect(),
         }
     };
     groups(sorted, alike).into_iter().map(cell).collect()

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::claims::Verdict;
 use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::{Claim, Group, Origin};
+use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::ramp::tables::{RampHead, Ramps};
 use crate::table::{Coefficient, Spread, plural, significant};
 
@@ -52,7 +51,7 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
         lengths.entry(head.found.n).or_default().push(head);
     }
     let seeds_of =
-        |heads: &[&RampHead]| heads.iter().map(|head| head.seed).collect::<BTreeSet<u64>>().len();
+        |heads: &[&RampHead]| heads.iter().map(|head| head.seed()).collect::<BTreeSet<u64>>().len();
     let median = |heads: &[&RampHead]| {
         Some(Spread::of(heads.iter().filter_map(|head| head.found.share_ramp))?.median)
     };
@@ -94,7 +93,7 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
 fn with_steps(heads: &[&RampHead]) -> bool {
     let mut steps: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for head in heads {
-        steps.entry(head.found.n).or_default().insert(head.step);
+        steps.entry(head.found.n).or_default().insert(head.step());
     }
     if steps.len() < 2 || steps.values().any(|of_length| of_length.len() != 1) {
         return false;
@@ -107,7 +106,7 @@ fn with_steps(heads: &[&RampHead]) -> bool {
 mod tests {
     use super::*;
     use crate::claims::VerdictStatus;
-    use crate::experiments::ramp::tables::ramps_tests::heads as ramp_heads;
+    use crate::experiments::ramp::tables::tests::heads as ramp_heads;
 
     #[test]
     fn every_word_has_its_rows() {
@@ -167,13 +166,13 @@ mod tests {
     fn an_exponent_of_n_that_may_be_one_of_steps_decides_nothing() {
         let study = |exponent: f64| {
             let mut study = ramp_heads(&[256, 512, 1024], 5, exponent, 0.9);
-            study.heads.iter_mut().for_each(|head| head.step = 10 * head.found.n);
+            study.heads.iter_mut().for_each(|head| head.of.model.step = Some(10 * head.found.n));
             study
         };
         assert_eq!(law(&study(1.0)).status, VerdictStatus::Qualified);
         assert_eq!(law(&study(0.3)).status, VerdictStatus::Qualified);
         let mut equal = study(1.0);
-        equal.heads.iter_mut().for_each(|head| head.step = 100);
+        equal.heads.iter_mut().for_each(|head| head.of.model.step = Some(100));
         assert_eq!(law(&equal).status, VerdictStatus::Confirmed);
     }
 

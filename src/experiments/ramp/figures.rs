@@ -48,7 +48,7 @@ pub fn ramp(study: &Ramps) -> Figure {
 
 /// The variant of a head's model.
 pub(super) fn variant_of(head: &RampHead) -> Variant<'_> {
-    Variant::new(&head.arm, head.positions.as_deref(), head.slopes.as_deref())
+    Variant::new(&head.of.model.arm, head.of.positions.as_deref(), head.of.slopes.as_deref())
 }
 
 /// The title of a variant's panels.
@@ -61,7 +61,7 @@ fn title(head: &RampHead) -> String {
 }
 
 fn alt(models: &[RampModel<'_>]) -> String {
-    let key = |model: &RampModel<'_>| model.any().run.clone();
+    let key = |model: &RampModel<'_>| model.any().run().to_owned();
     let of_run = |models: Vec<&RampModel<'_>>| {
         let local: Vec<usize> = models.iter().filter_map(|model| model.local_from).collect();
         let from = match (local.iter().min(), local.iter().max()) {
@@ -77,21 +77,24 @@ fn alt(models: &[RampModel<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::ramp::tables::ramps_tests::heads as ramp_heads;
+    use crate::experiments::ramp::tables::tests::heads as ramp_heads;
 
     #[test]
     fn panels_stand_by_variant_and_start_at_the_first_local_head() {
         let before = ramp_heads(&[256, 512], 2, 1.0, 0.9).all;
-        let later = before.iter().cloned().map(|head| RampHead { step: 300, ..head });
+        let later = before.iter().cloned().map(|mut head| {
+            head.of.model.step = Some(300);
+            head
+        });
         let earlier = before.iter().cloned().map(|mut head| {
-            (head.step, head.found.mass_within_16) = (50, 0.1);
+            (head.of.model.step, head.found.mass_within_16) = (Some(50), 0.1);
             head
         });
         let mut all: Vec<RampHead> = earlier.chain(before.clone()).chain(later).collect();
-        all.extend(before.iter().take(1).cloned().map(|head| RampHead {
-            positions: Some("rope".to_owned()),
-            run: "rope".to_owned(),
-            ..head
+        all.extend(before.iter().take(1).cloned().map(|mut head| {
+            head.of.positions = Some("rope".to_owned());
+            head.of.model.run = "rope".to_owned();
+            head
         }));
         let figure = ramp(&Ramps::of_heads(all, 0));
         let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();

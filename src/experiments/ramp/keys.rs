@@ -51,7 +51,7 @@ impl OfVariant<'_> {
             let variant = variant_of(head);
             let is_local = matches!(head.found.kind, HeadKind::Local { .. });
             let (name, ink) = (variant.name(), variant.ink());
-            match is_local && head.arm == "ls" {
+            match is_local && head.of.model.arm == "ls" {
                 true => (format!("{name}, local heads"), ink.of_local_heads()),
                 false => (name, ink),
             }
@@ -84,17 +84,23 @@ fn is_large(head: &RampHead) -> bool {
 /// One row per run and kind of heads, at the last step.
 pub(super) fn table(study: &Ramps) -> Table {
     let key = |head: &RampHead| {
-        (head.of.clone(), head.run.clone(), head.found.kind, head.found.n, head.step)
+        (
+            head.of.model.of.clone(),
+            head.run().to_owned(),
+            head.found.kind,
+            head.found.n,
+            head.step(),
+        )
     };
     let large = |heads: &[&RampHead]| heads.iter().filter(|head| is_large(head)).count();
-    let models = |heads: &[&RampHead]| distinct(heads.iter().map(|head| head.seed)).len();
+    let models = |heads: &[&RampHead]| distinct(heads.iter().map(|head| head.seed())).len();
     let of_large = |head: &RampHead, value: Option<f64>| value.filter(|_| is_large(head));
     Table::from_groups("keys", "R² of one score per key, at the last step", groups(&study.heads, key))
-        .words("run", "run", |head| &head.run)
+        .words("run", "run", |head| head.run())
         .words("kind", "kind of heads", |head| head.found.kind.to_string())
         .numbers("n", "n", |head| head.found.n)
         .numbers("d", "d_head", |head| head.found.rank)
-        .numbers("step", "step", |head| head.step)
+        .numbers("step", "step", |head| head.step())
         .per_group("models", "models", models)
         .sizes("heads", "heads")
         .per_group("large", "large heads", large)
@@ -209,7 +215,7 @@ pub(super) fn verdict(study: &Ramps) -> Verdict {
 mod tests {
     use super::*;
     use crate::claims::VerdictStatus;
-    use crate::experiments::ramp::tables::ramps_tests::heads;
+    use crate::experiments::ramp::tables::tests::heads;
 
     /// Heads of multi-head attention of five seeds, and with RoPE of as many.
     fn study(learned: f64, rope: f64) -> Ramps {
@@ -222,8 +228,8 @@ mod tests {
             }
         }
         others.heads.iter_mut().for_each(|head| {
-            head.positions = Some("rope".to_owned());
-            head.run = "mhsa-rope".to_owned();
+            head.of.positions = Some("rope".to_owned());
+            head.of.model.run = "mhsa-rope".to_owned();
         });
         study.heads.append(&mut others.heads);
         study
@@ -234,7 +240,7 @@ mod tests {
         assert_eq!(verdict(&study(0.9, 0.7)).status, VerdictStatus::Confirmed);
         assert_eq!(verdict(&study(0.9, 0.3)).status, VerdictStatus::Refuted);
         let mut few = study(0.9, 0.7);
-        few.heads.retain(|head| head.seed < 3);
+        few.heads.retain(|head| head.seed() < 3);
         assert_eq!(verdict(&few).status, VerdictStatus::Qualified, "two models");
     }
 

@@ -8,12 +8,12 @@ pub mod tables;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Table;
 
-use super::each_head::{HeadOfGroup, of_each_head};
 use super::model_cell::{ModelCell, whole};
 use super::trained_model::{TrainedModel, visible_pairs};
 use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels};
@@ -23,6 +23,7 @@ use crate::experiment::{
     StudyError, TextSource, View, rows_of,
 };
 pub use crate::heads::RampMeasurement;
+use crate::lm::HeadProbe;
 use crate::run::ModelSource;
 use crate::targets::HeadKind;
 
@@ -148,10 +149,28 @@ impl ModelCell for RampCell {
 
     fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<RampMeasurement>>, StudyError> {
         let model = self.model.read()?;
-        let rows = self.study.rows.unwrap_or(MOST_ROWS);
-        of_each_head(&self.model, &*model, context, |HeadOfGroup { probes, group, .. }| {
-            RampMeasurement::measure(probes, *group, Some(rows))
-        })
+        let rows = Some(self.study.rows.unwrap_or(MOST_ROWS));
+        let groups = self.model.read_passages(&*model, context)?;
+        let layers = self.model.layers();
+        let share = 1.0 / (groups.len() * layers.len() * model.heads()) as f64;
+        let mut found = Vec::new();
+        for (group, passages) in groups.iter().enumerate() {
+            let ended = model.each_layer(passages, &layers, |of_layer| {
+                for head in 0..model.heads() {
+                    if context.stop.load(Ordering::Relaxed) {
+                        return Ok(false);
+                    }
+                    let probes: Vec<&HeadProbe> = of_layer.iter().map(|of| &of[head]).collect();
+                    found.push(RampMeasurement::measure(&probes, group, rows)?);
+                    (context.advanced)(share);
+                }
+                Ok::<_, StudyError>(true)
+            })?;
+            if !ended {
+                return Ok(None);
+            }
+        }
+        Ok(Some(found))
     }
 }
 

@@ -233,5 +233,4 @@ impl RampMeasurement {
 }
 
 #[cfg(test)]
-#[path = "row_tests.rs"]
 mod tests;

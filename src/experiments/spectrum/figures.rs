@@ -2,8 +2,7 @@
 
 use crate::experiments::spectrum::tables::{Spectra, SpectrumCell};
 use crate::figure::ticks::{length, symbols};
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 
 /// Ratios below this are left out.
 const LEAST: f64 = 1e-4;

@@ -2,10 +2,8 @@
 
 use crate::experiments::spectrum::SpectrumMeasurement;
 use crate::record::{Row, Rows};
-use crate::table::Spread;
-use crate::table::Table;
-use crate::table::TableError;
 use crate::table::groups::{groups, sorted};
+use crate::table::{Spread, Table, TableError};
 
 /// One matrix of one target at one length, over seeds.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,25 +4,21 @@ use std::path::Path;
 
 use toml::Table;
 
-use super::against::{Baseline, baseline};
 use super::references::check_reference;
 use super::row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 use super::run_files::check_run;
-use super::study::{RunKeys, StudyRun, TrainKeys, TrainStudy, runs};
+use super::study::{Baseline, RunKeys, StudyRun, TrainKeys, TrainStudy, baseline, runs};
 use crate::experiment::{
     CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError, TextHashes,
     TextSource, View, model_settings,
 };
-use crate::lm::Alone;
-use crate::lm::{Corpus, Outcome, StepRecord, TrainDefinition};
+use crate::lm::{Alone, Corpus, Outcome, StepRecord, TrainDefinition};
 use crate::record::{InvariantChecker, Row, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
-use crate::run::kept_files;
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::run::run_manifest;
 use crate::run::series::{CURVE, RunSeries};
 use crate::run::train::set_aside_another;
-use crate::run::{Begin, Training, train};
+use crate::run::{Begin, Training, kept_files, run_manifest, train};
 use crate::targets::HeadKind;
 
 /// One training run of a study.

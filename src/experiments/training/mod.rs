@@ -1,24 +1,34 @@
 //! Training runs: their definitions, their rows, and the checks of rows against the runs' own files.
 
-mod against;
 mod cell;
 pub mod claims;
-pub mod figures;
-mod model_columns;
+/// Figures of this experiment.
+pub mod figures {
+    pub mod across_runs;
+    pub mod courses;
+    pub mod overview;
+    pub mod training;
+    pub mod variant;
+}
 mod references;
 mod row;
 mod run_files;
 mod settings;
 mod study;
-pub mod tables;
+/// Tables of this experiment.
+pub mod tables {
+    pub mod run_course;
+    pub mod run_courses;
+    pub mod run_log;
+    pub mod training;
+    pub mod variants;
+}
 mod views;
 
-pub use against::Baseline;
 pub(crate) use cell::TrainCell;
-pub use model_columns::ModelColumns;
 pub(crate) use references::{check_kept_step, check_known_run, kept_steps, runs_of};
-pub use row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
+pub use row::{ModelColumns, SYNTHETIC, TrainingKey, TrainingMeasurement};
 pub(crate) use settings::key_words;
 pub use settings::{RunSettings, Settings};
+pub use study::{Baseline, StudyRun, TrainStudy};
 pub(crate) use study::{RunKeys, TrainKeys, runs};
-pub use study::{StudyRun, TrainStudy};

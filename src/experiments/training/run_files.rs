@@ -7,9 +7,8 @@ use crate::record::{InvariantChecker, Row, read_records, to_microseconds};
 use crate::run::files::EVALUATIONS;
 use crate::run::kept_files::{KEPT, is_as_told, told};
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::run::run_manifest;
 use crate::run::series::CURVE;
-use crate::run::{CurveRow, EvaluationRow};
+use crate::run::{CurveRow, EvaluationRow, run_manifest};
 use crate::system::below;
 
 /// The relative tolerance of values from the curve, which has seven digits.

@@ -7,10 +7,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::against::Baseline;
 use crate::experiment::{
-    Both, Preset, RawDefinition, check_keys, check_names_differ, check_run_name, fields_of,
-    or_list, read_each, take_text,
+    Both, Preset, RawDefinition, check_keys, check_names_differ, check_run_name, check_study_name,
+    fields_of, or_list, read_each, read_table, take_text,
 };
 use crate::lm::TrainDefinition;
 
@@ -180,4 +179,24 @@ fn seeds(table: &mut Table, shared: &[u64]) -> Result<Vec<u64>, String> {
         seeds.push(seed);
     }
     Ok(seeds)
+}
+
+/// The runs that a study's other runs are compared with; they are runs of another study on the same text, or of the
+/// study itself.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct Baseline {
+    /// The study.
+    pub of: String,
+    /// The names of its runs.
+    pub runs: Vec<String>,
+}
+
+/// Reads the table `[baseline]`.
+pub(super) fn baseline(table: &Table) -> Result<Baseline, String> {
+    let baseline: Baseline = read_table(table, "baseline")?;
+    check_study_name("baseline.of", &baseline.of)?;
+    match baseline.runs.is_empty() {
+        true => Err("baseline.runs is empty; name at least one run".to_owned()),
+        false => Ok(baseline),
+    }
 }

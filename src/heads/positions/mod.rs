@@ -1,16 +1,13 @@
 //! Logits as functions of positions: the share (R²) of a head's logits that each form explains, and the form's attention
 //! nearest to the head's.
 
-mod conjugate_gradients;
 mod covariance;
 mod divergence;
 mod form;
 mod rows;
-mod shares;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(super) use divergence::Nearest;
+pub(super) use divergence::{Nearest, Share};
 pub(super) use form::Form;
 pub(super) use rows::SeenRows;
-pub(super) use shares::Share;

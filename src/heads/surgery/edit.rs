@@ -6,12 +6,12 @@
 pub enum Edit {
     /// No change: the model itself.
     Own,
-    /// The free fit of P on the passages of the loss, at error ε and rank r: the queries and keys of smallest max |logit| with
+    /// The free fit of P on the passages of the loss, at error ε and the head's rank r: the queries and keys of smallest max |logit| with
     /// kl_nats ≤ ε. If there are none, those of smallest kl_nats.
     Fit {
         /// ε, in nats.
         epsilon: f64,
-        /// r, at most the head dimension.
+        /// r.
         rank: usize,
     },
     /// Equal weight on all columns to which a row may attend.
@@ -104,11 +104,6 @@ impl Edit {
     pub fn has_logits(self) -> bool {
         use Edit::{Lag, Position, PositionAndLag, Ramp, Uniform};
         !matches!(self, Uniform | Ramp | Position | Lag | PositionAndLag)
-    }
-
-    /// Whether it adds a linear position bias to the logits of every head.
-    pub fn adds_slopes(self) -> bool {
-        matches!(self, Self::DetrendedSlope { .. } | Self::FlatSlope { .. })
     }
 
     /// Whether it removes columns where P is positive, so that KL(P ‖ P̃) is infinite.

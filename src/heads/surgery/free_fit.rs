@@ -1,10 +1,10 @@
 //! A head's attention from queries and keys that were fitted to it.
 
-use ndarray::{Array2, Axis, s};
+use ndarray::{Array2, s};
 
 use crate::heads::{PredictError, TrainedHead};
 use crate::numerics::{product, softmax};
-use crate::solver::{Factors, FitError, Floor, Outcome, Problem, SearchOptions, needed_logit_from};
+use crate::solver::{Floor, Outcome, SearchOptions, needed_logit_from};
 use crate::targets::Visibility;
 
 /// The result of a fit as attention.
@@ -18,16 +18,15 @@ pub(super) struct FreeFit {
 }
 
 impl TrainedHead {
-    /// Fits free queries and keys of rank r = `rank`. Returns the result of smallest max |logit| with kl_nats ≤ ε, or of
-    /// smallest kl_nats if none reaches ε. The fit starts at the head's own queries and keys, or at a smaller rank at those
-    /// nearest to them. If uniform attention is within ε, the result is uniform attention.
+    /// Fits free queries and keys of the head's rank. Returns the result of smallest max |logit| with kl_nats ≤ ε, or of
+    /// smallest kl_nats if none reaches ε. The fit starts at the head's own queries and keys. If uniform attention is within
+    /// ε, the result is uniform attention.
     ///
     /// # Errors
     /// `epsilon` is not above 0.
     pub(super) fn free_fit(
         &self,
         epsilon: f64,
-        rank: usize,
         search: SearchOptions,
     ) -> Result<FreeFit, PredictError> {
         let Self { problem, own, .. } = self;
@@ -38,14 +37,8 @@ impl TrainedHead {
             let attention = vec![uniform; passages];
             return Ok(FreeFit { attention, max_abs_logit: 0.0, outcome: Outcome::Converged });
         }
-        let start = match rank < self.rank() {
-            true => self.centred()?.at_rank(rank, passages)?,
-            false => own.at_rank(rank, passages)?,
-        };
-        let problem = Problem::new(problem.target().clone(), problem.layout().clone(), rank)?;
-        let needed =
-            needed_logit_from(&problem, epsilon, std::slice::from_ref(&start), search, &())?;
-        let found = needed.best.as_ref().map_or(&start, |best| &best.solution.factors);
+        let needed = needed_logit_from(problem, epsilon, std::slice::from_ref(own), search, &())?;
+        let found = needed.best.as_ref().map_or(own, |best| &best.solution.factors);
         let attention = (0..passages).map(|at| {
             let rows = s![0, at * self.tokens..(at + 1) * self.tokens, ..];
             let [queries, keys] = [found.queries(), found.keys()].map(|m| m.slice(rows).to_owned());
@@ -56,18 +49,6 @@ impl TrainedHead {
             max_abs_logit: needed.best.as_ref().map_or(0.0, |best| best.solution.max_abs_logit),
             outcome: needed.outcome,
         })
-    }
-
-    /// The head's own queries and keys, with the mean of the keys over each passage subtracted; softmax cancels this shift.
-    fn centred(&self) -> Result<Factors, PredictError> {
-        let mut keys = self.own.keys().clone();
-        for at in 0..self.attention.len() {
-            let mut keys = keys.slice_mut(s![0, at * self.tokens..(at + 1) * self.tokens, ..]);
-            let mean = keys.sum_axis(Axis(0)) / self.tokens as f64;
-            keys -= &mean;
-        }
-        let centred = Factors::new(self.own.queries().clone(), keys, self.own.weights().clone());
-        Ok(centred.map_err(FitError::from)?)
     }
 
     /// softmax(QKᵀ/√r) over the columns to which the head may attend in one passage, (T, T).

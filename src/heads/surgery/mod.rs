@@ -6,9 +6,7 @@
 //! that depends on positions only shows how much of P is about positions. [`Edit`] lists the replacements and the source of
 //! each P̃.
 
-mod cut;
 mod directions;
-mod divergence;
 mod edit;
 mod free_fit;
 mod operation;
@@ -16,4 +14,4 @@ mod tilt;
 mod treatment;
 
 pub use edit::Edit;
-pub use operation::{Operated, Surgery};
+pub use operation::{InterventionMeasurement, Surgery};

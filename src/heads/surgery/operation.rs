@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use ndarray::Array2;
 
-use super::divergence::Divergence;
 use super::edit::Edit;
 use super::treatment::{Learned, Treatment};
 use crate::heads::{PredictError, TrainedHead};
 use crate::lm::{HeadProbe, Model};
+use crate::record::{record, to_milliseconds};
 use crate::solver::{Outcome, SearchOptions};
 
 /// The edits of a model and how to run them.
@@ -24,32 +24,67 @@ pub struct Surgery<'a> {
     pub search: SearchOptions,
 }
 
-/// The result of an edit of a model on a group of passages.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Operated {
-    /// The edit.
-    pub edit: Edit,
-    /// The index of the group.
-    pub group: usize,
-    /// The mean cross-entropy of all tokens of the passages except the first, in nats.
-    pub loss_nats: f64,
-    /// The loss of the unaltered model, in nats.
-    pub own_loss_nats: f64,
-    /// The largest |z| of QKᵀ/√d over every head and allowed pair in the unaltered model.
-    pub max_abs_logit_before: f64,
-    /// The largest |z| after the edit, from the queries and keys of the edited model or of the fits. `None` if the attention is
-    /// not computed from queries and keys.
-    pub max_abs_logit_after: Option<f64>,
-    /// The same for the head that had the largest logit before.
-    pub max_abs_logit_of_largest: Option<f64>,
-    /// KL(P ‖ P̃) of the replacement P̃, mean over rows and heads; `None` if the edit removes columns.
-    pub kl_nats: Option<f64>,
-    /// ½ Σ|P − P̃|, mean over rows and heads.
-    pub total_variation: f64,
-    /// For fits: the number of heads that reached ε, and the worst outcome.
-    pub fitted: Option<(usize, Outcome)>,
-    /// Wall time in seconds.
-    pub wall_time_s: f64,
+record! {
+    /// The result of replacing the attention of a trained model, on one group of passages.
+    pub struct InterventionMeasurement {
+        /// the function that replaces attention; `own` for none
+        edit: String,
+        /// ε of a fit
+        #[unit = "nats"]
+        #[range = Positive]
+        epsilon: Option<f64>,
+        /// the rank of a fit
+        #[range = Counted]
+        rank: Option<usize>,
+        /// columns kept (`top-k`, `window`) or powers of the position (edits of keys)
+        size: Option<usize>,
+        /// the group of passages
+        group: usize,
+        /// the number of passages in the group
+        #[range = Counted]
+        passages: usize,
+        /// the tokens per passage
+        #[range = Counted]
+        n: usize,
+        /// mean cross-entropy of the tokens after the first
+        #[unit = "nats"]
+        loss_nats: f64,
+        /// that loss less the loss of the row `own`
+        #[unit = "nats"]
+        delta_loss_nats: f64,
+        /// max |z| of QKᵀ/√d over all heads of the unchanged model
+        #[unit = "nats"]
+        max_abs_logit_before: f64,
+        /// the same after the edit; empty if the edit uses no queries and keys
+        #[unit = "nats"]
+        max_abs_logit_after: Option<f64>,
+        /// the same after the edit, for the head that was the largest before
+        #[unit = "nats"]
+        max_abs_logit_of_largest: Option<f64>,
+        /// KL of the replacement from the attention, mean over rows and heads; empty if columns are missing
+        #[unit = "nats"]
+        kl_nats: Option<f64>,
+        /// ½ Σ|P − P̃|, mean over rows and heads
+        total_variation: f64,
+        /// with a fit: the number of heads that reached ε
+        reached: Option<usize>,
+        /// with a fit: the outcome of the worst head
+        outcome: Option<Outcome>,
+        /// the time of the edit, without the time to learn it
+        #[unit = "s"]
+        wall_time_s: f64,
+    }
+}
+
+impl InterventionMeasurement {
+    /// The edit; `None` if the row's numbers do not match an edit of its name.
+    pub fn edit(&self) -> Option<Edit> {
+        let fit = match (self.epsilon, self.rank) {
+            (None, None) => None,
+            (epsilon, rank) => Some((epsilon?, rank?)),
+        };
+        Edit::from_parts(&self.edit, fit, self.size)
+    }
 }
 
 impl Surgery<'_> {
@@ -63,7 +98,7 @@ impl Surgery<'_> {
         learned_on: &[Vec<u32>],
         groups: &[Vec<Vec<u32>>],
         stop: &AtomicBool,
-        mut found: impl FnMut(Operated) -> Result<(), PredictError>,
+        mut found: impl FnMut(InterventionMeasurement) -> Result<(), PredictError>,
     ) -> Result<bool, PredictError> {
         let learned = Learned::of(self.model, learned_on)?;
         let mut treatments = Vec::new();
@@ -83,7 +118,7 @@ impl Surgery<'_> {
                 }
                 let started = Instant::now();
                 let fits = match edit.fit() {
-                    Some((epsilon, rank)) => Some(before.fitted(epsilon, rank, self.search)?),
+                    Some((epsilon, _)) => Some(before.fitted(epsilon, self.search)?),
                     None => None,
                 };
                 let seen = self.on(passages, treatment, fits.as_ref(), &before)?;
@@ -92,18 +127,26 @@ impl Surgery<'_> {
                 }
                 let of_model = edit.has_logits().then_some(&seen.max_abs_logits);
                 let logits = fits.as_ref().map(|fits| &fits.max_abs_logits).or(of_model);
-                found(Operated {
-                    edit: *edit,
+                let (reached, outcome) =
+                    fits.as_ref().map(|fits| (fits.reached, fits.outcome)).unzip();
+                found(InterventionMeasurement {
+                    edit: edit.name().to_owned(),
+                    epsilon: edit.fit().map(|(epsilon, _)| epsilon),
+                    rank: edit.fit().map(|(_, rank)| rank),
+                    size: edit.size(),
                     group,
+                    passages: passages.len(),
+                    n: passages.first().map_or(0, Vec::len),
                     loss_nats: seen.loss_nats,
-                    own_loss_nats,
+                    delta_loss_nats: seen.loss_nats - own_loss_nats,
                     max_abs_logit_before: greatest(&before.max_abs_logits),
                     max_abs_logit_after: logits.map(|logits| greatest(logits)),
                     max_abs_logit_of_largest: logits.map(|logits| logits[before.largest()]),
                     kl_nats: (!edit.cuts()).then_some(seen.divergence.kl_nats),
                     total_variation: seen.divergence.total_variation,
-                    fitted: fits.map(|fits| (fits.reached, fits.outcome)),
-                    wall_time_s: started.elapsed().as_secs_f64(),
+                    reached,
+                    outcome,
+                    wall_time_s: to_milliseconds(started.elapsed().as_secs_f64()),
                 })?;
             }
         }
@@ -184,12 +227,7 @@ impl Before {
     }
 
     /// Fits every head to all passages together.
-    fn fitted(
-        &self,
-        epsilon: f64,
-        rank: usize,
-        search: SearchOptions,
-    ) -> Result<Fits, PredictError> {
+    fn fitted(&self, epsilon: f64, search: SearchOptions) -> Result<Fits, PredictError> {
         let mut all = Fits {
             attention: Vec::new(),
             max_abs_logits: Vec::new(),
@@ -198,7 +236,7 @@ impl Before {
         };
         for head in 0..self.max_abs_logits.len() {
             let probes: Vec<&HeadProbe> = self.probes.iter().map(|of| &of[head]).collect();
-            let fit = TrainedHead::new(&probes, None)?.free_fit(epsilon, rank, search)?;
+            let fit = TrainedHead::new(&probes, None)?.free_fit(epsilon, search)?;
             all.reached += usize::from(fit.outcome != Outcome::Infeasible);
             all.outcome = worse(all.outcome, fit.outcome);
             all.max_abs_logits.push(fit.max_abs_logit);
@@ -235,4 +273,46 @@ fn max_abs_logit(probe: &HeadProbe) -> f64 {
 
 fn greatest(logits: &[f64]) -> f64 {
     logits.iter().copied().fold(0.0, f64::max)
+}
+
+/// Two distances of attention P̃ from P, (T, T) each, as means over rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Divergence {
+    /// KL(Pᵢ ‖ P̃ᵢ), in nats. Entries of P̃ below the smallest positive normal float64 count as that number.
+    pub kl_nats: f64,
+    /// Total variation, ½ Σ|Pᵢⱼ − P̃ᵢⱼ|.
+    pub total_variation: f64,
+}
+
+impl Divergence {
+    pub fn between(own: &Array2<f64>, other: &Array2<f64>) -> Self {
+        let rows = own.nrows() as f64;
+        let (mut kl, mut variation) = (0.0, 0.0);
+        for (&p, &q) in own.iter().zip(other) {
+            if p > 0.0 {
+                kl += p * (p / q.max(f64::MIN_POSITIVE)).ln();
+            }
+            variation += 0.5 * (p - q).abs();
+        }
+        Self { kl_nats: (kl / rows).max(0.0), total_variation: variation / rows }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::array;
+
+    use super::*;
+
+    #[test]
+    fn distances_are_those_worked_out_by_hand() {
+        let p = array![[1.0, 0.0], [0.5, 0.5]];
+        let q = array![[1.0, 0.0], [0.25, 0.75]];
+        let found = Divergence::between(&p, &q);
+        // ½·(½ ln 2 + ½ ln ⅔) and ½·¼.
+        let kl = 0.5 * (0.5 * 2f64.ln() + 0.5 * (2.0f64 / 3.0).ln());
+        assert!((found.kl_nats - kl).abs() < 1e-15, "{found:?}");
+        assert_eq!(found.total_variation, 0.125);
+        assert_eq!(Divergence::between(&p, &p), Divergence::default());
+    }
 }

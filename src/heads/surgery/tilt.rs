@@ -90,7 +90,7 @@ mod tests {
     use std::slice::from_ref;
 
     use super::*;
-    use crate::heads::surgery::divergence::Divergence;
+    use crate::heads::surgery::operation::Divergence;
 
     fn noisy(tokens: usize, seed: usize) -> Array2<f64> {
         let mut p = Array2::from_shape_fn((tokens, tokens), |(row, column)| {

@@ -1,8 +1,7 @@
 //! Treatments: edits with the parameters that they estimated from one model.
 
-use ndarray::{Array2, s};
+use ndarray::{Array2, ArrayViewMut1, s};
 
-use super::cut;
 use super::directions::{telling_positions, trend};
 use super::edit::Edit;
 use super::tilt::nearest_slope;
@@ -176,8 +175,8 @@ impl Treatment {
             Edit::Position => learned.nearest(Form::Position),
             Edit::Lag => learned.nearest(Form::Lag),
             Edit::PositionAndLag => learned.nearest(Form::PositionAndLag),
-            Edit::Largest { count } => Self::Changed(Box::new(move |p| cut::largest(p, count))),
-            Edit::Last { window } => Self::Changed(Box::new(move |p| cut::last(p, window))),
+            Edit::Largest { count } => Self::Changed(Box::new(move |p| largest(p, count))),
+            Edit::Last { window } => Self::Changed(Box::new(move |p| last(p, window))),
             Edit::Detrended { degree } => learned.detrended(model, degree, false)?,
             Edit::DetrendedSlope { degree } => learned.detrended(model, degree, true)?,
             Edit::Flat { degree } => Self::Edited(Box::new(learned.flat(model, degree)?)),
@@ -221,6 +220,40 @@ fn uniform(probe: &HeadProbe) -> Array2<f64> {
         p.slice_mut(s![seen]).fill(weight);
     }
     attention
+}
+
+/// Keeps the `count` largest entries of each row, divided by their sum; ties go to earlier columns.
+fn largest(mut attention: Array2<f64>, count: usize) -> Array2<f64> {
+    for mut row in attention.rows_mut() {
+        keep_largest(row.view_mut(), count);
+        divide_by_sum(row);
+    }
+    attention
+}
+
+/// Sets all but the `count` largest entries to 0; ties go to earlier places.
+fn keep_largest(mut entries: ArrayViewMut1<'_, f64>, count: usize) {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by(|&a, &b| entries[b].total_cmp(&entries[a]));
+    order.into_iter().skip(count).for_each(|place| entries[place] = 0.0);
+}
+
+/// Keeps the last `window` columns of each causal row, divided by their sum.
+fn last(mut attention: Array2<f64>, window: usize) -> Array2<f64> {
+    for (at, mut row) in attention.rows_mut().into_iter().enumerate() {
+        let first = (at + 1).saturating_sub(window);
+        row.iter_mut().take(first).for_each(|p| *p = 0.0);
+        divide_by_sum(row);
+    }
+    attention
+}
+
+/// Divides a row by its sum. A row whose remaining entries are all 0, for example because they underflow, stays 0.
+fn divide_by_sum(mut row: ArrayViewMut1<'_, f64>) {
+    let sum = row.sum();
+    if sum > 0.0 {
+        row /= sum;
+    }
 }
 
 #[cfg(test)]
@@ -268,16 +301,46 @@ mod tests {
             };
             assert!(surgery.run(&learned_on, &groups, &AtomicBool::new(false), keep).unwrap());
             for operated in &found[1..] {
+                let edit = operated.edit().unwrap();
                 let learned = Learned::of(&model, &learned_on).unwrap();
-                let treatment = Treatment::of(operated.edit, &model, &learned).unwrap();
+                let treatment = Treatment::of(edit, &model, &learned).unwrap();
                 let edited = treatment.model_of(&model);
                 let loss = |at: usize| edited.passage_loss(&group[at], &mut |_| Ok(None)).unwrap();
                 assert_eq!(loss(0) / 2.0 + loss(1) / 2.0, operated.loss_nats);
-                assert_ne!(operated.loss_nats, operated.own_loss_nats);
-                let expected = if operated.edit.adds_slopes() { Slopes::Learned } else { slopes };
+                assert_ne!(operated.delta_loss_nats, 0.0);
+                let has_added = matches!(edit, Edit::FlatSlope { .. });
+                let expected = if has_added { Slopes::Learned } else { slopes };
                 assert_eq!(edited.shape().slopes, expected);
             }
             assert_ne!(found[1].loss_nats, found[2].loss_nats);
         }
+    }
+}
+
+#[cfg(test)]
+mod cut_tests {
+    use ndarray::array;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_keeps_its_proportions() {
+        let p = array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.5, 0.125, 0.375]];
+        let two = largest(p.clone(), 2);
+        assert_eq!(
+            two,
+            array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.5 / 0.875, 0.0, 0.375 / 0.875]]
+        );
+        assert_eq!(
+            largest(p.clone(), 1),
+            array![[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+        );
+        assert_eq!(last(p.clone(), 1), Array2::<f64>::eye(3));
+        assert_eq!(
+            last(p.clone(), 2),
+            array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.0, 0.25, 0.75]]
+        );
+        assert_eq!(largest(p.clone(), 3), p);
+        assert_eq!(last(p.clone(), 3), p);
     }
 }

@@ -2,14 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::heads::{Dimensions, Heads, columns};
-use super::lags::Lags;
-use super::packed::{BlockRows, PACKED, Packed, packed};
-use super::tasks::{HeadRows, Task, blocks, parts};
+use super::heads::{Dimensions, Heads, Lags, columns};
+use super::tasks::{BlockRows, HeadRows, PACKED, Packed, Task, blocks, packed, parts};
 use crate::lm::simd::{self, softmax_gradient};
-use crate::numerics::Pool;
 use crate::numerics::products::{panel_width, row_group};
-use crate::numerics::{Buffer, ColumnSums, Kernel, Real as _, Simd, Stripe, panels_of};
+use crate::numerics::{Buffer, ColumnSums, Kernel, Pool, Real as _, Simd, Stripe, panels_of};
 
 /// Inputs of the backward pass: tensors of shape (B, T, H, D) and the optional linear position bias.
 pub(super) struct Arguments<'a> {

@@ -5,11 +5,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::attention;
 use super::heads::{Attended, AttentionPullback, Heads};
-use super::operator::attention;
 use crate::lm::error::require;
-use crate::lm::memory_estimate;
-use crate::lm::{Device, Dtype, LmError};
+use crate::lm::{Device, Dtype, LmError, memory_estimate};
 use crate::targets::Layout;
 
 /// Causal attention of one layer, softmax(QKᵀ/√D) V for each head of a layout. Queries, keys, values and the gradient of

@@ -2,15 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::heads::{Dimensions, Heads, columns};
-use super::lags::Lags;
-use super::packed::{BlockRows, PACKED, Packed, packed};
-use super::statistics::HeadStatistics;
-use super::tasks::{HeadRows, Task, blocks, parts};
+use super::heads::{Dimensions, HeadStatistics, Heads, Lags, columns};
+use super::tasks::{BlockRows, HeadRows, PACKED, Packed, Task, blocks, packed, parts};
 use crate::lm::simd::softmax_terms;
-use crate::numerics::Pool;
 use crate::numerics::products::{panel_width, row_group};
-use crate::numerics::{Buffer, Kernel, Real as _, Simd, Stripe};
+use crate::numerics::{Buffer, Kernel, Pool, Real as _, Simd, Stripe};
 
 /// Results of the forward pass besides its output.
 pub(super) struct Found {

@@ -1,10 +1,11 @@
-//! The heads of one layer, the layout of their tensors, and the results of attention.
+//! The heads of one layer: the layout of their tensors, their position bias, statistics of their logits, and results.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use candle_core::{Result, Shape, Tensor, bail};
+use candle_core::{Device, Result, Shape, Tensor, bail};
 
+use crate::lm::simd::Slope;
 use crate::targets::HeadKind;
 
 /// The heads of one layer.
@@ -91,6 +92,70 @@ impl Dimensions {
     /// 1/√D.
     pub(in crate::lm) fn scale(self) -> f32 {
         1.0 / (self.d_head as f32).sqrt()
+    }
+}
+
+/// Negated relative distances −|j − i| ≤ 0 of any row, and the slope m of each head.
+#[derive(Clone)]
+pub(super) struct Lags {
+    /// 1 − T, …, −1, 0, −1, …, 1 − T.
+    lags: Vec<f32>,
+    /// Slope m of each head.
+    slopes: Vec<f32>,
+}
+
+impl Lags {
+    /// Distances for rows of at most `time` columns.
+    pub(super) fn new(time: usize, slopes: Vec<f32>) -> Self {
+        let before = (1..time).rev();
+        let lags = before.clone().chain(0..time).map(|lag| -(lag as f32)).collect();
+        Self { lags, slopes }
+    }
+
+    /// The bias for the columns that row `row` of `head` attends to.
+    #[inline(always)]
+    pub(super) fn of_row(&self, head: usize, row: usize, columns: &Range<usize>) -> Slope<'_> {
+        let first = self.lags.len() / 2 - row + columns.start;
+        Slope { slope: self.slopes[head], lags: &self.lags[first..first + columns.len()] }
+    }
+}
+
+/// Statistics of one head in one forward pass, over the batch and all pairs that the mask allows. Logits are taken
+/// after the factor 1/√d and before any softcap.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeadStatistics {
+    /// The largest logit.
+    pub max_logit: f32,
+    /// The smallest logit.
+    pub min_logit: f32,
+    /// Mean over rows of −Σ p ln p, in nats.
+    pub entropy_nats: f32,
+}
+
+impl HeadStatistics {
+    /// The statistics before any pair was seen: infinite extremes and no entropy.
+    pub(in crate::lm) const EMPTY: Self =
+        Self { max_logit: f32::NEG_INFINITY, min_logit: f32::INFINITY, entropy_nats: 0.0 };
+
+    /// The statistics of a layer's heads as a tensor, (H, 3).
+    pub(in crate::lm) fn to_tensor(heads: &[Self], device: &Device) -> Result<Tensor> {
+        let rows =
+            heads.iter().flat_map(|head| [head.max_logit, head.min_logit, head.entropy_nats]);
+        Tensor::from_iter(rows, device)?.reshape((heads.len(), 3))
+    }
+
+    /// The statistics of each layer's heads from tensors of shape (H, 3). With a GPU this waits for the numbers, once for all
+    /// layers.
+    pub(in crate::lm) fn of_layers(layers: &[Tensor]) -> Result<Vec<Vec<Self>>> {
+        let rows = Tensor::stack(layers, 0)?.to_vec3::<f32>()?;
+        let head =
+            |row: Vec<f32>| Self { max_logit: row[0], min_logit: row[1], entropy_nats: row[2] };
+        Ok(rows.into_iter().map(|layer| layer.into_iter().map(head).collect()).collect())
+    }
+
+    /// The largest absolute logit.
+    pub fn max_abs_logit(&self) -> f32 {
+        self.max_logit.max(-self.min_logit)
     }
 }
 

@@ -55,7 +55,7 @@ impl Document {
         if !metadata.is_file() {
             let why =
                 "is not an ordinary file; copy the text into one, since it is read more than once";
-            return Err(LmError::File { path: path.to_owned(), why: why.to_owned() });
+            return Err(LmError::file(path, why));
         }
         let (mut hash, mut bytes) = (Sha256::new(), 0);
         let mut reader = document.open()?;
@@ -67,15 +67,13 @@ impl Document {
             }
             bytes += count as u64;
             if bytes > FREE.max(metadata.len().saturating_mul(MOST_TIMES)) {
-                return Err(LmError::File {
-                    path: path.to_owned(),
-                    why: format!(
-                        "unpacks to more than {} MiB, over {MOST_TIMES} times its {} bytes, which no text \
-                         does; if it is a text, unpack it and name the file without .zst",
-                        bytes >> 20,
-                        metadata.len()
-                    ),
-                });
+                let why = format!(
+                    "unpacks to more than {} MiB, over {MOST_TIMES} times its {} bytes, which no text does; if it \
+                     is a text, unpack it and name the file without .zst",
+                    bytes >> 20,
+                    metadata.len()
+                );
+                return Err(LmError::file(path, why));
             }
             hash.update(&buffer[..count]);
         }

@@ -2,7 +2,6 @@
 
 mod bpe;
 mod document;
-mod encode;
 mod synthetic;
 #[cfg(test)]
 mod tests;

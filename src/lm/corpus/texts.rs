@@ -3,8 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use super::document::Pieces;
-use super::document::{self, Document};
+use super::document::{self, Document, Pieces};
 use super::vocabulary::{Encoder, Vocabulary};
 use crate::lm::{LmError, TrainDefinition};
 use crate::system::sha256;
@@ -244,7 +243,8 @@ fn between_characters(document: &Document, place: u64) -> Result<u64, LmError> {
 }
 
 /// One of the three parts of a corpus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Split {
     /// The part that the model is trained on.
     Train,
@@ -260,10 +260,6 @@ impl Split {
 
     /// The name that files use: `train`, `valid` or `test`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Valid => "valid",
-            Self::Test => "test",
-        }
+        self.into()
     }
 }

@@ -16,5 +16,5 @@ pub(super) use launch::device;
 pub(super) use loss::output_loss;
 pub(super) use optimiser::{DeviceMoments, squared_norm};
 pub(super) use rows::{
-    embed, layer_norm, linear, mlp, power_iteration, rotate, scale_heads, spectrally_normalised,
+    embed, layer_norm, linear, mlp, power_iteration, rotate, spectrally_normalised,
 };

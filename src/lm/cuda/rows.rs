@@ -179,12 +179,3 @@ pub(in crate::lm) fn power_iteration(weight: &Tensor, vector: &Var) -> Result<()
     let length = next.sqr()?.sum_all()?.sqrt()?;
     vector.set(&next.broadcast_div(&length)?)
 }
-
-/// Multiplies the columns of each head of a matrix by that head's factor.
-pub(in crate::lm) fn scale_heads(weight: &Var, factors: &[f32]) -> Result<()> {
-    let (_, outputs) = weight.dims2()?;
-    let d_head = outputs / factors.len();
-    let columns = factors.iter().flat_map(|factor| std::iter::repeat_n(*factor, d_head));
-    let columns = Tensor::from_iter(columns, weight.device())?;
-    weight.set(&weight.as_detached_tensor().broadcast_mul(&columns)?)
-}

@@ -46,30 +46,39 @@ impl TrainDefinition {
             &format!("must be a multiple of heads = {}, or d_head be set", self.heads),
         )?;
         self.check_arm()?;
-        let positive = |x: f64| x.is_finite() && x > 0.0;
-        let rate = self.learning_rate;
-        require(positive(rate), "learning_rate", rate, "must be above 0")?;
-        let deviation = self.initial_deviation;
-        require(positive(deviation), "initial_deviation", deviation, "must be above 0")?;
-        require(positive(self.clip), "clip", self.clip, "must be above 0")?;
+        for &step in &self.keep_checkpoints {
+            require(step >= 1, "keep_checkpoints", step, "must each be at least 1")?;
+        }
+        self.check_numbers()?;
+        self.corpus.check()
+    }
+
+    /// Checks the numbers that are not counts.
+    fn check_numbers(&self) -> Result<(), LmError> {
+        let valid = self.valid_fraction;
+        for (key, found) in [
+            ("learning_rate", self.learning_rate),
+            ("initial_deviation", self.initial_deviation),
+            ("clip", self.clip),
+            ("softcap", self.softcap),
+            ("qk_clip", self.qk_clip),
+            ("z_loss", self.z_loss),
+        ] {
+            require(found.is_finite() && found > 0.0, key, found, "must be above 0")?;
+        }
         let last = self.final_learning_rate;
         require((0.0..=1.0).contains(&last), "final_learning_rate", last, "must be 0 to 1")?;
         let decay = self.weight_decay;
         require(decay.is_finite() && decay >= 0.0, "weight_decay", decay, "must be 0 or more")?;
-        for &step in &self.keep_checkpoints {
-            require(step >= 1, "keep_checkpoints", step, "must each be at least 1")?;
-        }
         let limit = self.diverged_above;
         require(limit > 0.0, "diverged_above", limit, "must be above 0, or inf for never")?;
         for beta in self.betas {
             require((0.0..1.0).contains(&beta), "betas", beta, "must each be 0 or more, below 1")?;
         }
-        let valid = self.valid_fraction;
         require(valid > 0.0 && valid < 1.0, "valid_fraction", valid, "must be above 0, below 1")?;
         let test = self.test_fraction;
         let why = format!("must be 0 or more, below 1 - valid_fraction = {}", 1.0 - valid);
-        require(test >= 0.0 && valid + test < 1.0, "test_fraction", test, &why)?;
-        self.corpus.check()
+        require(test >= 0.0 && valid + test < 1.0, "test_fraction", test, &why)
     }
 
     /// Checks that the tokens read per step, per evaluation and in total do not overflow.
@@ -119,11 +128,6 @@ impl TrainDefinition {
             self.d_model,
             "must be even with positions = sinusoidal",
         )?;
-        for (key, value) in
-            [("softcap", self.softcap), ("qk_clip", self.qk_clip), ("z_loss", self.z_loss)]
-        {
-            require(value.is_finite() && value > 0.0, key, value, "must be above 0")?;
-        }
         for undoes in [Stabiliser::QkNorm, Stabiliser::SigmaReparam] {
             require(
                 !(self.has(Stabiliser::QkClip) && self.has(undoes)),

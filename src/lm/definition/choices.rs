@@ -11,8 +11,11 @@ use serde::{Deserialize, Serialize};
 ///
 /// The variants from `qk-norm` on have only global heads and name one [`Stabiliser`]; the key
 /// `stabilisers` combines any of them with any layout of heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Arm {
     /// All heads are global: multi-head self-attention.
     Mhsa,
@@ -39,17 +42,7 @@ pub enum Arm {
 impl Arm {
     /// The name in definitions and rows.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Mhsa => "mhsa",
-            Self::Ls => "ls",
-            Self::LocalOnly => "local-only",
-            Self::LayerAlternating => "layer-alternating",
-            Self::QkNorm => "qk-norm",
-            Self::SigmaReparam => "sigma-reparam",
-            Self::Softcap => "softcap",
-            Self::QkClip => "qk-clip",
-            Self::ZLoss => "z-loss",
-        }
+        self.into()
     }
 
     /// The stabiliser that the variant names; `None` if it names none.
@@ -88,8 +81,11 @@ pub enum Stabiliser {
 }
 
 /// The position encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Positions {
     /// One learned vector for each of the `context` positions, added to the token's vector.
     Learned,
@@ -108,8 +104,11 @@ pub enum Positions {
 /// A linear position bias of each head, beside QKᵀ/√D: y_ij = z_ij − m |j − i|, with one slope m per head. It
 /// does not need large queries and keys, and it is not part of the logged logits. It is added to z or, with a softcap,
 /// to c tanh(z/c).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Slopes {
     /// No position bias.
     None,
@@ -122,11 +121,7 @@ pub enum Slopes {
 impl Slopes {
     /// The name in definitions and rows.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Alibi => "alibi",
-            Self::Learned => "learned",
-        }
+        self.into()
     }
 
     /// The ALiBi slopes of a layer with `heads` heads.
@@ -138,12 +133,7 @@ impl Slopes {
 impl Positions {
     /// The name in definitions and rows.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Learned => "learned",
-            Self::Rope => "rope",
-            Self::Sinusoidal => "sinusoidal",
-            Self::None => "none",
-        }
+        self.into()
     }
 }
 
@@ -171,8 +161,11 @@ pub enum Schedule {
 
 /// The precision of products and attention. Weights, summed gradients, AdamW's moments, the
 /// residual stream, norms and the loss are always float32.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Dtype {
     /// IEEE single precision.
     Float32,
@@ -193,10 +186,7 @@ impl Dtype {
 
     /// The name in definitions and manifests.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Float32 => "float32",
-            Self::Bfloat16 => "bfloat16",
-        }
+        self.into()
     }
 }
 

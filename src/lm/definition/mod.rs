@@ -4,10 +4,8 @@ mod checks;
 mod choices;
 mod keys;
 mod read;
-mod synthetic_corpus;
 #[cfg(test)]
 mod tests;
 
 pub use choices::{Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary};
-pub use keys::TrainDefinition;
-pub use synthetic_corpus::SyntheticCorpus;
+pub use keys::{SyntheticCorpus, TrainDefinition};

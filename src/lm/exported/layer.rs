@@ -1,27 +1,155 @@
-//! One layer of a file of exported heads: reads its tensors and converts them to heads.
+//! One layer of a file of exported heads: reads its tensors, checks them, and converts them to heads.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayView1, Axis, Zip, s};
 
 use super::about::{AboutLayer, AboutNorm, Over};
-use super::rotation::Rotation;
-use super::tensors::{Tensors, matrix};
-use crate::lm::pretrained::SafetensorsFile;
+use crate::lm::pretrained::{Pairs, SafetensorsFile, TensorSource as _};
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::targets::{HeadKind, Visibility};
+
+/// Access to the tensors of one layer.
+pub(super) struct Tensors<'f> {
+    file: &'f SafetensorsFile,
+    layer: usize,
+}
+
+impl<'f> Tensors<'f> {
+    pub(super) fn new(file: &'f SafetensorsFile, layer: usize) -> Self {
+        Self { file, layer }
+    }
+
+    fn name(&self, of: &str) -> String {
+        format!("layers.{}.{of}", self.layer)
+    }
+
+    pub(super) fn wrong(&self, what: &str) -> LmError {
+        self.file.wrong(format!("layer {} has {what}", self.layer))
+    }
+
+    pub(super) fn has(&self, of: &str) -> bool {
+        self.file.dimensions(&self.name(of)).is_some()
+    }
+
+    /// The dimensions of a tensor. Fails if it is missing or differs from a dimension that is `known`.
+    pub(super) fn shape<const N: usize>(
+        &self,
+        of: &str,
+        known: [Option<usize>; N],
+    ) -> Result<[usize; N], LmError> {
+        let name = self.name(of);
+        let Some(found) = self.file.dimensions(&name) else {
+            let why =
+                format!("has no tensor {name} of float32, float16 or bfloat16; export it again");
+            return Err(self.file.wrong(why));
+        };
+        let fits = |found: &[usize; N]| {
+            known.iter().zip(found).all(|(known, found)| known.is_none_or(|known| known == *found))
+        };
+        found.try_into().ok().filter(fits).ok_or_else(|| {
+            let known =
+                known.map(|known| known.map_or("any".to_owned(), |known| known.to_string()));
+            let known = known.join(", ");
+            self.file
+                .wrong(format!("{name} is {found:?}, but [{known}] is needed; export it again"))
+        })
+    }
+
+    /// The elements at `places` along a tensor's first axis. Fails if one is not finite.
+    pub(super) fn numbers(&self, of: &str, places: Range<usize>) -> Result<Vec<f32>, LmError> {
+        let numbers = self.file.read(&self.name(of), places)?;
+        match numbers.iter().all(|v| v.is_finite()) {
+            true => Ok(numbers),
+            false => Err(self.file.wrong(format!(
+                "{} has values that are NaN or infinite; export an earlier step, or use float32",
+                self.name(of)
+            ))),
+        }
+    }
+
+    pub(super) fn matrix(&self, of: &str, shape: [usize; 2]) -> Result<Array2<f32>, LmError> {
+        self.shape(of, shape.map(Some))?;
+        matrix(self.numbers(of, 0..shape[0])?, shape)
+    }
+}
+
+pub(super) fn matrix(data: Vec<f32>, shape: [usize; 2]) -> Result<Array2<f32>, LmError> {
+    Ok(Array2::from_shape_vec(shape, data).map_err(candle_core::Error::wrap)?)
+}
+
+/// Tolerance of the length of cosines and sines, relative to 1 or to their mean, for rounding.
+const ROUNDING: f64 = 0.01;
+
+/// The rotation of adjacent pairs of channels by position.
+pub(super) struct Rotation {
+    /// The order of channels in which the channels of a pair are adjacent.
+    pub(super) order: Vec<usize>,
+    /// (cos θ, sin θ) by position and pair, (T, d/2).
+    pub(super) turns: Array2<[f32; 2]>,
+    /// An additional factor of the rotated channels.
+    pub(super) factor: f64,
+}
+
+impl Rotation {
+    pub(super) fn read(
+        tensors: &Tensors<'_>,
+        pairs: Pairs,
+        tokens: usize,
+        d: usize,
+    ) -> Result<Self, LmError> {
+        let [_, count] = tensors.shape("cos", [Some(tokens), None])?;
+        let (cos, sin) =
+            (tensors.matrix("cos", [tokens, count])?, tensors.matrix("sin", [tokens, count])?);
+        if count == 0 || 2 * count > d || !d.is_multiple_of(2) {
+            return Err(tensors.wrong(&format!("{count} angles for heads of {d} channels")));
+        }
+        let lengths = Zip::from(&cos).and(&sin).map_collect(|&c, &s| f64::from(c).hypot(s.into()));
+        let mean = lengths.mean().unwrap_or(1.0);
+        if lengths.iter().any(|length| (length / mean - 1.0).abs() > ROUNDING) {
+            return Err(tensors.wrong("cosines and sines that are all zero"));
+        }
+        let factor = if (mean - 1.0).abs() < ROUNDING { 1.0 } else { mean };
+        if factor != 1.0 && 2 * count < d {
+            return Err(tensors.wrong(&format!(
+                "cosines and sines of length {factor:.3} for {} of {d} channels, which is not supported",
+                2 * count
+            )));
+        }
+        let turns = Array2::from_shape_fn((tokens, d / 2), |(at, pair)| match pair < count {
+            true => [cos[[at, pair]], sin[[at, pair]]].map(|v| (f64::from(v) / factor) as f32),
+            false => [1.0, 0.0],
+        });
+        Ok(Self { order: pairs.order(count, d), turns, factor })
+    }
+
+    /// Undoes the rotation of rows.
+    pub(super) fn undone(&self, rows: &Array2<f32>) -> Array2<f32> {
+        let mut back = rows.clone();
+        for (mut row, turns) in back.rows_mut().into_iter().zip(self.turns.rows()) {
+            for (pair, &[cos, sin]) in turns.iter().enumerate() {
+                let (x, y) = (row[2 * pair], row[2 * pair + 1]);
+                let length = cos * cos + sin * sin;
+                row[2 * pair] = (x * cos + y * sin) / length;
+                row[2 * pair + 1] = (y * cos - x * sin) / length;
+            }
+        }
+        back
+    }
+}
 
 /// A layer whose tensors are complete and have consistent shapes.
 pub(super) struct ExportedLayer {
     about: AboutLayer,
-    heads: usize,
+    pub(super) heads: usize,
     key_heads: usize,
     /// Tokens per passage.
     tokens: usize,
     /// d_head.
-    d: usize,
+    pub(super) d: usize,
     /// Channels of the layer input.
-    width: usize,
+    pub(super) width: usize,
     rotation: Option<Rotation>,
     /// Gains of queries and of keys by head, if they are normalised.
     gains: Option<[Array2<f32>; 2]>,
@@ -83,18 +211,6 @@ impl ExportedLayer {
 
     pub(super) fn number(&self) -> usize {
         self.about.layer
-    }
-
-    pub(super) fn heads(&self) -> usize {
-        self.heads
-    }
-
-    pub(super) fn head_dimension(&self) -> usize {
-        self.d
-    }
-
-    pub(super) fn width(&self) -> usize {
-        self.width
     }
 
     pub(super) fn kind(&self) -> HeadKind {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::shape::ModelShape;
-use super::weights::{Gradients, Parameter, Tensors, Values};
+use super::weights::{Gradients, ModelShape, Parameter, Tensors, Values};
 use crate::lm::Slopes;
 use crate::lm::attention::{Attended, AttentionGradients, Heads, attention};
 use crate::lm::operators::{

@@ -3,8 +3,7 @@
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::Block;
-use super::shape::ModelShape;
-use super::weights::{Gradients, Parameter, Tensors, Values};
+use super::weights::{Gradients, ModelShape, Parameter, Tensors, Values};
 use crate::lm::Positions;
 use crate::lm::attention::HeadStatistics;
 use crate::lm::operators::{

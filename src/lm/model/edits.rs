@@ -1,11 +1,10 @@
 //! Copies of a model with modified weights.
 
-use candle_core::{CpuStorage, DType, Device, InplaceOp1, Layout, Tensor, Var, bail};
+use candle_core::{DType, Device, Tensor, Var};
 use ndarray::{Array2, ArrayView2};
 
 use super::language_model::Model;
-use super::shape::ModelShape;
-use super::weights::Weight;
+use super::weights::{ModelShape, Weight};
 use crate::lm::attention::HeadStatistics;
 use crate::lm::{LmError, Slopes};
 use crate::numerics::product;
@@ -110,41 +109,20 @@ impl Model {
             }
             for part in ["query", "key"] {
                 let name = format!("layers.{layer}.attention.{part}");
-                let weight = self.matrix(&name)?;
-                #[cfg(feature = "cuda")]
-                if weight.device().is_cuda() {
-                    crate::lm::cuda::scale_heads(weight, &factors)?;
-                    continue;
-                }
-                weight.inplace_op1(&ScaleHeads(&factors))?;
+                scale_heads(self.matrix(&name)?, &factors)?;
             }
         }
         Ok(())
     }
 }
 
-/// Multiplies the columns of each head by the factor of that head.
-pub(super) struct ScaleHeads<'a>(pub(super) &'a [f32]);
-
-impl InplaceOp1 for ScaleHeads<'_> {
-    fn name(&self) -> &'static str {
-        "scale-heads"
-    }
-
-    fn cpu_fwd(&self, weight: &mut CpuStorage, layout: &Layout) -> candle_core::Result<()> {
-        let (_, outputs) = layout.shape().dims2()?;
-        let (CpuStorage::F32(weight), Some((start, end))) = (weight, layout.contiguous_offsets())
-        else {
-            bail!("qk-clip: a weight is not contiguous float32");
-        };
-        let d_head = outputs / self.0.len();
-        for row in weight[start..end].chunks_mut(outputs) {
-            for (head, factor) in row.chunks_mut(d_head).zip(self.0) {
-                head.iter_mut().for_each(|x| *x *= factor);
-            }
-        }
-        Ok(())
-    }
+/// Multiplies the columns of each head of a matrix by the factor of that head.
+pub(super) fn scale_heads(weight: &Var, factors: &[f32]) -> candle_core::Result<()> {
+    let (_, outputs) = weight.dims2()?;
+    let d_head = outputs / factors.len();
+    let columns = factors.iter().flat_map(|factor| std::iter::repeat_n(*factor, d_head));
+    let columns = Tensor::from_iter(columns, weight.device())?;
+    weight.set(&weight.as_detached_tensor().broadcast_mul(&columns)?)
 }
 
 #[cfg(test)]

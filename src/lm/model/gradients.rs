@@ -4,8 +4,7 @@ use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::BlockPullback;
 use super::language_model::Model;
-use super::weights::Gradients;
-use super::weights::Weight;
+use super::weights::{Gradients, Weight};
 use crate::lm::LmError;
 use crate::lm::attention::HeadStatistics;
 use crate::lm::operators::{OutputLoss, output_loss};

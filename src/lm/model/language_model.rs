@@ -5,11 +5,8 @@ use std::path::Path;
 
 use candle_core::{Result, Tensor, Var};
 
-use super::decoder::Decoder;
-use super::decoder::Forward;
-use super::shape::ModelShape;
-use super::weights::{self, SingularVector, Weight};
-use super::weights::{Parameter, Tensors};
+use super::decoder::{Decoder, Forward};
+use super::weights::{self, ModelShape, Parameter, SingularVector, Tensors, Weight};
 use crate::lm::operators::power_iteration;
 use crate::lm::tensor_file::{self, Named, TensorFile};
 use crate::lm::{Device, LmError};

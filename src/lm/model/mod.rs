@@ -12,7 +12,6 @@ mod language_model;
 #[cfg(test)]
 mod pytorch_tests;
 mod session;
-mod shape;
 #[cfg(test)]
 pub(super) mod tests;
 mod weights;
@@ -22,5 +21,5 @@ pub use decoder::Forward;
 pub(super) use gradients::BatchGradients;
 pub use language_model::Model;
 pub use session::Session;
-pub use shape::ModelShape;
+pub use weights::ModelShape;
 pub(super) use weights::Weight;

@@ -3,8 +3,7 @@
 use candle_core::{DType, Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::elements::NormPullback;
-use super::elements::{CHUNK_ROWS, float32, like, with_elements};
+use super::elements::{CHUNK_ROWS, NormPullback, float32, like, with_elements};
 use crate::lm::simd;
 
 /// ε, which is added to the variance of a row; the same as in GPT-2.

@@ -13,7 +13,6 @@ mod elements;
 mod embedding;
 mod layer_norm;
 mod linear;
-mod mlp;
 mod output_loss;
 mod spectral;
 
@@ -26,7 +25,6 @@ pub(super) use elements::{
 };
 pub(super) use embedding::{Rotation, add_positions, embed, rotate};
 pub(super) use layer_norm::{EPSILON, layer_norm};
-pub(super) use linear::{add_linear, linear};
-pub(super) use mlp::add_mlp;
+pub(super) use linear::{add_linear, add_mlp, linear};
 pub(super) use output_loss::{output_loss, tied_logits};
 pub(super) use spectral::{power_iteration, spectrally_normalised};

@@ -8,8 +8,7 @@ use candle_core::{Result, Tensor, bail};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
-use super::elements::OutputLoss;
-use super::elements::{CHUNK_ROWS, float32, like, matrix, with_elements, with_tokens};
+use super::elements::{CHUNK_ROWS, OutputLoss, float32, like, matrix, with_elements, with_tokens};
 use crate::lm::simd;
 use crate::numerics::gemm;
 

@@ -2,8 +2,7 @@
 
 use candle_core::{Result, Tensor, Var, bail};
 
-use super::elements::Pullback;
-use super::elements::{like, with_elements};
+use super::elements::{Pullback, like, with_elements};
 use crate::lm::simd;
 
 /// Ŵ = (γ/σ) W with σ = ‖Wv‖ (Zhai et al. 2023, arXiv 2303.06296), for W (inputs, outputs), a gain

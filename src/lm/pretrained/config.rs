@@ -77,57 +77,62 @@ impl Config {
 
     /// As [`Self::count`]; `None` if the key is absent or null.
     pub(super) fn count_if_there(&self, key: &str) -> Result<Option<usize>, LmError> {
-        let Some(found) = self.value(key) else { return Ok(None) };
-        let count = found.as_u64().and_then(|count| usize::try_from(count).ok());
+        let count = self.converted(key, "a whole number of at least 1", |found| {
+            found.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|&count| count > 0)
+        })?;
         match count {
             Some(count) if count > MOST => {
                 Err(self.wrong(format!("{key} is {count}; it must be at most {MOST}")))
             }
-            Some(count) if count > 0 => Ok(Some(count)),
-            _ => {
-                Err(self
-                    .wrong(format!("{key} is {found}; it must be a whole number of at least 1")))
-            }
+            count => Ok(count),
         }
     }
 
     /// The ε that is added to a variance; `usual` if the key is absent.
     pub(super) fn epsilon(&self, key: &str, usual: f32) -> Result<f32, LmError> {
-        let Some(found) = self.value(key) else { return Ok(usual) };
-        match found.as_f64() {
-            Some(epsilon) if epsilon > 0.0 && epsilon < 1.0 => Ok(epsilon as f32),
-            _ => Err(self.wrong(format!("{key} is {found}; it must be between 0 and 1"))),
-        }
+        let within = |epsilon: &f64| *epsilon > 0.0 && *epsilon < 1.0;
+        let found =
+            self.converted(key, "between 0 and 1", |found| found.as_f64().filter(within))?;
+        Ok(found.map_or(usual, |epsilon| epsilon as f32))
     }
 
     /// A required number above 0.
     pub(super) fn above_zero(&self, key: &str) -> Result<f64, LmError> {
-        let found = self.value(key).ok_or_else(|| self.not_there(key))?;
-        match found.as_f64() {
-            Some(number) if number > 0.0 && number.is_finite() => Ok(number),
-            _ => Err(self.wrong(format!("{key} is {found}; it must be a number above 0"))),
-        }
+        self.above_zero_if_there(key)?.ok_or_else(|| self.not_there(key))
     }
 
     /// As [`Self::above_zero`]; `usual` if the key is absent.
     pub(super) fn above_zero_or(&self, key: &str, usual: f64) -> Result<f64, LmError> {
-        if self.value(key).is_some() { self.above_zero(key) } else { Ok(usual) }
+        Ok(self.above_zero_if_there(key)?.unwrap_or(usual))
+    }
+
+    /// As [`Self::above_zero`]; `None` if the key is absent or null.
+    pub(super) fn above_zero_if_there(&self, key: &str) -> Result<Option<f64>, LmError> {
+        let is_right = |number: &f64| *number > 0.0 && number.is_finite();
+        self.converted(key, "a number above 0", |found| found.as_f64().filter(is_right))
     }
 
     pub(super) fn flag(&self, key: &str, usual: bool) -> Result<bool, LmError> {
-        let Some(found) = self.value(key) else { return Ok(usual) };
-        found
-            .as_bool()
-            .ok_or_else(|| self.wrong(format!("{key} is {found}; it must be true or false")))
+        Ok(self.converted(key, "true or false", Value::as_bool)?.unwrap_or(usual))
     }
 
     /// A list of words; `None` if the key is absent.
     pub(super) fn words(&self, key: &str) -> Result<Option<Vec<String>>, LmError> {
+        self.converted(key, "a list of words", |found| {
+            found.as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect()
+        })
+    }
+
+    /// The value of a key as `convert` reads it; `None` if the key is absent or null. `wanted` says what a value must be.
+    fn converted<T>(
+        &self,
+        key: &str,
+        wanted: &str,
+        convert: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Option<T>, LmError> {
         let Some(found) = self.value(key) else { return Ok(None) };
-        let words = found.as_array().and_then(|all| {
-            all.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
-        });
-        words.map(Some).ok_or_else(|| self.wrong(format!("{key} must be a list of words")))
+        let wrong = || self.wrong(format!("{key} is {found}; it must be {wanted}"));
+        convert(found).ok_or_else(wrong).map(Some)
     }
 
     /// Whether a key exists, even with the value null.

@@ -16,8 +16,7 @@ use std::sync::Arc;
 
 use super::attention::{Attention, Projections, QkNorm};
 use super::config::Config;
-use super::layers::{Activation, Bias, Norm};
-use super::layers::{ExpertWeights, Experts, Mlp};
+use super::layers::{Activation, Bias, ExpertWeights, Experts, Mlp, Norm};
 use super::rotary::{Pairs, Rotary};
 use super::transformer::{Block, Embedding, Norms, Transformer};
 use super::weights::Weights;
@@ -202,13 +201,12 @@ impl Kind<'_> {
 
     fn softcap(&self) -> Result<Option<f32>, LmError> {
         const KEY: &str = "attn_logit_softcapping";
-        match self.name {
-            "gemma2" if self.config.value(KEY).is_some() => {
-                Ok(Some(self.config.above_zero(KEY)? as f32))
-            }
-            "gemma2" if !self.config.names(KEY) => Ok(Some(50.0)),
-            _ => Ok(None),
+        if self.name != "gemma2" {
+            return Ok(None);
         }
+        // Null means no softcap.
+        let usual = if self.config.names(KEY) { None } else { Some(50.0) };
+        Ok(self.config.above_zero_if_there(KEY)?.or(usual).map(|cap| cap as f32))
     }
 
     /// ε of a norm, and the offset that is added to its weights.

@@ -5,11 +5,8 @@ use statrs::function::erf::erf;
 
 use super::stored::Stored;
 use crate::lm::LmError;
+use crate::lm::simd::{GELU_CUBIC, GELU_SLOPE};
 use crate::numerics::product;
-
-/// √(2/π).
-const SLOPE: f32 = 0.797_884_6;
-const CUBIC: f32 = 0.044_715;
 
 /// x W + b. W is read from its file at each use.
 pub(super) struct Linear {
@@ -107,7 +104,7 @@ impl Activation {
                 (0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))) as f32
             }),
             Self::TanhGelu => x.mapv_into(|x| {
-                let u = SLOPE * (x + CUBIC * x * x * x);
+                let u = GELU_SLOPE * (x + GELU_CUBIC * x * x * x);
                 0.5 * x * (1.0 + u.tanh())
             }),
             Self::Silu => x.mapv_into(|x| x / (1.0 + (-x).exp())),

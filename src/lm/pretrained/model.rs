@@ -269,11 +269,8 @@ impl Tokens {
     /// No tokenizer, or a text that it cannot encode.
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u32>, LmError> {
         let path = &self.path;
-        let tokenizer = self.tokenizer.as_ref().ok_or_else(|| LmError::File {
-            path: path.clone(),
-            why: "is missing; save the model's tokenizer as tokenizer.json beside its weights"
-                .to_owned(),
-        })?;
+        let missing = "is missing; save the model's tokenizer as tokenizer.json beside its weights";
+        let tokenizer = self.tokenizer.as_ref().ok_or_else(|| LmError::file(path, missing))?;
         heard(path, || Ok(tokenizer.encode(text, false)?.get_ids().to_vec()))
     }
 
@@ -311,8 +308,5 @@ fn heard<T>(path: &Path, work: impl FnOnce() -> tokenizers::Result<T>) -> Result
 
 fn unusable(path: &Path, why: impl ToString) -> LmError {
     let why = why.to_string().replace('\n', " ");
-    LmError::File {
-        path: path.to_owned(),
-        why: format!("{why}; use the tokenizer.json published with the model"),
-    }
+    LmError::file(path, format!("{why}; use the tokenizer.json published with the model"))
 }

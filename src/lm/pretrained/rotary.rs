@@ -148,7 +148,7 @@ fn yarn(
         *frequency *= 1.0 - stretched + stretched / by;
     }
     let grown = |by: f64, how: f64| if by <= 1.0 { 1.0 } else { 0.1 * how * by.ln() + 1.0 };
-    let given = |key: &str| settings.value(key).map(|_| settings.above_zero(key)).transpose();
+    let given = |key: &str| settings.above_zero_if_there(key);
     Ok(match (given("attention_factor")?, given("mscale")?, given("mscale_all_dim")?) {
         (Some(factor), ..) => factor,
         (None, Some(over), Some(under)) => grown(by, over) / grown(by, under),

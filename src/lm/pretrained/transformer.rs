@@ -5,8 +5,7 @@ use std::ops::{ControlFlow, Range};
 use ndarray::{Array1, Array2, Ix2, s};
 
 use super::attention::Attention;
-use super::layers::Mlp;
-use super::layers::Norm;
+use super::layers::{Mlp, Norm};
 use super::stored::Stored;
 use crate::lm::{HeadsOfLayer, LmError};
 

@@ -134,7 +134,7 @@ impl Descent {
         Ok(Self::with(definition, i32::try_from(steps).unwrap_or(i32::MAX), moments))
     }
 
-    /// Updates the weights by one step along their gradients, whose [norm](super::norm::gradient_norm) is `norm`. If it is not
+    /// Updates the weights by one step along their gradients, whose [norm](super::step::gradient_norm) is `norm`. If it is not
     /// finite, nothing changes.
     ///
     /// # Errors
@@ -226,7 +226,7 @@ mod tests {
     use candle_core::{Device, Var};
 
     use super::*;
-    use crate::lm::training::norm::gradient_norm;
+    use crate::lm::training::step::gradient_norm;
 
     fn weight(name: &str, data: &[f32], dimensions: &[usize]) -> Weight {
         let variable = Var::from_slice(data, dimensions, &Device::Cpu).unwrap();

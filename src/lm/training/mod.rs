@@ -2,19 +2,16 @@
 
 mod descent;
 mod muon;
-mod norm;
-mod recorder;
 mod records;
 mod run;
-mod schedule;
-mod share;
+mod step;
 #[cfg(test)]
 mod tests;
 mod trainer;
 mod update;
 
-pub use recorder::Recorder;
 pub use records::{EvalRecord, HeadRecord, Outcome, StepRecord, TrainSummary};
+pub use run::Recorder;
 pub use trainer::Trainer;
 #[cfg(feature = "cuda")]
 pub(super) use update::Update;

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor, Var};
 
-use super::norm::gradient_norm;
+use super::step::gradient_norm;
 use crate::lm::model::Weight;
 use crate::lm::operators::linear;
 

@@ -11,11 +11,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::descent::Descent;
-use super::norm::gradient_norm;
 use super::records::{EvalRecord, StepRecord};
-use super::schedule::learning_rate;
-use super::share::Share;
-use crate::lm::evaluation::{batch, evaluate_over};
+use super::step::{Share, gradient_norm, learning_rate};
+use crate::lm::evaluation::{batch, evaluate};
 use crate::lm::memory_estimate::{self as room, Kept};
 use crate::lm::model::BatchGradients;
 use crate::lm::tensor_file::{self, TensorFile};
@@ -315,7 +313,7 @@ impl<'a> Trainer<'a> {
         let TrainDefinition { eval_batches, batch, .. } = *self.definition;
         let (vocabulary, text) = (&self.corpus.vocabulary, self.corpus.split(split));
         let evaluation =
-            evaluate_over(&self.model, vocabulary, text, eval_batches, batch, self.workers)?;
+            evaluate(&self.model, vocabulary, text, eval_batches, batch, self.workers)?;
         Ok(EvalRecord { step: self.steps, split, evaluation })
     }
 }

@@ -143,3 +143,12 @@ fn add_rows<T: Real, S: Simd<T>, const COUNT: usize>(
         }
     }
 }
+
+/// A x, for a matrix of any strides.
+#[cfg(feature = "lm")]
+pub(crate) fn times_vector<T: Real>(a: ArrayView2<'_, T>, x: ArrayView1<'_, T>) -> Vec<T> {
+    let mut y = vec![T::default(); a.nrows()];
+    let scales = (T::from_f64(1.0), T::default());
+    times(Extension::widest(), scales, x, a.reversed_axes(), ArrayViewMut1::from(&mut y));
+    y
+}

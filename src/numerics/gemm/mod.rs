@@ -19,11 +19,9 @@ mod pack;
 mod product;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "lm")]
-mod times_vector;
 
+#[cfg(feature = "lm")]
+pub(crate) use by_vector::times_vector;
 pub(super) use pack::WorkSpace;
 pub use product::multiply;
 pub(crate) use product::{gemm, product};
-#[cfg(feature = "lm")]
-pub(crate) use times_vector::times_vector;

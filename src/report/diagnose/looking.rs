@@ -2,8 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::detail::Detail;
-use super::look::Look;
+use super::look::{Detail, Look};
 use super::model::DiagnosedModel;
 use super::worry::{Worry, worries};
 use crate::lm::{HeadProbe, LmError, Probed};

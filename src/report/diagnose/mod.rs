@@ -1,7 +1,5 @@
 //! The page of `diagnose`: a grid of a model's heads, a view of each head, and a list of suspicious heads.
 
-mod data;
-mod detail;
 #[cfg(test)]
 mod fixture;
 mod look;

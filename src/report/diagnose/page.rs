@@ -2,13 +2,12 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::data::{Shown, all_shades, numbers};
 use super::model::{DiagnosedHead, DiagnosedModel};
+use super::quantity::{Shown, all_shades, numbers};
 use super::worry::{Worry, left_out, worries};
 use crate::experiments::heads::tables::published::LARGE_NATS;
 use crate::figure::{Rgb, hex};
-use crate::report::document::SHARED;
-use crate::report::document::document;
+use crate::report::document::{SHARED, document};
 use crate::table::{plural, significant};
 
 const STYLE: &str = include_str!("diagnose.css");
@@ -201,7 +200,7 @@ fn of_model(model: &DiagnosedModel) -> Option<String> {
         largest.layer,
         largest.found.head,
         match fitted {
-            0 => "No head was fitted".to_owned(),
+            0 => "No head was fitted: none is above --above".to_owned(),
             1 => "1 head was fitted to find what it needs at its rank".to_owned(),
             fitted => format!("{fitted} heads were fitted to find what they need at their rank"),
         },
@@ -296,9 +295,8 @@ mod tests {
     use flate2::read::ZlibDecoder;
     use serde_json::Value;
 
-    use super::super::detail::Detail;
     use super::super::fixture::{fitted, model, screened};
-    use super::super::look::Look;
+    use super::super::look::{Detail, Look};
     use super::*;
     use crate::lm::{Model, ModelShape, TrainDefinition};
 

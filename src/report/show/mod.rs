@@ -1,22 +1,17 @@
 //! Shows a folder that the program wrote as an interactive page.
 
 mod dumped;
-mod fit;
-mod head_grid;
-mod heads;
-mod live;
 mod page;
-mod runs;
 mod shown;
+mod sources;
 
 use std::path::{Path, PathBuf};
 
 use super::error::ReportError;
 use super::measured::{analyse, measured_study};
 use crate::experiment::MeasuredStudy;
-use crate::experiments::heads::HeadMeasurement;
-use crate::experiments::heads::PREDICTION;
 use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::heads::{HeadMeasurement, PREDICTION};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::figure::Figure;
 use crate::record::Rows;
@@ -24,9 +19,8 @@ use crate::run::{Manifest, RunError};
 use crate::study::{Kind, PredictStudy, StudyError};
 use crate::system::near_files;
 
-pub use head_grid::{GridHead, HeadGrid};
 pub use page::shown_page;
-pub use shown::Shown;
+pub use shown::{GridHead, HeadGrid, Shown};
 
 /// Reads each path: a folder of a fit, a training run, predictions, a study or dumped matrices, or a file with a
 /// matrix. Several runs are shown together.
@@ -35,7 +29,7 @@ pub use shown::Shown;
 /// A path is none of these, or a file is damaged.
 pub fn show(paths: &[PathBuf]) -> Result<Vec<Shown>, ReportError> {
     let mut shown = match paths.iter().all(|path| RunCourse::is_in(path)) {
-        true => vec![runs::show(paths)?],
+        true => vec![sources::runs(paths)?],
         false => paths.iter().map(|path| one(path)).collect::<Result<_, _>>()?,
     };
     for one in &mut shown {
@@ -47,10 +41,10 @@ pub fn show(paths: &[PathBuf]) -> Result<Vec<Shown>, ReportError> {
 
 fn one(path: &Path) -> Result<Shown, ReportError> {
     if path.join("frontier.csv").is_file() {
-        return fit::show(path);
+        return sources::fit(path);
     }
     if RunCourse::is_in(path) {
-        return runs::show(&[path.to_owned()]);
+        return sources::runs(&[path.to_owned()]);
     }
     if path.join("rows.csv").is_file() {
         return study(path);
@@ -98,7 +92,7 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
         ..Shown::default()
     };
     if kind == Kind::of::<PredictStudy>() {
-        heads::add(&mut shown, &TrainedHeads::of(&Rows::<HeadMeasurement>::read(&[own])?)?);
+        sources::add_heads(&mut shown, &TrainedHeads::of(&Rows::<HeadMeasurement>::read(&[own])?)?);
     }
     Ok(shown)
 }

@@ -1,11 +1,10 @@
-//! The content of a page of `show`.
+//! The content of a page of `show`, and the grids of a model's heads.
 
-use std::path::{Path, PathBuf};
-
-use super::head_grid::HeadGrid;
+use crate::experiments::heads::tables::head_parts::HeadParts;
+use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::training::tables::run_course::RunCourse;
+use crate::experiments::training::tables::run_log::Curve;
 use crate::figure::Figure;
-use crate::report::analysis::{save_figures, save_tables};
-use crate::report::error::ReportError;
 use crate::table::Table;
 
 /// The analysis of one folder, or of several runs together.
@@ -25,20 +24,105 @@ pub struct Shown {
     pub tables: Vec<Table>,
 }
 
-impl Shown {
-    /// Writes the figures as SVG and PNG into `folder`; returns the paths.
-    ///
-    /// # Errors
-    /// A figure cannot be drawn, or a file cannot be written.
-    pub fn save_figures(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-        save_figures(&self.figures, folder)
+/// Quantities of each head of a model at several steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeadGrid {
+    /// Name of the model.
+    pub model: String,
+    /// The steps, in order.
+    pub steps: Vec<usize>,
+    /// The names of the quantities; the grid shows the first.
+    pub quantities: Vec<&'static str>,
+    /// The heads, layer by layer.
+    pub heads: Vec<GridHead>,
+}
+
+/// One head of a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GridHead {
+    /// The layer, from 0.
+    pub layer: usize,
+    /// The head within it, from 0.
+    pub head: usize,
+    /// `global`, or the window of a local head.
+    pub kind: String,
+    /// Values by quantity, then by step.
+    pub values: Vec<Vec<Option<f64>>>,
+}
+
+impl HeadGrid {
+    /// The heads of a run at each logged step; `None` if its logs have no heads.
+    pub fn of_run(run: &RunCourse) -> Option<Self> {
+        let first = run.heads.first()?;
+        let steps: Vec<usize> = first.max_logit.iter().map(|point| point.0 as usize).collect();
+        let values = |curve: &Curve| {
+            let at = |step: &usize| {
+                curve.iter().find(|point| point.0 as usize == *step).map(|point| point.1)
+            };
+            steps.iter().map(at).collect()
+        };
+        let heads = run.heads.iter().map(|head| GridHead {
+            layer: head.layer,
+            head: head.head,
+            kind: head.kind.clone(),
+            values: vec![values(&head.max_logit), values(&head.entropy_nats)],
+        });
+        Some(Self {
+            model: run.name.clone(),
+            heads: heads.collect(),
+            quantities: vec!["max |logit|", "row entropy (nats)"],
+            steps,
+        })
     }
 
-    /// Writes the tables as CSV, Parquet, Markdown and LaTeX into `folder`; returns the paths.
-    ///
-    /// # Errors
-    /// A file cannot be written.
-    pub fn save_tables(&self, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-        save_tables(&self.tables, folder)
+    /// The heads of each model in predictions, at one tolerance ε.
+    pub fn of_predictions(study: &TrainedHeads) -> Vec<Self> {
+        type Of = fn(&HeadParts) -> Option<f64>;
+        const QUANTITIES: [(&str, Of); 6] = [
+            ("max |logit|", |head| Some(head.actual)),
+            ("half the logit range", |head| Some(0.5 * head.spread)),
+            ("needed with its inputs", |head| head.needed_tied),
+            ("needed at its rank", |head| head.needed),
+            ("floor", |head| head.floor),
+            ("row entropy (nats)", |head| Some(head.entropy_nats)),
+        ];
+        let epsilon = study.epsilon_told();
+        let here = || study.heads.iter().filter(|head| head.epsilon == epsilon);
+        let mut models: Vec<(&str, usize)> = here().map(|h| (h.run.as_str(), h.seed)).collect();
+        models.sort_unstable();
+        models.dedup();
+        let grid = |(run, seed): (&str, usize)| {
+            let own: Vec<&HeadParts> =
+                here().filter(|head| (head.run.as_str(), head.seed) == (run, seed)).collect();
+            let mut steps: Vec<usize> = own.iter().map(|head| head.step).collect();
+            steps.sort_unstable();
+            steps.dedup();
+            let mut places: Vec<(usize, usize)> = own.iter().map(|h| (h.layer, h.head)).collect();
+            places.sort_unstable();
+            places.dedup();
+            let head = |(layer, head): (usize, usize)| {
+                // With several passages or ranks, the first one is shown.
+                let at = |step: usize| {
+                    own.iter().find(|h| (h.layer, h.head, h.step) == (layer, head, step))
+                };
+                let kind = own.iter().find(|h| (h.layer, h.head) == (layer, head));
+                GridHead {
+                    layer,
+                    head,
+                    kind: kind.map_or_else(String::new, |h| h.kind.clone()),
+                    values: QUANTITIES
+                        .iter()
+                        .map(|(_, of)| steps.iter().map(|&step| of(at(step)?)).collect())
+                        .collect(),
+                }
+            };
+            Self {
+                model: format!("{run}, seed {seed}, tolerance ε = {epsilon} nats"),
+                quantities: QUANTITIES.map(|(name, _)| name).to_vec(),
+                heads: places.into_iter().map(head).collect(),
+                steps,
+            }
+        };
+        models.into_iter().map(grid).collect()
     }
 }

@@ -1,7 +1,6 @@
 //! The best of the lower bounds at one error.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use super::lift::Lift;
 use super::log_rank::LogRank;
@@ -13,7 +12,8 @@ use crate::solver::problem::Problem;
 const LARGEST_DECOMPOSED: usize = 1024;
 
 /// The argument that gave a lower bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum BoundKind {
     /// L⁰(ε): the smallest max |logit| of logits of *any* rank.
     Floor,
@@ -28,18 +28,7 @@ pub enum BoundKind {
 impl BoundKind {
     /// The name in table rows.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Floor => "floor",
-            Self::Packing => "packing",
-            Self::Lift => "lift",
-            Self::LogRank => "log-rank",
-        }
-    }
-}
-
-impl fmt::Display for BoundKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.into()
     }
 }
 

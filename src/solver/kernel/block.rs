@@ -3,10 +3,9 @@
 
 use std::ops::Range;
 
-use super::inputs::Inputs;
+use super::inputs::{Inputs, Totals};
 use super::rows;
 use super::tile::Tile;
-use super::totals::Totals;
 use crate::numerics::{ColumnSums, Real, Simd};
 use crate::solver::penalty::{Multiplier, Penalty};
 use crate::solver::problem::Problem;

@@ -3,10 +3,8 @@
 use rayon::prelude::*;
 
 use super::block::{Block, Want};
-use super::inputs::{FindSizes, Inputs, Keys, Sizes};
-use super::pack::{AddSlots, PackKeys};
-use super::slot::{SLOT_ROWS, Slot, SlotWork, slot_query_gradients, slot_rows};
-use super::totals::Totals;
+use super::inputs::{FindSizes, Inputs, Keys, Sizes, Totals};
+use super::slot::{AddSlots, PackKeys, SLOT_ROWS, Slot, SlotWork, slot_query_gradients, slot_rows};
 use crate::numerics::{Buffer, Extension, Pool, Real};
 use crate::solver::factors::weights_of;
 use crate::solver::penalty::{Multiplier, Penalty};

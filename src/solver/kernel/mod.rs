@@ -13,10 +13,8 @@
 mod block;
 mod evaluate;
 mod inputs;
-mod pack;
 mod rows;
 mod slot;
 mod tile;
-mod totals;
 
 pub(super) use evaluate::{Evaluation, Kernel};

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::inputs::Keys;
+use super::inputs::{Keys, Totals};
 use super::rows;
-use super::totals::Totals;
 use crate::numerics::rows::{exponentials, extremes};
 use crate::numerics::{Buffer, ColumnSums, Real, Simd, Stripe, products};
 use crate::solver::penalty::Penalty;

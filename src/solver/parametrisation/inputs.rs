@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
+use ndarray::{Array2, ArrayView2, Axis, s};
 use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
 use crate::numerics::blas::on_one_thread;
@@ -47,30 +47,6 @@ impl Inputs {
         // Stored row by row, as factors are.
         let basis = Arc::new(basis.as_standard_layout().into_owned());
         Ok(Self { basis, queried: None, single: Arc::default() })
-    }
-
-    /// These inputs with additional `columns`, (n, k), each scaled to the length of the basis' own: the result spans all of
-    /// them.
-    pub fn beside(&self, columns: ArrayView2<'_, f64>) -> Result<Self, FitError> {
-        let n = self.n();
-        if columns.nrows() != n {
-            let rows = columns.nrows();
-            return Err(FitError::Inputs(format!("{n} rows, but columns of {rows} beside them")));
-        }
-        let mut columns = columns.to_owned();
-        for mut column in columns.columns_mut() {
-            let length = column.dot(&column).sqrt();
-            if length > 0.0 {
-                column *= (n as f64).sqrt() / length;
-            }
-        }
-        let all = concatenate(Axis(1), &[self.basis.view(), columns.view()])
-            .map_err(|e| FitError::Inputs(e.to_string()))?;
-        let wider = Self::new(all.view())?;
-        Ok(match &self.queried {
-            None => wider,
-            Some((positions, _)) => wider.with_queries_at(positions.clone()),
-        })
     }
 
     /// The same inputs with queries only for the rows at `positions`, in this order.

@@ -4,16 +4,13 @@ use std::borrow::Cow;
 
 use ndarray::{Array2, ArrayView2};
 
-use super::any_matrix::AnyMatrix;
+use super::Varied;
 use super::inputs::Inputs;
-use super::normalisation::{Normal, Normalisation};
-use super::varied::Varied;
 use crate::numerics::{Real, product};
 use crate::solver::curvature::Preconditioner;
 use crate::solver::factors::Factors;
 use crate::solver::penalty::Penalty;
-use crate::solver::precision::Precision;
-use crate::solver::problem::{FitError, Problem};
+use crate::solver::problem::{FitError, Precision, Problem};
 
 /// Queries Q = X·W_q and keys K = X·W_k of one head, with free W_q and W_k of (C, d) and given X of every row: the attention of
 /// all rows comes from the same two matrices. If a head normalises its queries and keys, each row is normalised and multiplied
@@ -108,47 +105,8 @@ impl SharedProjection {
     }
 
     /// Whether logits are X·W_q·W_kᵀ·Xᵀ: queries and keys are neither normalised nor rotated.
-    pub fn is_bilinear(&self) -> bool {
+    fn is_bilinear(&self) -> bool {
         self.normalisation.is_none() && self.scales.is_none() && self.turns.is_none()
-    }
-
-    /// The same parametrisation with additional input `columns`, (n, k): projections of [X, columns] by one W_q and W_k. They
-    /// include all projections of X.
-    ///
-    /// # Errors
-    /// `Inputs` if the columns are not finite or not of length n, or if queries and keys are normalised or rotated.
-    pub fn beside(&self, columns: ArrayView2<'_, f64>) -> Result<Self, FitError> {
-        self.check_bilinear()?;
-        Ok(Self { inputs: self.inputs.beside(columns)?, ..self.clone() })
-    }
-
-    /// The same inputs with factors of another `rank`.
-    ///
-    /// # Errors
-    /// `Inputs` if queries and keys are normalised or rotated, because other channels are then undefined.
-    pub fn of_rank(&self, rank: usize) -> Result<Self, FitError> {
-        self.check_bilinear()?;
-        Ok(Self { rank, ..self.clone() })
-    }
-
-    fn check_bilinear(&self) -> Result<(), FitError> {
-        let why = "queries and keys that are normalised or turned have no other rank or inputs";
-        self.is_bilinear().then_some(()).ok_or_else(|| FitError::Inputs(why.to_owned()))
-    }
-
-    /// The same inputs with any matrix C in place of W_q·W_kᵀ, and the C of `point`. Returns `None` if queries and keys are
-    /// normalised or rotated.
-    pub(in crate::solver) fn any_matrix(&self, point: &[f64]) -> Option<(AnyMatrix, Vec<f64>)> {
-        let any = self.any()?;
-        let [(wq, _), (wk, _)] = [0, 1].map(|side| self.side(point, side));
-        let scale = (self.inputs.dimension() as f64 / self.rank as f64).sqrt();
-        let c = product(wq, wk.t()) * scale;
-        Some((any, c.iter().copied().collect()))
-    }
-
-    /// The same inputs with any matrix in place of W_q·W_kᵀ. Returns `None` if queries and keys are normalised or rotated.
-    pub(in crate::solver) fn any(&self) -> Option<AnyMatrix> {
-        self.is_bilinear().then(|| AnyMatrix { inputs: self.inputs.clone() })
     }
 
     /// The point whose factors are nearest to the given ones, in squares. Returns `None` if rows are normalised or scaled,
@@ -216,7 +174,7 @@ impl SharedProjection {
     /// # Panics
     /// If `point` has the wrong length, or is not finite.
     pub fn at(&self, point: &[f64]) -> Factors {
-        Factors::from_vector(&self.factors(point), 1, self.n(), self.rank)
+        Factors::from_vector(&self.factors(Precision::F64, point), 1, self.n(), self.rank)
             .expect("finite weights make factors")
     }
 
@@ -316,35 +274,70 @@ impl SharedProjection {
 }
 
 impl Varied for SharedProjection {
-    fn factors<'x>(&self, x: &'x [f64]) -> Cow<'x, [f64]> {
-        Cow::Owned(self.factors_by(&|side| self.inputs.of_side(side), x))
+    fn factors<'x>(&self, precision: Precision, x: &'x [f64]) -> Cow<'x, [f64]> {
+        Cow::Owned(match (precision, self.sparing) {
+            (Precision::F32, true) => self.factors_by(&|side| self.inputs.in_single(side), x),
+            _ => self.factors_by(&|side| self.inputs.of_side(side), x),
+        })
     }
 
-    fn factors_in<'x>(&self, precision: Precision, x: &'x [f64]) -> Cow<'x, [f64]> {
-        match (precision, self.sparing) {
-            (Precision::F32, true) => {
-                Cow::Owned(self.factors_by(&|side| self.inputs.in_single(side), x))
-            }
-            _ => self.factors(x),
-        }
-    }
-
-    fn pull_back(&self, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
-        self.pull_back_by(&|side| self.inputs.of_side(side), x, of_factors, to);
-    }
-
-    fn pull_back_in(&self, precision: Precision, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
+    fn pull_back(&self, precision: Precision, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
         match (precision, self.sparing) {
             (Precision::F32, true) => {
                 self.pull_back_by(&|side| self.inputs.in_single(side), x, of_factors, to);
             }
-            _ => self.pull_back(x, of_factors, to),
+            _ => self.pull_back_by(&|side| self.inputs.of_side(side), x, of_factors, to),
         }
     }
 
     fn preconditioner(&self, of: &Problem, x: &[f64], penalty: &Penalty) -> Option<Preconditioner> {
         let is_linear = self.sparing && self.normalisation.is_none();
-        is_linear.then(|| self.sides(of, &self.factors(x), penalty)).flatten()
+        is_linear.then(|| self.sides(of, &self.factors(Precision::F64, x), penalty)).flatten()
+    }
+}
+
+/// The normalisation of a row before it is a query or a key: (row − mean)/√(variance + ε) ∘ gain, or if not centred
+/// row/√(mean square + ε) ∘ gain (Zhang and Sennrich 2019, arXiv 1910.07467).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Normalisation {
+    /// ε.
+    pub epsilon: f64,
+    /// Whether the mean is subtracted.
+    pub centred: bool,
+}
+
+/// A normalised row, and 1/√(variance + ε).
+pub(super) struct Normal {
+    pub unit: Vec<f64>,
+    scale: f64,
+    centred: bool,
+}
+
+impl Normalisation {
+    pub(super) fn of(self, row: &[f64]) -> Normal {
+        let d = row.len() as f64;
+        let mean = if self.centred { row.iter().sum::<f64>() / d } else { 0.0 };
+        let variance = row.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / d;
+        let scale = 1.0 / (variance + self.epsilon).sqrt();
+        let unit = row.iter().map(|v| (v - mean) * scale).collect();
+        Normal { unit, scale, centred: self.centred }
+    }
+}
+
+impl Normal {
+    /// Replaces the gradient of gain ∘ unit by that of the row before normalisation, and adds the gradient of the gain to
+    /// `of_gain`.
+    pub fn pull_back(&self, gain: &[f64], gradient: &mut [f64], of_gain: &mut [f64]) {
+        let d = gradient.len() as f64;
+        for ((of_gain, g), u) in of_gain.iter_mut().zip(&*gradient).zip(&self.unit) {
+            *of_gain += g * u;
+        }
+        gradient.iter_mut().zip(gain).for_each(|(g, gain)| *g *= gain);
+        let mean = if self.centred { gradient.iter().sum::<f64>() / d } else { 0.0 };
+        let along = gradient.iter().zip(&self.unit).map(|(g, u)| g * u).sum::<f64>() / d;
+        for (g, u) in gradient.iter_mut().zip(&self.unit) {
+            *g = (*g - mean - u * along) * self.scale;
+        }
     }
 }
 

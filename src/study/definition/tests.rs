@@ -64,7 +64,7 @@ fn problem(path: &Path, preset: Preset, data: &Path) -> Result<(), StudyError> {
         return wrong("has no view".to_owned());
     }
     // Models fetched to runs/ may be missing here, and need texts.
-    if definition.work.measures_models() && definition.text.contains("\"runs/") {
+    if definition.work.measures_models && definition.text.contains("\"runs/") {
         return Ok(());
     }
     if Plan::new(&definition, data, None, None, None)?.cells().count() == 0 {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use ndarray::Array2;
 
-use super::problem::{Problem, square};
+use super::stack::{Problem, square};
 
 pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
     let mut reader = csv::ReaderBuilder::new()

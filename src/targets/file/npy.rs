@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder as _};
 use ndarray_npy::npy::header::{Header, ReadHeaderError};
 use ndarray_npy::{ReadNpyExt, ReadableElement, WriteNpyExt};
 
-use super::problem::Problem;
+use super::stack::Problem;
 
 /// Deepest nesting of brackets that a header may have. A matrix needs two levels, records need four. The reader's time doubles
 /// with each level.

@@ -1,6 +1,8 @@
-//! Parquet files: one numeric column per matrix column. This is the only use of polars in this module.
+//! Parquet files: one numeric column per matrix column. The library trusts the numbers in page headers, so a damaged one makes it
+//! allocate any amount of memory; they are checked first.
 
-use std::io::{Cursor, Write};
+use std::io::{Cursor, Read as _, Write};
+use std::ops::Range;
 #[cfg(feature = "study")]
 use std::path::Path;
 
@@ -9,9 +11,10 @@ use polars::prelude::{
     Column, DataFrame, DataType, ParallelStrategy, ParquetReader, ParquetWriter, PolarsResult,
     SerReader,
 };
+use polars_parquet_format::PageHeader;
+use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 
-use super::parquet_pages;
-use super::problem::{Problem, square};
+use super::stack::{Problem, square};
 use crate::system::caught;
 
 /// Largest size of one number in bytes, including its validity bit.
@@ -74,7 +77,7 @@ fn check_pages(bytes: &[u8], reader: &mut Reader<'_>, of_a_row: usize) -> Result
     let described = reader.get_metadata().map_err(|error| one_line(&error))?;
     for group in &described.row_groups {
         for column in group.parquet_columns() {
-            parquet_pages::check(bytes, column.byte_range(), group.num_rows(), of_a_row)?;
+            check_column(bytes, column.byte_range(), group.num_rows(), of_a_row)?;
         }
     }
     Ok(())
@@ -111,4 +114,52 @@ pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), St
 /// Joins an error message of several lines into one line.
 fn one_line(error: &impl ToString) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Bytes that a page may take in addition to its values.
+const OF_A_PAGE: usize = 4096;
+
+/// Checks the page headers of one column before decompression, at bytes `column` of `file`: at most `rows` rows of at most `of_a_row` bytes each.
+///
+/// # Errors
+/// A message that describes the first invalid page header.
+fn check_column(
+    file: &[u8],
+    column: Range<u64>,
+    rows: usize,
+    of_a_row: usize,
+) -> Result<(), String> {
+    let [start, end] =
+        [column.start, column.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+    let bytes = file.get(start..end).ok_or("a column lies outside the file")?;
+    let mut reader = Cursor::new(bytes);
+    let mut seen = 0;
+    while seen < rows {
+        let mut protocol = TCompactInputProtocol::new(&mut reader, bytes.len());
+        let header = PageHeader::read_from_in_protocol(&mut protocol)
+            .map_err(|error| format!("a page header cannot be read: {error}"))?;
+        let values = header.data_page_header.as_ref().map(|page| page.num_values);
+        let values = values.or(header.data_page_header_v2.as_ref().map(|page| page.num_values));
+        let of_dictionary = header.dictionary_page_header.as_ref().map(|page| page.num_values);
+        let within =
+            |count: i32, most: usize| usize::try_from(count).is_ok_and(|count| count <= most);
+        let most = OF_A_PAGE.saturating_add(of_a_row.saturating_mul(rows));
+        let holds = within(values.unwrap_or(0), rows - seen)
+            && within(of_dictionary.unwrap_or(0), rows)
+            && within(header.uncompressed_page_size, most);
+        if !holds {
+            let size = header.uncompressed_page_size;
+            let count = values.or(of_dictionary).unwrap_or(0);
+            return Err(format!(
+                "a page announces {count} values in {size} bytes of a column with {rows} rows"
+            ));
+        }
+        seen += values.unwrap_or(0) as usize;
+        let length = u64::try_from(header.compressed_page_size).unwrap_or(u64::MAX);
+        let skipped = std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink());
+        if skipped.ok() != Some(length) {
+            return Err("a page extends past its column".to_owned());
+        }
+    }
+    Ok(())
 }

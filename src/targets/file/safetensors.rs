@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use ndarray::{Array2, ArrayD};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
-use super::problem::Problem;
+use super::stack::Problem;
 use crate::system::nearest::nearest;
 
 /// Reads the tensor `name`. Without a name the file must have exactly one tensor of two or more dimensions.

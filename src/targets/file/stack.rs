@@ -2,7 +2,32 @@
 
 use ndarray::{Array2, ArrayD, Axis, Ix2};
 
-use super::problem::{Problem, square};
+use crate::targets::TargetError;
+
+/// The reason why a file holds no square matrix that can be a target.
+pub(super) enum Problem {
+    /// The bytes cannot be read as a matrix.
+    Unreadable(String),
+    /// The matrix cannot be a target.
+    Unfit(TargetError),
+}
+
+impl From<String> for Problem {
+    fn from(why: String) -> Self {
+        Self::Unreadable(why)
+    }
+}
+
+/// Returns n for an n × n shape with n ≥ 1, and the error otherwise.
+pub(super) fn square(rows: usize, columns: usize) -> Result<usize, Problem> {
+    if rows == 0 {
+        Err(Problem::Unfit(TargetError::Empty))
+    } else if rows != columns {
+        Err(Problem::Unfit(TargetError::NotSquare { rows, columns }))
+    } else {
+        Ok(rows)
+    }
+}
 
 /// Returns `array` if it is a matrix, or head `head` of a stack (heads, n, n). Leading axes of length 1 before a stack are
 /// removed.
@@ -55,8 +80,7 @@ pub(super) fn matrix_of(array: ArrayD<f64>, head: Option<usize>) -> Result<Array
 mod tests {
     use ndarray::ArrayD;
 
-    use super::super::problem::Problem;
-    use super::matrix_of;
+    use super::{Problem, matrix_of};
 
     fn told(shape: &[usize], head: Option<usize>) -> Result<f64, String> {
         let count = shape.iter().product::<usize>();

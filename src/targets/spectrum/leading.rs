@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::Serialize;
 
+use super::above_rounding;
 use super::bounds::{Bounds, Known};
-use super::exact::above_rounding;
 use super::product::{Transpose, fourth_powers, times};
 use crate::numerics::blas::on_one_thread;
 use crate::numerics::product;

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rank_study::lm::Alone;
-use rank_study::lm::{Corpus, Device, StepRecord, TrainDefinition};
+use rank_study::lm::{Alone, Corpus, Device, StepRecord, TrainDefinition};
 use rank_study::report::{show, shown_page};
 use rank_study::run::{Begin, ModelSource, RunError, TrainResult, TrainedRun, Training, train};
 use safetensors::SafeTensors;

@@ -1,10 +1,9 @@
 //! The verdict on locality: a dense local target compared with its controls.
 
 use super::scale_of_cells;
-use crate::claims::Verdict;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::{Claim, Origin};
+use crate::claims::{Claim, Origin, Verdict};
 use crate::experiments::fits::tables::growth::Growth;
 use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
 use crate::solver::LARGEST_CAP;

@@ -1,12 +1,11 @@
 //! Verdicts on logit growth, for dense local targets and for sparse global ones.
 
 use super::scale_of_cells;
-use crate::claims::Verdict;
 use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
-use crate::claims::{Claim, Origin};
+use crate::claims::{Claim, Origin, Verdict};
 use crate::experiments::fits::tables::growth::{Growth, GrowthSlope};
 use crate::experiments::fits::tables::growth_cell::GrowthCell;
 use crate::table::{Interval, plural, significant};

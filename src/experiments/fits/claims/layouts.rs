@@ -1,11 +1,9 @@
 //! The verdict on layouts: whether splitting heads into local and global ones removes the pressure on logits.
 
-use crate::claims::Claim;
-use crate::claims::Reason;
-use crate::claims::Verdict;
 use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::words::listed;
+use crate::claims::{Claim, Reason, Verdict};
 use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, log_ratio};
 use crate::table::plural;

@@ -3,8 +3,7 @@
 use crate::experiments::fits::tables::growth::Growth;
 use crate::experiments::fits::tables::growth_cell::GrowthCell;
 use crate::figure::ticks::symbols;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::distinct;
 
 /// The rank penalty L*(ε) / L⁰(ε) against n/d; one panel per family, one line per rank.

@@ -1,11 +1,10 @@
-//! The figure of a study of layouts.
+//! The figures of the smallest error within a logit bound: by rank, and by layout of heads.
 
 use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
 use crate::experiments::training::figures::variant::Variant;
 use crate::figure::style::DARK;
-use crate::figure::ticks::length;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::ticks::{length, symbols};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::plural;
 
 /// Error against logit bound with the floor dashed; one panel per target, one line per layout.
@@ -67,7 +66,7 @@ fn title(study: &Layouts, cell: &LayoutCell) -> String {
 
 /// An axis that covers the errors from [`LEAST_SHOWN`] on. It excludes floors far below all errors, which would
 /// compress the rest.
-pub(crate) fn readable_errors(study: &Layouts) -> Axis {
+fn readable_errors(study: &Layouts) -> Axis {
     let seeds = study.cells.iter().flat_map(|cell| &cell.seeds).map(|seed| seed.kl_nats);
     let shown = |kl: &f64| *kl >= LEAST_SHOWN;
     let floors = study.cells.iter().filter_map(|cell| Some(cell.floor?.median));
@@ -82,7 +81,7 @@ pub(crate) fn readable_errors(study: &Layouts) -> Axis {
 const LEAST_SHOWN: f64 = 1e-4;
 
 /// The floor as a dashed line, cut at the lower end of the axis.
-pub(crate) fn floor_line(cells: &[LayoutCell], y: &Axis) -> Series {
+fn floor_line(cells: &[LayoutCell], y: &Axis) -> Series {
     let mut floor: Vec<(f64, f64)> =
         cells.iter().filter_map(|cell| Some((cell.cap, cell.floor?.median))).collect();
     floor.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -105,7 +104,7 @@ fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
 
 /// The errors of some layouts against `x`: ticks for single seeds and markers for medians. A line through the medians
 /// ends where it falls below `least`.
-pub(crate) fn errors<'c>(
+fn errors<'c>(
     name: &str,
     ink: Ink,
     cells: impl IntoIterator<Item = &'c LayoutCell>,
@@ -170,6 +169,73 @@ fn alt(study: &Layouts) -> String {
         let last = same.last()?;
         let kl = last.kl_nats()?.median;
         Some(format!("{}: error {kl:.2e} nats at logit bound {}.", name(last), last.cap))
+    });
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+/// E*(L) against L with the floor E⁰(L) dashed; one panel per target, one line per rank.
+pub fn frontiers(study: &Layouts) -> Figure {
+    let y = readable_errors(study);
+    let drawn = |cells: &&[LayoutCell]| {
+        cells.iter().flat_map(|cell| &cell.seeds).any(|seed| seed.kl_nats >= y.range.0)
+    };
+    let targets = || study.cells.chunk_by(|a, b| a.target == b.target && a.n == b.n);
+    let free: Vec<&str> =
+        targets().filter(|cells| !drawn(cells)).map(|cells| cells[0].target.as_str()).collect();
+    let mut caption = "The smallest error found within a logit bound, by target and rank. Lines are medians, ticks single \
+                       seeds. A larger marker or broader line lies under another. On the dashed floor, which has no rank limit, low \
+                       rank costs nothing. Where a line levels off above it, larger logits did not help."
+        .to_owned();
+    caption.push_str(&symbols(targets().filter(drawn).map(|cells| cells[0].target.as_str())));
+    if !free.is_empty() {
+        caption.push_str(&format!(
+            " Not drawn, because no bound leaves an error: {}.",
+            free.join(", ")
+        ));
+    }
+    let panels = targets().filter(drawn).map(|cells| {
+        Panel::new(
+            &format!("{}, {}", cells[0].target, length(cells[0].n)),
+            Axis::log_at("logit bound L", cells.iter().map(|cell| cell.cap)),
+            y.clone(),
+            by_rank(cells, &y),
+        )
+    });
+    let mut keys = Key::of_ranks(study.cells.iter().map(|cell| cell.rank));
+    keys.push(Key::seed());
+    keys.push(Key::grey("floor: no rank limit", Stroke::Dashed));
+    Figure {
+        name: "frontiers".to_owned(),
+        caption,
+        alt: alt_by_rank(study),
+        keys,
+        panels: panels.collect(),
+    }
+}
+
+fn by_rank(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
+    let mut series = vec![floor_line(cells, y)];
+    for same in cells.chunk_by(|a, b| a.rank == b.rank) {
+        let (name, ink) = (format!("rank {}", same[0].rank), Ink::of_rank(same[0].rank));
+        series.extend(errors(&name, ink, same, |cell| cell.cap, y.range.0));
+    }
+    series
+}
+
+fn alt_by_rank(study: &Layouts) -> String {
+    let same = |a: &LayoutCell, b: &LayoutCell| a.target == b.target && a.rank == b.rank;
+    let lines = study.cells.chunk_by(same).filter_map(|same| {
+        let (first, last) = (same.first()?, same.last()?);
+        Some(format!(
+            "{}, rank {}: error {:.2e} at logit bound {}, {:.2e} at {}, where the floor is {:.2e}.",
+            first.target,
+            first.rank,
+            first.kl_nats()?.median,
+            first.cap,
+            last.kl_nats()?.median,
+            last.cap,
+            last.floor?.median,
+        ))
     });
     lines.collect::<Vec<_>>().join(" ")
 }

@@ -4,8 +4,7 @@ use crate::experiments::fits;
 use crate::experiments::fits::tables::one_fit::OneFit;
 use crate::figure::model::heights;
 use crate::figure::ticks::ticks_at_values;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::significant;
 
 /// A floor below this share of the smallest error is not drawn.

@@ -3,8 +3,7 @@
 use crate::experiments::fits::tables::growth::Growth;
 use crate::experiments::fits::tables::growth_cell::GrowthCell;
 use crate::figure::style::BEYOND;
-use crate::figure::{Axis, Figure, Key, Panel, Tile};
-use crate::figure::{Rgb, heat};
+use crate::figure::{Axis, Figure, Key, Panel, Rgb, Tile, heat};
 use crate::table::{Spread, distinct};
 
 /// The rank penalty at the end of the colour scale.

@@ -5,11 +5,8 @@ use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
 use crate::experiments::fits::tables::models::{ModelFit, fit_models, model_table};
 use crate::record::{Row, Rows};
 use crate::solver::Outcome;
-use crate::table::Columns;
-use crate::table::Table;
-use crate::table::TableError;
 use crate::table::groups::{distinct, groups, sorted};
-use crate::table::{Slope, plural};
+use crate::table::{Columns, Slope, Table, TableError, plural};
 
 /// The growth of the rank penalty with n/d in one family.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,10 +2,8 @@
 
 use crate::experiments::fits::FitMeasurement;
 use crate::record::{Row, Rows};
-use crate::table::Spread;
-use crate::table::Table;
-use crate::table::TableError;
 use crate::table::groups::{groups, sorted};
+use crate::table::{Spread, Table, TableError};
 use crate::targets::{HeadKind, Layout};
 
 /// One fit: the error of one seed at one logit bound.

@@ -3,8 +3,7 @@
 use crate::experiments::fits::tables::censored::{Line, Point, Value};
 use crate::experiments::fits::tables::growth_cell::GrowthCell;
 use crate::solver::LARGEST_CAP;
-use crate::table::Table;
-use crate::table::plural;
+use crate::table::{Table, plural};
 
 /// A model of L*(ε) as a function of sequence length n, rank d and support k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

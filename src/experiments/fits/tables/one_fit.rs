@@ -9,9 +9,7 @@ use crate::record::read_records;
 use crate::run::RunError;
 use crate::solver::{Floor, Outcome, Problem, read_factors};
 use crate::system::below;
-use crate::table::TableError;
-use crate::table::significant;
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, TableError, significant};
 use crate::targets::Target;
 
 /// The file of the target in a fit's folder.

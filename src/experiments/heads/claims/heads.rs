@@ -1,21 +1,18 @@
 //! Verdicts on trained heads: which factors drive the growth of their logits, and which quantities order them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::claims::estimate::Estimate;
+use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::words::joined;
-use crate::claims::{Claim, Group, Origin};
-use crate::claims::{Verdict, VerdictStatus};
+use crate::claims::words::{from_to, joined};
+use crate::claims::{Claim, Group, Origin, Verdict, VerdictStatus};
+use crate::experiments::heads::tables::head_parts::{FACTOR_NAMES, HeadParts};
 use crate::experiments::heads::tables::heads::{
     Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads,
 };
+use crate::table::groups::groups;
 use crate::table::{Spread, plural, significant};
-
-/// The factors of a largest logit, in order.
-const FACTORS: [&str; 5] =
-    ["floor", "rank penalty", "input factor", "excess factor", "shift factor"];
 
 /// A largest logit that grows by less than this factor is not analysed.
 const LEAST_GROWTH: f64 = 2.0;
@@ -28,6 +25,14 @@ const NO_ORDER: f64 = 0.2;
 /// From this variance inflation on (|ρ| of 0.95), two orders can hardly be separated. The bound of 10 is the usual one
 /// (Marquardt 1970, *Technometrics* 12).
 const COLLINEAR: f64 = 10.0;
+/// Queries and keys lack rank if their rank penalty is at least this.
+const SHORT: f64 = 1.5;
+/// Up to this factor, a constraint costs next to nothing.
+const ENOUGH: f64 = 1.1;
+/// The head dimensions that the claim on rank compares.
+const DIMENSIONS: [usize; 2] = [4, 32];
+/// The number of heads of each model that the claim on rank takes, those with the largest logits.
+const LARGEST: usize = 2;
 
 pub(crate) const RANK_CARRIES_GROWTH: Claim = Claim {
     id: "RankCarriesGrowth",
@@ -62,6 +67,25 @@ pub(crate) const NEEDED_TELLS_ACTUAL: Claim = Claim {
     ],
     bounds: &[COLLINEAR, NO_ORDER],
     lacking: ["no model with enough heads", "Needs models of mhsa with several heads."],
+    ..Claim::PLAIN
+};
+
+pub(crate) const RANK_MAKES_LOGITS: Claim = Claim {
+    id: "RankMakesLogits",
+    text: "Logits are large because queries and keys of d channels lack rank",
+    group: Group::TrainedHeads,
+    origin: Origin::Derived,
+    place: "the rank argument, trained heads",
+    rule: [
+        "In the two largest heads of every model with d_head of 4 to 32, the rank penalty is {0} or \
+            more.",
+        "In all of them the rank penalty and the input factor are at most {1}.",
+    ],
+    bounds: &[SHORT, ENOUGH],
+    lacking: [
+        "no heads of several dimensions were fitted",
+        "Needs fitted heads of two or more d_head from 4 to 32.",
+    ],
     ..Claim::PLAIN
 };
 
@@ -124,7 +148,7 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         return Verdict::lacking(RANK_CARRIES_GROWTH);
     };
     let penalty = penalty.map(|share| 100.0 * share).shown(2);
-    let factors = FACTORS.iter().enumerate().map(|(part, name)| {
+    let factors = FACTOR_NAMES.iter().enumerate().map(|(part, name)| {
         let median = Spread::of(grown.iter().map(|growth| 100.0 * share(growth, part)));
         let share = match median {
             _ if part == 1 => penalty.clone(),
@@ -198,11 +222,65 @@ pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
     Verdict::new(NEEDED_TELLS_ACTUAL, ruling, seeds, headline, sentences)
 }
 
+/// Tests whether the rank d of queries and keys makes logits large, by the rank penalty of the largest heads of every
+/// model at its last step.
+///
+/// The input factor may contain a cost of rank: what the head's inputs need at any rank is not fitted. So the claim is
+/// refuted only if the input factor is small as well.
+pub(crate) fn rank(study: &TrainedHeads) -> Verdict {
+    let epsilon = study.epsilon_told();
+    let [least, greatest] = DIMENSIONS;
+    let heads: Vec<(&HeadParts, f64, f64)> = study
+        .largest_at_last_step(LARGEST)
+        .into_iter()
+        .filter(|head| head.epsilon == epsilon && (least..=greatest).contains(&head.rank))
+        .filter_map(|head| head.parts().map(|[_, penalty, input, ..]| (head, penalty, input)))
+        .collect();
+    let by_rank = groups(&heads, |(head, ..)| head.rank);
+    if by_rank.len() < 2 {
+        return Verdict::lacking(RANK_MAKES_LOGITS);
+    }
+    let mut medians: Vec<(usize, Option<Estimate>, Option<Estimate>)> = by_rank
+        .iter()
+        .map(|alike| {
+            let penalty = Estimate::median(alike.iter().map(|(_, penalty, _)| *penalty));
+            (alike[0].0.rank, penalty, Estimate::median(alike.iter().map(|(.., input)| *input)))
+        })
+        .collect();
+    medians.sort_by_key(|(rank, ..)| *rank);
+    let range = |estimates: Vec<Option<Estimate>>| {
+        from_to(estimates.into_iter().flatten().map(|one| one.value), 2)
+    };
+    let headline = format!(
+        "rank penalty {}×, input factor {}×, d = {}–{}",
+        range(medians.iter().map(|(_, penalty, _)| *penalty).collect()),
+        range(medians.iter().map(|(.., input)| *input).collect()),
+        medians[0].0,
+        medians[medians.len() - 1].0,
+    );
+    let each = medians.iter().map(|(d, penalty, input)| {
+        format!("d = {d}: {} / {}", shown(*penalty, 3), shown(*input, 3))
+    });
+    let models: BTreeSet<_> = heads.iter().map(|(head, ..)| head.model()).collect();
+    let sentences = [
+        format!("Rank penalty / input factor, KL {epsilon}: {}", joined(each, "; ")),
+        plural(models.len(), "model"),
+    ];
+    let mut seeds: BTreeMap<_, BTreeSet<usize>> = BTreeMap::new();
+    for (head, ..) in &heads {
+        seeds.entry(head.setting()).or_default().insert(head.seed);
+    }
+    let seeds = Seeds::of_settings(seeds.values().map(BTreeSet::len));
+    let ruling = Ruling::every(heads.iter().map(|(_, penalty, input)| {
+        Ruling::of_rule(*penalty >= SHORT, *penalty <= ENOUGH && *input <= ENOUGH)
+    }));
+    Verdict::new(RANK_MAKES_LOGITS, ruling, seeds, headline, sentences)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::heads::tables::head_parts::HeadParts;
-    use crate::experiments::heads::tables::heads_tests::head as head_of_parts;
+    use crate::experiments::heads::tables::heads::tests::head as head_of_parts;
 
     fn grown(inflation: f64, tying: f64, seeds: usize) -> TrainedHeads {
         let heads = (0..seeds).flat_map(|seed| {
@@ -228,6 +306,39 @@ mod tests {
         assert_eq!(growth(&grown(1.1, 1.1, 3)).status, VerdictStatus::NotMeasured, "no growth");
         let verdict = growth(&grown(1.02, 4.0, 3));
         assert!(verdict.measured.contains("99 %"), "{}", verdict.measured);
+    }
+
+    /// Two heads of each of several seeds at d = 8 and 16, with a rank penalty for each dimension.
+    fn ranked(penalties: [f64; 2], input: f64, seeds: usize) -> TrainedHeads {
+        let heads = (0..seeds).flat_map(|seed| {
+            [8, 16].into_iter().zip(penalties).flat_map(move |(rank, penalty)| {
+                (0..2).map(move |at| {
+                    let parts = [4.0, penalty, input, 1.2, 1.0];
+                    HeadParts { rank, ..head_of_parts(("mhsa", seed, 20, at), parts, 1.0) }
+                })
+            })
+        });
+        TrainedHeads { heads: heads.collect(), failed: 0 }
+    }
+
+    #[test]
+    fn rank_has_every_word() {
+        let status = |penalties, input, seeds| rank(&ranked(penalties, input, seeds)).status;
+        assert_eq!(status([2.0, 1.6], 3.0, 3), VerdictStatus::Confirmed);
+        assert_eq!(status([2.0, 1.6], 3.0, 2), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status([2.0, 1.05], 3.0, 3), VerdictStatus::Qualified, "d = 8 only");
+        assert_eq!(status([1.05, 1.02], 1.1, 3), VerdictStatus::Refuted);
+        let inputs = "the input factor may contain a cost of rank";
+        assert_eq!(status([1.05, 1.02], 3.0, 3), VerdictStatus::Qualified, "{inputs}");
+        let mut third = ranked([2.0, 1.6], 3.0, 3);
+        third.heads.push(head_of_parts(("mhsa", 0, 20, 2), [1.0, 1.0, 1.0, 1.0, 1.0], 1.0));
+        assert_eq!(
+            rank(&third).status,
+            VerdictStatus::Confirmed,
+            "a third head has smaller logits"
+        );
+        third.heads.retain(|head| head.rank == 8);
+        assert_eq!(rank(&third).status, VerdictStatus::NotMeasured, "one dimension");
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Verdicts on the heads of published models.
 
-use crate::claims::Verdict;
 use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
-use crate::claims::{Claim, Group, Origin};
+use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::heads::HeadMeasurement;
 use crate::experiments::heads::tables::published::{LARGE_NATS, PublishedHeads, PublishedModel};
 use crate::table::{Spread, plural, significant};

@@ -5,8 +5,7 @@ use crate::experiments::heads::tables::heads::TrainedHeads;
 use crate::experiments::training::figures::variant::Variant;
 use crate::figure::style::DARK;
 use crate::figure::ticks::length;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{groups, significant};
 
 /// One level of a head's logits, from the smallest that is needed to the actual one.

@@ -1,21 +1,15 @@
 //! The figures of the heads of trained models: the factors of each head as bars, and the largest logits by layer.
 
-use crate::experiments::heads::tables::head_parts::HeadParts;
+use crate::experiments::heads::tables::head_parts::{FACTOR_NAMES, HeadParts};
 use crate::experiments::heads::tables::heads::TrainedHeads;
-use crate::figure::{Axis, Figure, Key, Panel, Tile};
-use crate::figure::{Rgb, heat};
+use crate::figure::{Axis, Figure, Key, Panel, Rgb, Tile, heat};
 use crate::table::{groups, significant};
 
 /// The maximum number of bars in a panel: the heads with the largest logits.
 const MOST_BARS: usize = 16;
-/// The segments of a bar from bottom to top, with their colours.
-const PARTS: [(&str, Rgb); 5] = [
-    ("floor", (150, 150, 150)),
-    ("rank penalty", (59, 10, 143)),
-    ("input factor", (216, 87, 107)),
-    ("excess factor", (240, 150, 50)),
-    ("shift factor", (86, 180, 233)),
-];
+/// The colours of a bar's segments from bottom to top, in the order of [`FACTOR_NAMES`].
+const COLOURS: [Rgb; 5] =
+    [(150, 150, 150), (59, 10, 143), (216, 87, 107), (240, 150, 50), (86, 180, 233)];
 
 /// The heads of one model at the last step, at the main ε of the study.
 fn models<'h>(study: &'h TrainedHeads) -> Vec<(String, Vec<&'h HeadParts>)> {
@@ -54,14 +48,14 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
         for (at, head) in heads.iter().enumerate() {
             let mut from = y.range.0;
             let mut product = 1.0;
-            for ((_, colour), part) in PARTS.iter().zip(head.parts().into_iter().flatten()) {
+            for (colour, part) in COLOURS.into_iter().zip(head.parts().into_iter().flatten()) {
                 product *= part;
                 // The excess and the shift factor may be below 1; such a factor lowers the bar.
                 let (low, high) = (from.min(product), from.max(product));
                 panel.tiles.push(Tile {
                     x: (at as f64 + 0.15, at as f64 + 0.85),
                     y: (low, high),
-                    colour: *colour,
+                    colour,
                     text: String::new(),
                 });
                 from = product;
@@ -72,7 +66,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     let alt = all().map(|head| {
         let parts = head.parts().into_iter().flatten();
         let told =
-            PARTS.iter().zip(parts).map(|((name, _), v)| format!("{name} {}", significant(v, 3)));
+            FACTOR_NAMES.iter().zip(parts).map(|(name, v)| format!("{name} {}", significant(v, 3)));
         format!(
             "{} layer {} head {}: {} = {}.",
             head.run,
@@ -90,7 +84,11 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
             study.epsilon_told()
         ),
         alt: alt.collect::<Vec<_>>().join(" "),
-        keys: PARTS.iter().map(|(name, colour)| Key::field(name, *colour)).collect(),
+        keys: FACTOR_NAMES
+            .iter()
+            .zip(COLOURS)
+            .map(|(name, colour)| Key::field(name, colour))
+            .collect(),
         panels: panels.collect(),
     })
 }
@@ -142,7 +140,7 @@ pub fn by_layer(study: &TrainedHeads) -> Figure {
 mod tests {
     use super::{by_layer, parts};
     use crate::experiments::heads::tables::heads::TrainedHeads;
-    use crate::experiments::heads::tables::heads_tests::head as head_of_parts;
+    use crate::experiments::heads::tables::heads::tests::head as head_of_parts;
 
     fn study() -> TrainedHeads {
         let head = |head: usize, drift: f64| {

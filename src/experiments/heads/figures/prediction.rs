@@ -5,8 +5,7 @@ use crate::experiments::heads::tables::heads::TrainedHeads;
 use crate::experiments::training::figures::variant::Variant;
 use crate::experiments::training::tables::training::arm_name;
 use crate::figure::ticks::tick_label;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{groups, significant};
 
 /// Needed against actual logits at the last step, with one point per head and one panel per ε. A second figure has
@@ -144,7 +143,7 @@ fn orderings_alt(study: &TrainedHeads) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::heads::tables::heads_tests::head;
+    use crate::experiments::heads::tables::heads::tests::head;
 
     #[test]
     fn axes_are_equal_and_screened_heads_stand_at_their_floor() {

@@ -17,8 +17,6 @@ pub struct HeadParts {
     pub run: String,
     /// The variant.
     pub arm: String,
-    /// The text that it was trained on.
-    pub corpus: String,
     /// The run's seed.
     pub seed: usize,
     /// The step of the weights.
@@ -33,8 +31,6 @@ pub struct HeadParts {
     pub n: usize,
     /// The head dimension d.
     pub rank: usize,
-    /// The group of passages.
-    pub passage: usize,
     /// ε in nats.
     pub epsilon: f64,
     /// max |z|.
@@ -51,8 +47,6 @@ pub struct HeadParts {
     pub entropy_nats: f64,
     /// The attention's effective rank.
     pub effective_rank: Option<f64>,
-    /// Its mass on the last 16 tokens.
-    pub mass_within_16: Option<f64>,
 }
 
 impl From<&Row<HeadMeasurement>> for HeadParts {
@@ -62,7 +56,6 @@ impl From<&Row<HeadMeasurement>> for HeadParts {
             of: of.of.clone().unwrap_or_default(),
             run: of.run.clone(),
             arm: of.arm.clone(),
-            corpus: of.corpus.clone().unwrap_or_default(),
             seed: of.seed.unwrap_or(0) as usize,
             step: of.step.unwrap_or(0),
             layer: row.of.layer,
@@ -70,7 +63,6 @@ impl From<&Row<HeadMeasurement>> for HeadParts {
             kind: found.kind.to_string(),
             n: found.n,
             rank: found.rank,
-            passage: found.passage,
             epsilon: found.epsilon,
             actual: found.actual,
             spread: found.spread,
@@ -79,7 +71,6 @@ impl From<&Row<HeadMeasurement>> for HeadParts {
             floor: found.floor,
             entropy_nats: found.entropy_nats,
             effective_rank: found.effective_rank_attention,
-            mass_within_16: Some(found.mass_within_16),
         }
     }
 }
@@ -95,6 +86,11 @@ impl HeadParts {
 
     pub(crate) fn setting(&self) -> (&str, &str, usize, usize, u64) {
         (&self.of, &self.run, self.rank, self.step, self.epsilon.to_bits())
+    }
+
+    /// The run, at one rank and ε.
+    pub(crate) fn run(&self) -> (&str, &str, usize, usize, u64) {
+        (&self.of, &self.run, self.seed, self.rank, self.epsilon.to_bits())
     }
 
     pub(crate) fn model(&self) -> (&str, &str, usize, usize, u64) {

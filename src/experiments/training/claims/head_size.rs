@@ -1,10 +1,9 @@
 //! Verdict on head size apart from head count: what each does to the peak logit of multi-head attention.
 
 use super::scale_of_runs;
-use crate::claims::Verdict;
 use crate::claims::estimate::Estimate;
 use crate::claims::verdict::Seeds;
-use crate::claims::{Claim, Group, Origin};
+use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::training::claims::training::LOGITS_ALIKE;
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};

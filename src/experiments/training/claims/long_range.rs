@@ -1,9 +1,8 @@
 //! Verdict on local heads in long-range tasks.
 
 use super::scale_of_runs;
-use crate::claims::Verdict;
 use crate::claims::words::joined;
-use crate::claims::{Claim, Group};
+use crate::claims::{Claim, Group, Verdict};
 use crate::experiments::training::claims::pairs::{Pairs, difference};
 use crate::experiments::training::claims::training::NO_WORSE_NATS;
 use crate::experiments::training::claims::tuning::Tuned;

@@ -1,11 +1,10 @@
 //! Verdict on linear position biases.
 
 use super::scale_of_runs;
-use crate::claims::Verdict;
 use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::{Claim, Group, Origin};
+use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::{plural, significant};

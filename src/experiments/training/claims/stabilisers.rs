@@ -4,12 +4,11 @@
 //! that meets the bound would choose it after the rows, so the bound must be met against every one.
 
 use super::scale_of_runs;
-use crate::claims::Verdict;
 use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
-use crate::claims::{Claim, Group};
+use crate::claims::{Claim, Group, Verdict};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, are_alike, difference};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};

@@ -3,12 +3,11 @@
 use statrs::distribution::{Beta, ContinuousCDF};
 
 use super::scale_of_runs;
-use crate::claims::Verdict;
 use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined, listed};
-use crate::claims::{Claim, Group};
+use crate::claims::{Claim, Group, Verdict};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
@@ -311,5 +310,4 @@ fn scale(study: &Trainings) -> String {
 }
 
 #[cfg(test)]
-#[path = "training_tests.rs"]
 mod tests;

@@ -5,8 +5,7 @@ use crate::experiments::training::figures::training::alt;
 use crate::experiments::training::figures::variant::{Variant, positions_name};
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
 use crate::figure::model::heights;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{distinct, groups, plural};
 
 /// Loss above the corpus's entropy against the share of recall, one line per variant.

@@ -3,8 +3,7 @@
 use crate::experiments::training::tables::run_course::{HeadCourse, RunCourse};
 use crate::experiments::training::tables::run_courses::RunCourses;
 use crate::experiments::training::tables::run_log::Curve;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{distinct, groups, significant};
 
 const LOGITS: &str = "max |logit|";

@@ -4,8 +4,7 @@ use crate::experiments::training::figures::training::alt;
 use crate::experiments::training::figures::variant::{Looks, Variant};
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::figure::style::DARK;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Marker, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Marker, Panel, Series, Shape, Stroke};
 use crate::table::{Spread, significant};
 
 /// Selects a number of a run.

@@ -4,8 +4,7 @@ use crate::experiments::training::figures::variant::Looks;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::figure::model::heights;
 use crate::figure::ticks::length;
-use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
-use crate::figure::{Ink, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 
 /// The share of a run's steps that is excluded from the range of the loss axis.
 const START: f64 = 0.1;

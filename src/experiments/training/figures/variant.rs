@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
 use crate::experiments::training::{Settings, key_words};
 use crate::figure::ticks::{natural, tick_label};
-use crate::figure::{Ink, Marker, Rgb, Stroke};
-use crate::figure::{Key, Shape};
+use crate::figure::{Ink, Key, Marker, Rgb, Shape, Stroke};
 use crate::table::{groups, plural};
 
 /// The attention of a model: its heads and stabiliser, its positions, its position bias.

@@ -9,15 +9,13 @@ use crate::experiments::training::Settings;
 use crate::experiments::training::tables::run_log::{Curve, series, validation_losses};
 use crate::lm::TrainDefinition;
 use crate::record::read_records;
-use crate::run::Manifest;
 use crate::run::files::STEPS;
 use crate::run::heads_log::each_head;
-use crate::run::kept_files;
 use crate::run::manifest::MANIFEST;
 use crate::run::run_manifest::{CORPUS, DEFINITION, so_far};
 use crate::run::series::CURVE;
 use crate::run::spikes::spikes_above_median;
-use crate::run::{CurveRow, StepRow};
+use crate::run::{CurveRow, Manifest, StepRow, kept_files};
 use crate::table::TableError;
 
 /// The maximum number of points of a series.

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::experiments::training::Settings;
 use crate::experiments::training::tables::run_course::RunCourse;
-use crate::table::Spread;
-use crate::table::Table;
+use crate::table::{Spread, Table};
 
 /// The setting that pairs runs.
 const SEED: &str = "seed";

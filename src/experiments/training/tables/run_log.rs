@@ -4,12 +4,10 @@ use std::path::Path;
 
 use crate::lm::Split;
 use crate::record::{RowsError, read_records};
-use crate::run::Manifest;
 use crate::run::files::EVALUATIONS;
-use crate::run::kept_files;
 use crate::run::manifest::MANIFEST;
 use crate::run::series::CURVE;
-use crate::run::{CurveRow, EvaluationRow};
+use crate::run::{CurveRow, EvaluationRow, Manifest, kept_files};
 use crate::table::TableError;
 
 /// (x, value), in the order of the steps.

@@ -9,10 +9,9 @@ use crate::experiments::training::{
 use crate::record::{Row, Rows, STOPPED};
 use crate::run::RunError;
 use crate::system::below;
-use crate::table::TableError;
 use crate::table::error::READ_ERR;
 use crate::table::groups::{distinct, sorted};
-use crate::table::{Cell, Columns, Table};
+use crate::table::{Cell, Columns, Table, TableError};
 
 /// The name of a variant in figures and verdicts: `mhsa` is `multi-head`.
 pub(crate) fn arm_name(arm: &str) -> &str {

@@ -2,8 +2,7 @@
 
 use crate::experiments::training::Settings;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
-use crate::table::{Cell, Table};
-use crate::table::{Interval, Spread};
+use crate::table::{Cell, Interval, Spread, Table};
 
 /// The seeds of one run, compared with other runs of the same length, steps and seed.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::solver::objective::Objective;
 use crate::solver::penalty::Penalty;
-use crate::solver::precision::Precision;
+use crate::solver::problem::Precision;
 use crate::targets::{Family, Parameters, Target, Visibility};
 
 fn packed() -> Target {
@@ -74,47 +74,9 @@ fn what_is_linear_in_the_inputs_is_met_by_a_point() {
     let tied = SharedProjection::new(inputs.view(), d, None, None).unwrap();
     assert!(tied.inputs.dimension() < c);
     let point = tied.point(q.view(), k.view(), None);
-    let factors = tied.factors(&point);
+    let factors = tied.factors(Precision::F64, &point);
     let off = factors.iter().zip(q.iter().chain(&k)).map(|(a, b)| (a - b).abs());
     assert!(off.fold(0.0, f64::max) < 1e-9);
-}
-
-#[test]
-fn a_matrix_of_any_rank_begins_with_the_same_logits_and_has_the_gradient_of_differences() {
-    let (n, c, d) = (40, 7, 3);
-    let tied = SharedProjection::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
-    for tied in [tied.clone(), tied.with_queries_at((0..n).step_by(2).collect())] {
-        let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
-        let (any, matrix) = tied.any_matrix(&point).unwrap();
-        assert_eq!((any.inputs.dimension(), matrix.len()), (c, c * c));
-        let factors = Factors::from_vector(&any.factors(&matrix), 1, n, c).unwrap();
-        let off = factors.logits(0) - tied.at(&point).logits(0);
-        assert!(off.iter().all(|v| v.abs() < 1e-12), "{off}");
-        let again = any.matrix_of(&factors.scaled(0.25)).unwrap();
-        let off = again.iter().zip(&matrix).map(|(a, b)| (a - 0.25 * b).abs());
-        assert!(off.fold(0.0, f64::max) < 1e-12, "of scaled factors");
-        assert!(any.point_of(&factors).is_none());
-    }
-    let problem = Problem::new(packed(), "global".parse().unwrap(), c).unwrap();
-    let tied = SharedProjection::new(wave(n, c, 0.5).view(), d, None, None).unwrap();
-    let point = tied.point(wave(n, d, 1.0).view(), wave(n, d, 2.0).view(), None);
-    let (any, matrix) = tied.any_matrix(&point).unwrap();
-    let penalty = Penalty::new(&problem, 0.4, 0.3);
-    let mut objective = Objective::varying(&problem, Precision::F64, &any);
-    let mut gradient = vec![0.0; matrix.len()];
-    objective.evaluate(&matrix, Some(&penalty), &mut gradient);
-    for (at, &g) in gradient.iter().enumerate() {
-        let mut value = |offset: f64| {
-            let mut moved = matrix.clone();
-            moved[at] += offset;
-            let mut unused = vec![0.0; moved.len()];
-            objective.evaluate(&moved, Some(&penalty), &mut unused).value
-        };
-        let difference = (value(1e-5) - value(-1e-5)) / 2e-5;
-        assert!((g - difference).abs() < 1e-8, "entry {at}: {g} against {difference}");
-    }
-    let turned = SharedProjection::new(wave(n, c, 0.5).view(), 4, None, Some(turns(n, 2))).unwrap();
-    assert!(turned.any_matrix(&[]).is_none());
 }
 
 #[test]

@@ -1,4 +1,0 @@
-//! Claims decided by this experiment.
-
-pub mod heads;
-pub mod published;

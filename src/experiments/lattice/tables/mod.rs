@@ -1,4 +1,0 @@
-//! Tables of this experiment.
-
-pub mod lattice;
-pub mod lattice_tables;

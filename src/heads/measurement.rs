@@ -1,0 +1,236 @@
+//! The record of a trained head: its logits, and those that its attention needs.
+
+use super::parts::Found;
+use super::{Levels, Parts, PrecisionRisk, Screened, TrainedHead};
+use crate::record::{record, to_milliseconds, value};
+use crate::solver::Outcome;
+use crate::targets::HeadKind;
+
+/// The outcome of a head's fit, or `Screened` if it was not fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadOutcome {
+    /// It was fitted.
+    Fitted(Outcome),
+    /// It was screened and not fitted, because its logits are below the requested limit.
+    Screened,
+}
+
+impl HeadOutcome {
+    const SCREENED: &'static str = "screened";
+
+    /// The text of the outcome in rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fitted(outcome) => outcome.name(),
+            Self::Screened => Self::SCREENED,
+        }
+    }
+
+    /// Parses the text that `name` returns.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            Self::SCREENED => Some(Self::Screened),
+            _ => Outcome::from_name(name).map(Self::Fitted),
+        }
+    }
+}
+
+value!(
+    Text,
+    "an outcome of a fit, or screened",
+    |outcome| outcome.name().to_owned(),
+    HeadOutcome::from_name,
+    HeadOutcome
+);
+
+record! {
+    /// The logits of a trained head on a group of passages, and those that its attention needs at one ε.
+    pub struct HeadMeasurement {
+        /// the head, from 0
+        #[range = Placed]
+        head: usize,
+        /// the kind of head: `global` or `local:W`
+        kind: HeadKind,
+        /// the group of passages
+        passage: usize,
+        /// the number of passages in the group
+        #[range = Counted]
+        passages: usize,
+        /// the tokens per passage
+        #[range = Counted]
+        n: usize,
+        /// the rows per passage that were fitted
+        #[range = Counted]
+        rows: usize,
+        /// the head dimension d
+        #[range = Counted]
+        rank: usize,
+        /// ε, the allowed error
+        #[unit = "nats"]
+        #[range = Positive]
+        epsilon: f64,
+        /// max |logit| of the head
+        #[unit = "nats"]
+        actual: f64,
+        /// logit range: the largest max − min of a row
+        #[unit = "nats"]
+        spread: f64,
+        /// L*(ε; P, d), the least max |logit| at rank d
+        #[unit = "nats"]
+        needed: Option<f64>,
+        /// Lˣ(ε; P, d), the same with Q = X·W_q and K = X·W_k
+        #[unit = "nats"]
+        needed_tied: Option<f64>,
+        /// L⁰(ε; P), the full-rank minimum of max |logit|
+        #[unit = "nats"]
+        floor: Option<f64>,
+        /// rank penalty: needed / floor; empty if either is 0
+        inflation: Option<f64>,
+        /// input factor: needed_tied / needed
+        tying: Option<f64>,
+        /// excess factor: ½ spread / needed_tied
+        drift: Option<f64>,
+        /// shift factor: actual / ½ spread
+        gauge: Option<f64>,
+        /// mean entropy of the rows, −Σ p ln p
+        #[unit = "nats"]
+        entropy_nats: f64,
+        /// effective rank of QKᵀ, mean over passages
+        effective_rank_logits: f64,
+        /// effective rank of P, mean over passages, if every row is measured
+        effective_rank_attention: Option<f64>,
+        /// attention on the token itself
+        mass_within_1: f64,
+        /// attention on the last 4 tokens
+        mass_within_4: f64,
+        /// attention on the last 16 tokens
+        mass_within_16: f64,
+        /// attention on the last 64 tokens
+        mass_within_64: f64,
+        /// the key head that this head reads, from 0
+        #[range = Placed]
+        key_head: Option<usize>,
+        /// s, the factor of q·k
+        scale: Option<f64>,
+        /// c, if logits z are bounded by c·tanh(z/c)
+        #[unit = "nats"]
+        softcap: Option<f64>,
+        /// max z, before a softcap
+        #[unit = "nats"]
+        max_logit: Option<f64>,
+        /// max c·tanh(z/c)
+        #[unit = "nats"]
+        max_logit_capped: Option<f64>,
+        /// max q·k, without s
+        max_dot: Option<f64>,
+        /// attention on the first token of a passage
+        first_mass: Option<f64>,
+        /// the weight of a learned sink
+        sink_mass: Option<f64>,
+        /// share (R²) of the centred logits that c·j explains; empty if they are constant, or not causal
+        share_ramp: Option<f64>,
+        /// how much rounding of the logits changes the attention
+        precision: Option<PrecisionRisk>,
+        /// the error of the fit with free queries and keys
+        #[unit = "nats"]
+        kl_nats: Option<f64>,
+        /// the error of the fit with Q = X·W_q and K = X·W_k
+        #[unit = "nats"]
+        kl_nats_tied: Option<f64>,
+        /// the outcome of the fit with free queries and keys, or `screened`
+        outcome: HeadOutcome,
+        /// the outcome of the fit with Q = X·W_q and K = X·W_k
+        outcome_tied: HeadOutcome,
+        /// L-BFGS iterations of both fits
+        iterations: usize,
+        /// evaluations of objective and gradient in both fits
+        evaluations: usize,
+        /// the time of both fits, or of screening
+        #[unit = "s"]
+        wall_time_s: f64,
+    }
+}
+
+impl HeadMeasurement {
+    /// The row of a head on the group of passages `group`, at one ε. `fitted` has the head, its fits and its
+    /// [`effective rank`](TrainedHead::effective_rank_attention); it is `None` for a head that was screened only.
+    pub(super) fn of(
+        screened: &Screened,
+        (group, passages): (usize, usize),
+        epsilon: f64,
+        floor: Option<f64>,
+        fitted: Option<(&TrainedHead, &Parts, Option<f64>)>,
+        wall_time_s: f64,
+    ) -> Self {
+        let parts = fitted.map(|(_, parts, _)| parts);
+        let [free, tied] =
+            [parts.map(|parts| &parts.needed), parts.map(|parts| &parts.needed_tied)];
+        let needed = |of: Option<&Found>| of.and_then(|found| found.max_abs_logit);
+        let both = |count: fn(&Found) -> usize| [free, tied].into_iter().flatten().map(count).sum();
+        let outcome = |of: Option<&Found>| {
+            of.map_or(HeadOutcome::Screened, |found| HeadOutcome::Fitted(found.outcome))
+        };
+        let levels = Levels {
+            floor,
+            needed: needed(free),
+            needed_tied: needed(tied),
+            spread: screened.logit_spread,
+            actual: screened.max_abs_logit,
+        };
+        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = screened.mass_within;
+        let [floor, inflation, tying, drift, gauge] = levels.parts();
+        Self {
+            head: screened.head,
+            kind: screened.kind,
+            passage: group,
+            passages,
+            n: screened.tokens,
+            rows: screened.rows,
+            rank: fitted.map_or(screened.rank, |(head, ..)| head.rank()),
+            epsilon,
+            actual: levels.actual,
+            spread: levels.spread,
+            needed: levels.needed,
+            needed_tied: levels.needed_tied,
+            floor,
+            inflation,
+            tying,
+            drift,
+            gauge,
+            entropy_nats: screened.entropy_nats,
+            effective_rank_logits: screened.effective_rank_logits,
+            effective_rank_attention: fitted.and_then(|(.., rank)| rank),
+            mass_within_1,
+            mass_within_4,
+            mass_within_16,
+            mass_within_64,
+            key_head: Some(screened.key_head),
+            scale: Some(screened.scale),
+            softcap: screened.softcap,
+            max_logit: Some(screened.max_logit),
+            max_logit_capped: screened.max_logit_capped(),
+            max_dot: Some(screened.max_dot()),
+            first_mass: Some(screened.first_mass),
+            sink_mass: Some(screened.sink_mass),
+            share_ramp: screened.share_ramp,
+            precision: Some(screened.precision.clone()),
+            kl_nats: free.and_then(|found| found.kl_nats),
+            kl_nats_tied: tied.and_then(|found| found.kl_nats),
+            outcome: outcome(free),
+            outcome_tied: outcome(tied),
+            iterations: both(|found| found.iterations),
+            evaluations: both(|found| found.evaluations),
+            wall_time_s: to_milliseconds(wall_time_s),
+        }
+    }
+
+    /// Whether the head was fitted, not only screened.
+    pub fn is_fitted(&self) -> bool {
+        self.outcome != HeadOutcome::Screened
+    }
+
+    /// floor, inflation, tying, drift and gauge, whose product is `actual`; `None` if one is missing.
+    pub fn parts(&self) -> Option<[f64; 5]> {
+        Some([self.floor?, self.inflation?, self.tying?, self.drift?, self.gauge?])
+    }
+}
