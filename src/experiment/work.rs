@@ -96,7 +96,7 @@ pub(crate) trait ModelReferences {
 /// A row of an experiment.
 pub(crate) type RowOf<E> = Row<<<E as Experiment>::Cell as Measure>::Row>;
 
-/// The configuration of a study of any kind, and what [`Experiment`] says of it.
+/// The configuration of a study of any kind, and what `Experiment` says of it.
 #[derive(Clone, Debug)]
 pub struct StudyWork {
     experiment: Arc<dyn AnyExperiment>,

@@ -23,7 +23,7 @@ rank_study=$target/release/rank-study
 
 # What the rows are to be: those of `make test-reproduce`, or of a run of their own.
 rows=$here/data/smoke
-if ! "$rank_study" verify --preset smoke --quiet >/dev/null 2>&1; then
+if [[ ! -d $rows ]] || ! "$rank_study" verify --preset smoke --quiet >/dev/null 2>&1; then
     make reproduce PRESET=smoke
 fi
 

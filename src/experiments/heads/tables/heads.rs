@@ -25,7 +25,7 @@ pub struct PartsOfGrowth {
     pub steps: (usize, usize),
     /// log(actual at the last step) − log(actual at the first step), each of the largest head.
     pub growth: f64,
-    /// The contribution of each of [`PARTS`](crate::heads::PARTS); they sum to `growth`.
+    /// The contribution of each of [`PARTS`]; they sum to `growth`.
     pub by_part: [f64; 5],
 }
 
