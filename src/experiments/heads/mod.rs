@@ -231,9 +231,14 @@ const VIEWS: &[View] = &[
         "Factors of the logits of trained heads, by step.",
         |studies| {
             let rows = trained(studies)?;
+            // Models with a single step have no courses.
+            let figures = match heads::decomposition(&rows) {
+                none if none.is_empty() => prediction::prediction(&rows, &[]),
+                courses => courses,
+            };
             Ok(Analysed {
                 tables: rows.tables(),
-                figures: heads::decomposition(&rows),
+                figures,
                 verdicts: vec![
                     claims::heads::growth(&rows),
                     claims::heads::ordering(&rows),
