@@ -117,8 +117,8 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
     match (failed, left) {
         (0, 0) if waiting > 0 => {
             let why = format!(
-                "{waiting} configurations wait for runs of other shards; run the same command when those \
-                 have ended"
+                "waiting for runs of other shards: {}; run the same command when those have ended",
+                plural(waiting, "configuration")
             );
             Err(Stopped(why).into())
         }

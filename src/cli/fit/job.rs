@@ -309,7 +309,7 @@ impl<'a> Job<'a> {
     /// The row that an earlier process of this search wrote, if it is better than `row`. A resumed fit takes another path,
     /// because the optimiser's memory is rebuilt, and may end worse. The outcome is that of the search now.
     fn better_before(&self, place: usize, row: &FrontierRow) -> Option<FrontierRow> {
-        let rank = |found: &FitMeasurement| {
+        let least_first = |found: &FitMeasurement| {
             let of_search = match self.terms.tolerance {
                 Some(_) => found.cap,
                 None => found.kl_nats,
@@ -317,7 +317,7 @@ impl<'a> Job<'a> {
             [of_search, found.kl_nats].map(|value| value.unwrap_or(f64::INFINITY))
         };
         let earlier = self.earlier.get(place)?;
-        (rank(&earlier.found) < rank(&row.found)).then(|| {
+        (least_first(&earlier.found) < least_first(&row.found)).then(|| {
             let mut earlier = earlier.clone();
             earlier.found.outcome = row.found.outcome;
             earlier.found.wall_time_s = row.found.wall_time_s;

@@ -231,11 +231,11 @@ const VIEWS: &[View] = &[
         "Factors of the logits of trained heads, by step.",
         |studies| {
             let rows = trained(studies)?;
+            let mut figures = heads::decomposition(&rows);
             // Models with a single step have no courses.
-            let figures = match heads::decomposition(&rows) {
-                none if none.is_empty() => prediction::prediction(&rows, &[]),
-                courses => courses,
-            };
+            if figures.is_empty() {
+                figures = prediction::prediction(&rows, &[]);
+            }
             Ok(Analysed {
                 tables: rows.tables(),
                 figures,

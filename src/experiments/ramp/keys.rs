@@ -6,10 +6,10 @@ use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::ramp::figures::variant_of;
-use crate::experiments::ramp::tables::{RampHead, Ramps};
+use crate::experiments::ramp::tables::{RampHead, Ramps, models_of};
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape};
 use crate::table::groups::sorted;
-use crate::table::{RankCorrelation, Spread, Table, distinct, groups, plural, significant};
+use crate::table::{RankCorrelation, Spread, Table, groups, plural, significant};
 use crate::targets::HeadKind;
 
 /// The half-range of QKᵀ/√d from which on a head is large.
@@ -83,25 +83,11 @@ fn is_large(head: &RampHead) -> bool {
 
 /// One row per run and kind of heads, at the last step.
 pub(super) fn table(study: &Ramps) -> Table {
-    let key = |head: &RampHead| {
-        (
-            head.of.model.of.clone(),
-            head.run().to_owned(),
-            head.found.kind,
-            head.found.n,
-            head.step(),
-        )
-    };
     let large = |heads: &[&RampHead]| heads.iter().filter(|head| is_large(head)).count();
-    let models = |heads: &[&RampHead]| distinct(heads.iter().map(|head| head.seed())).len();
     let of_large = |head: &RampHead, value: Option<f64>| value.filter(|_| is_large(head));
-    Table::from_groups("keys", "R² of one score per key, at the last step", groups(&study.heads, key))
-        .words("run", "run", |head| head.run())
-        .words("kind", "kind of heads", |head| head.found.kind.to_string())
-        .numbers("n", "n", |head| head.found.n)
-        .numbers("d", "d_head", |head| head.found.rank)
-        .numbers("step", "step", |head| head.step())
-        .per_group("models", "models", models)
+    study
+        .by_run("keys", "R² of one score per key, at the last step")
+        .per_group("models", "models", models_of)
         .sizes("heads", "heads")
         .per_group("large", "large heads", large)
         .medians("half_spread", "half-range", |head| Some(head.found.half_spread))

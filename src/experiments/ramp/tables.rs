@@ -4,7 +4,7 @@ use crate::experiments::ramp::RampMeasurement;
 use crate::record::{Row, Rows};
 use crate::table::error::READ_ERR;
 use crate::table::groups::{distinct, groups, keep_last_steps};
-use crate::table::{Coefficient, Regression, Table, TableError};
+use crate::table::{Coefficient, Columns, Regression, Table, TableError};
 use crate::targets::HeadKind;
 
 /// A head is local if its rows have at least this share of their mass on their last 16 tokens, on average.
@@ -137,6 +137,11 @@ pub struct Exponent {
     pub found: Coefficient,
     /// The number of points, and of models.
     counts: [usize; 2],
+}
+
+/// The number of models that the heads of a run are from.
+pub(super) fn models_of(heads: &[&RampHead]) -> usize {
+    distinct(heads.iter().map(|head| head.seed())).len()
 }
 
 impl Ramps {
@@ -293,7 +298,8 @@ impl Ramps {
             .build()
     }
 
-    fn runs_table(&self) -> Table {
+    /// A table with one row per run and kind of heads, at the last step, and the columns that identify it.
+    pub(super) fn by_run(&self, name: &str, title: &str) -> Columns<'_, RampHead> {
         let key = |head: &RampHead| {
             (
                 head.of.model.of.clone(),
@@ -303,19 +309,22 @@ impl Ramps {
                 head.step(),
             )
         };
-        let local = |heads: &[&RampHead]| heads.iter().filter(|head| head.is_local()).count();
-        let models = |heads: &[&RampHead]| distinct(heads.iter().map(|head| head.seed())).len();
-        let title = "Half-range of local heads against the prediction (m − 1)/2 · ln(1 + 1/τ), at \
-                     the last step";
-        Table::from_groups("ramps", title, groups(&self.heads, key))
+        Table::from_groups(name, title, groups(&self.heads, key))
             .words("run", "run", |head| head.run())
             .words("kind", "kind of heads", |head| head.found.kind.to_string())
             .numbers("n", "n", |head| head.found.n)
             .numbers("d", "d_head", |head| head.found.rank)
             .numbers("step", "step", |head| head.step())
+    }
+
+    fn runs_table(&self) -> Table {
+        let local = |heads: &[&RampHead]| heads.iter().filter(|head| head.is_local()).count();
+        let title = "Half-range of local heads against the prediction (m − 1)/2 · ln(1 + 1/τ), at \
+                     the last step";
+        self.by_run("ramps", title)
             .per_group("local", "local heads", local)
             .sizes("heads", "all heads")
-            .per_group("models", "models", models)
+            .per_group("models", "models", models_of)
             .medians("mean_lag", ("mean relative distance τ", "tokens"), |head| {
                 Some(head.local()?.mean_lag)
             })
