@@ -7,11 +7,12 @@ use crate::solver::Outcome;
 use crate::targets::HeadKind;
 
 /// The outcome of a head's fit, or `Screened` if it was not fitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadOutcome {
     /// It was fitted.
     Fitted(Outcome),
     /// It was screened and not fitted, because its logits are below the requested limit.
+    #[default]
     Screened,
 }
 
@@ -45,6 +46,7 @@ value!(
 
 record! {
     /// The logits of a trained head on a group of passages, and those that its attention needs at one ε.
+    #[derive(Default)]
     pub struct HeadMeasurement {
         /// the head, from 0
         #[range = Placed]
@@ -229,8 +231,15 @@ impl HeadMeasurement {
         self.outcome != HeadOutcome::Screened
     }
 
-    /// floor, inflation, tying, drift and gauge, whose product is `actual`; `None` if one is missing.
+    /// The levels of its logits.
+    pub fn levels(&self) -> Levels {
+        let &Self { floor, needed, needed_tied, spread, actual, .. } = self;
+        Levels { floor, needed, needed_tied, spread, actual }
+    }
+
+    /// floor, inflation, tying, drift and gauge, whose product is `actual`; `None` if one is unknown or the floor is 0.
     pub fn parts(&self) -> Option<[f64; 5]> {
-        Some([self.floor?, self.inflation?, self.tying?, self.drift?, self.gauge?])
+        let [floor, inflation, tying, drift, gauge] = self.levels().parts();
+        Some([floor?, inflation?, tying?, drift?, gauge?])
     }
 }

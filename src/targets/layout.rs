@@ -10,9 +10,10 @@ use super::{TargetError, Visibility};
 const MOST_HEADS: usize = 1 << 16;
 
 /// The pairs to which a head may attend, in addition to the mask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HeadKind {
     /// All pairs that the mask allows.
+    #[default]
     Global,
     /// A sliding window: i − w < j ≤ i when causal, |i − j| < w when bidirectional.
     Local {

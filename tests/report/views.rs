@@ -3,16 +3,17 @@
 use rank_study::experiments::fits::tables::growth::Growth;
 use rank_study::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
 use rank_study::experiments::fits::tables::layouts::{LayoutCell, LayoutSeed, Layouts};
-use rank_study::experiments::heads::tables::head_parts::HeadParts;
-use rank_study::experiments::heads::tables::heads::TrainedHeads;
+use rank_study::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
+use rank_study::experiments::heads::{HeadKey, HeadMeasurement};
 use rank_study::experiments::latency::LatencyMeasurement;
 use rank_study::experiments::latency::tables::{Latencies, LatencyCell};
 use rank_study::experiments::spectrum::tables::{Spectra, SpectrumCell};
 use rank_study::experiments::training::tables::run_log::RunLog;
 use rank_study::experiments::training::tables::training::{TrainingRun, Trainings};
-use rank_study::experiments::{fits, heads, latency, spectrum, training};
+use rank_study::experiments::{ModelKey, fits, heads, latency, spectrum, training};
 use rank_study::figure::Shape;
 use rank_study::table::Spread;
+use rank_study::targets::HeadKind;
 
 fn growth_cell(window: usize, n: usize, rank: usize, inflations: [Option<f64>; 3]) -> GrowthCell {
     let seed = |(seed, inflation): (usize, Option<f64>)| GrowthSeed {
@@ -219,30 +220,36 @@ fn the_dial_subtracts_the_entropy() {
     assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);
 }
 
-fn head(arm: &str, kind: &str, seed: usize, step: usize, tying: f64) -> HeadParts {
-    HeadParts {
-        of: "runs".to_owned(),
-        run: format!("{arm}-64"),
-        arm: arm.to_owned(),
-        kind: kind.to_owned(),
-        seed,
-        step,
-        n: 64,
-        rank: 8,
-        epsilon: 0.01,
-        actual: 8.0 * tying,
-        spread: 12.0 * tying,
-        needed: Some(4.0),
-        needed_tied: Some(4.0 * tying),
-        floor: Some(3.0),
-        ..HeadParts::default()
+fn head(arm: &str, kind: HeadKind, seed: u64, step: usize, tying: f64) -> HeadRow {
+    let model = ModelKey {
+        of: Some("runs".to_owned()),
+        seed: Some(seed),
+        ..ModelKey::of_published(&format!("{arm}-64"), arm, None, [1, 1, 64], Some(step))
+    };
+    HeadRow {
+        study: "predictions".to_owned(),
+        cell: String::new(),
+        of: HeadKey { model, layer: 0 },
+        found: HeadMeasurement {
+            kind,
+            n: 64,
+            rank: 8,
+            epsilon: 0.01,
+            actual: 8.0 * tying,
+            spread: 12.0 * tying,
+            needed: Some(4.0),
+            needed_tied: Some(4.0 * tying),
+            floor: Some(3.0),
+            ..HeadMeasurement::default()
+        },
+        settings: String::new(),
     }
 }
 
 #[test]
 fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
     let heads = ["mhsa", "ls"].into_iter().flat_map(|arm| {
-        let kind = if arm == "ls" { "local:4" } else { "global" };
+        let kind = if arm == "ls" { HeadKind::Local { window: 4 } } else { HeadKind::Global };
         (0..3).flat_map(move |seed| {
             [(100, 1.5), (400, 4.0 + seed as f64)]
                 .map(|(step, tying)| head(arm, kind, seed, step, tying))
@@ -280,10 +287,11 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
 #[test]
 fn the_first_run_of_each_arm_leads_and_no_more_than_a_row() {
     let heads = [("mhsa", 64), ("mhsa", 1024), ("ls", 64)].into_iter().flat_map(|(arm, n)| {
-        [100, 400].map(|step| HeadParts {
-            run: format!("{arm}-{n}"),
-            n,
-            ..head(arm, "global", 0, step, 2.0)
+        [100, 400].map(|step| {
+            let mut head = head(arm, HeadKind::Global, 0, step, 2.0);
+            head.of.model.run = format!("{arm}-{n}");
+            head.found.n = n;
+            head
         })
     });
     let study = TrainedHeads { heads: heads.collect(), failed: 0 };

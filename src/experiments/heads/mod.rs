@@ -14,7 +14,6 @@ pub mod figures {
 mod row;
 /// Tables of this experiment.
 pub mod tables {
-    pub mod head_parts;
     pub mod heads;
     pub mod published;
 }

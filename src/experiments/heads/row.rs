@@ -1,7 +1,7 @@
 //! The rows of trained heads compared with the logits that their attention needs.
 
 use crate::experiments::model_key::ModelKey;
-use crate::heads::{HeadMeasurement, HeadOutcome, Levels, PARTS, PrecisionRisk};
+use crate::heads::{HeadMeasurement, HeadOutcome, PARTS, PrecisionRisk};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record};
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
@@ -11,6 +11,7 @@ const OF_WEIGHTS: f64 = 1e-5;
 
 record! {
     /// Identifies a cell: a layer of a model at a step.
+    #[derive(Default)]
     pub struct HeadKey {
         /// the model
         model: ModelKey,
@@ -168,16 +169,14 @@ impl HeadMeasurement {
         if fitted && tied.is_some() {
             check.at_most("kl_nats_tied exceeds ε", self.kl_nats_tied, self.epsilon, OF_WEIGHTS);
         }
-        let (spread, actual) = (self.spread, self.actual);
-        let levels = Levels { floor, needed, needed_tied: tied, spread, actual };
         let parts = [self.floor, self.inflation, self.tying, self.drift, self.gauge];
-        for ((told, part), column) in parts.into_iter().zip(levels.parts()).zip(PARTS) {
+        for ((told, part), column) in parts.into_iter().zip(self.levels().parts()).zip(PARTS) {
             check.there(column, told.as_ref(), part.is_some());
             if part.is_some() {
                 check.equal(&format!("{column} is not the ratio"), told, part, OF_WEIGHTS);
             }
         }
-        if let Some(parts) = self.parts() {
+        if let Some(parts) = parts.into_iter().collect::<Option<Vec<f64>>>() {
             let product: f64 = parts.iter().product();
             check.equal("the parts' product is not actual", product, self.actual, OF_WEIGHTS);
         }

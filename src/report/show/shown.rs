@@ -1,7 +1,6 @@
 //! The content of a page of `show`, and the grids of a model's heads.
 
-use crate::experiments::heads::tables::head_parts::HeadParts;
-use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::experiments::training::tables::run_log::Curve;
 use crate::figure::Figure;
@@ -77,39 +76,40 @@ impl HeadGrid {
 
     /// The heads of each model in predictions, at one tolerance ε.
     pub fn of_predictions(study: &TrainedHeads) -> Vec<Self> {
-        type Of = fn(&HeadParts) -> Option<f64>;
+        type Of = fn(&HeadRow) -> Option<f64>;
         const QUANTITIES: [(&str, Of); 6] = [
-            ("max |logit|", |head| Some(head.actual)),
-            ("half the logit range", |head| Some(0.5 * head.spread)),
-            ("needed with its inputs", |head| head.needed_tied),
-            ("needed at its rank", |head| head.needed),
-            ("floor", |head| head.floor),
-            ("row entropy (nats)", |head| Some(head.entropy_nats)),
+            ("max |logit|", |head| Some(head.found.actual)),
+            ("half the logit range", |head| Some(0.5 * head.found.spread)),
+            ("needed with its inputs", |head| head.found.needed_tied),
+            ("needed at its rank", |head| head.found.needed),
+            ("floor", |head| head.found.floor),
+            ("row entropy (nats)", |head| Some(head.found.entropy_nats)),
         ];
         let epsilon = study.epsilon_told();
-        let here = || study.heads.iter().filter(|head| head.epsilon == epsilon);
-        let mut models: Vec<(&str, usize)> = here().map(|h| (h.run.as_str(), h.seed)).collect();
+        let here = || study.heads.iter().filter(|head| head.found.epsilon == epsilon);
+        let mut models: Vec<(&str, u64)> = here().map(|h| (h.run(), h.seed())).collect();
         models.sort_unstable();
         models.dedup();
-        let grid = |(run, seed): (&str, usize)| {
-            let own: Vec<&HeadParts> =
-                here().filter(|head| (head.run.as_str(), head.seed) == (run, seed)).collect();
-            let mut steps: Vec<usize> = own.iter().map(|head| head.step).collect();
+        let grid = |(run, seed): (&str, u64)| {
+            let own: Vec<&HeadRow> =
+                here().filter(|head| (head.run(), head.seed()) == (run, seed)).collect();
+            let mut steps: Vec<usize> = own.iter().map(|head| head.step()).collect();
             steps.sort_unstable();
             steps.dedup();
-            let mut places: Vec<(usize, usize)> = own.iter().map(|h| (h.layer, h.head)).collect();
+            let mut places: Vec<(usize, usize)> =
+                own.iter().map(|h| (h.of.layer, h.found.head)).collect();
             places.sort_unstable();
             places.dedup();
             let head = |(layer, head): (usize, usize)| {
                 // With several passages or ranks, the first one is shown.
                 let at = |step: usize| {
-                    own.iter().find(|h| (h.layer, h.head, h.step) == (layer, head, step))
+                    own.iter().find(|h| (h.of.layer, h.found.head, h.step()) == (layer, head, step))
                 };
-                let kind = own.iter().find(|h| (h.layer, h.head) == (layer, head));
+                let kind = own.iter().find(|h| (h.of.layer, h.found.head) == (layer, head));
                 GridHead {
                     layer,
                     head,
-                    kind: kind.map_or_else(String::new, |h| h.kind.clone()),
+                    kind: kind.map_or_else(String::new, |h| h.found.kind.to_string()),
                     values: QUANTITIES
                         .iter()
                         .map(|(_, of)| steps.iter().map(|&step| of(at(step)?)).collect())

@@ -6,8 +6,7 @@ use super::shown::{HeadGrid, Shown};
 use crate::experiments::fits::figures::one_fit::{errors_by_row, frontier_of_fit};
 use crate::experiments::fits::tables::one_fit::{OneFit, TARGET};
 use crate::experiments::heads::figures::heads_of_model::{by_layer, parts};
-use crate::experiments::heads::tables::head_parts::HeadParts;
-use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::figures::courses::{course, courses};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::experiments::training::tables::run_courses::{PairedRuns, RunCourses};
@@ -152,13 +151,13 @@ pub(super) fn add_heads(shown: &mut Shown, study: &TrainedHeads) {
     shown.grids = HeadGrid::of_predictions(study);
     let (epsilon, last) = (study.epsilon_told(), study.last_step());
     let largest = study.largest().into_iter();
-    let told = largest.filter(|head| head.epsilon == epsilon && head.step == last);
+    let told = largest.filter(|head| head.found.epsilon == epsilon && head.step() == last);
     // One sentence per model, at the heads' own rank; the figures show larger ranks.
-    let mut models: Vec<&HeadParts> = Vec::new();
+    let mut models: Vec<&HeadRow> = Vec::new();
     for head in told {
-        let same = |other: &&HeadParts| (&other.run, other.seed) == (&head.run, head.seed);
+        let same = |other: &&HeadRow| (other.run(), other.seed()) == (head.run(), head.seed());
         match models.iter_mut().find(|other| same(other)) {
-            Some(other) if head.rank < other.rank => *other = head,
+            Some(other) if head.found.rank < other.found.rank => *other = head,
             Some(_) => {}
             None => models.push(head),
         }
@@ -167,11 +166,11 @@ pub(super) fn add_heads(shown: &mut Shown, study: &TrainedHeads) {
 }
 
 /// Compares the largest logit of a model with what that head's attention needs.
-fn of_head(head: &HeadParts) -> String {
+fn of_head(head: &HeadRow) -> String {
     let needs = [
-        (head.needed, format!(" at its rank of {}", head.rank)),
-        (head.needed_tied, " with its inputs".to_owned()),
-        (head.floor, " at any rank (the floor)".to_owned()),
+        (head.found.needed, format!(" at its rank of {}", head.found.rank)),
+        (head.found.needed_tied, " with its inputs".to_owned()),
+        (head.found.floor, " at any rank (the floor)".to_owned()),
     ];
     let needs: Vec<String> = needs
         .into_iter()
@@ -181,20 +180,20 @@ fn of_head(head: &HeadParts) -> String {
         [] => "What its attention needs was not found.".to_owned(),
         needs => format!(
             "For an error of {} nats its attention needs {}.",
-            head.epsilon,
+            head.found.epsilon,
             needs.join(", ")
         ),
     };
     // A published model has neither a seed nor a step.
-    let model = match (head.seed, head.step) {
-        (0, 0) => head.run.clone(),
-        (seed, step) => format!("{}, seed {seed}, step {step}", head.run),
+    let model = match (head.seed(), head.step()) {
+        (0, 0) => head.run().to_owned(),
+        (seed, step) => format!("{}, seed {seed}, step {step}", head.run()),
     };
     format!(
         "{model}: max |logit| is {}, in layer {}, head {} ({}). {needs}",
-        significant(head.actual, 3),
-        head.layer,
-        head.head,
-        head.kind,
+        significant(head.found.actual, 3),
+        head.of.layer,
+        head.found.head,
+        head.found.kind,
     )
 }

@@ -7,9 +7,8 @@ use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin, Verdict, VerdictStatus};
-use crate::experiments::heads::tables::head_parts::{FACTOR_NAMES, HeadParts};
 use crate::experiments::heads::tables::heads::{
-    Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads,
+    FACTOR_NAMES, HeadRow, Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads,
 };
 use crate::table::groups::groups;
 use crate::table::{Spread, plural, significant};
@@ -230,13 +229,15 @@ pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
 pub(crate) fn rank(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let [least, greatest] = DIMENSIONS;
-    let heads: Vec<(&HeadParts, f64, f64)> = study
+    let heads: Vec<(&HeadRow, f64, f64)> = study
         .largest_at_last_step(LARGEST)
         .into_iter()
-        .filter(|head| head.epsilon == epsilon && (least..=greatest).contains(&head.rank))
-        .filter_map(|head| head.parts().map(|[_, penalty, input, ..]| (head, penalty, input)))
+        .filter(|head| {
+            head.found.epsilon == epsilon && (least..=greatest).contains(&head.found.rank)
+        })
+        .filter_map(|head| head.found.parts().map(|[_, penalty, input, ..]| (head, penalty, input)))
         .collect();
-    let by_rank = groups(&heads, |(head, ..)| head.rank);
+    let by_rank = groups(&heads, |(head, ..)| head.found.rank);
     if by_rank.len() < 2 {
         return Verdict::lacking(RANK_MAKES_LOGITS);
     }
@@ -244,7 +245,11 @@ pub(crate) fn rank(study: &TrainedHeads) -> Verdict {
         .iter()
         .map(|alike| {
             let penalty = Estimate::median(alike.iter().map(|(_, penalty, _)| *penalty));
-            (alike[0].0.rank, penalty, Estimate::median(alike.iter().map(|(.., input)| *input)))
+            (
+                alike[0].0.found.rank,
+                penalty,
+                Estimate::median(alike.iter().map(|(.., input)| *input)),
+            )
         })
         .collect();
     medians.sort_by_key(|(rank, ..)| *rank);
@@ -266,9 +271,9 @@ pub(crate) fn rank(study: &TrainedHeads) -> Verdict {
         format!("Rank penalty / input factor, KL {epsilon}: {}", joined(each, "; ")),
         plural(models.len(), "model"),
     ];
-    let mut seeds: BTreeMap<_, BTreeSet<usize>> = BTreeMap::new();
+    let mut seeds: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
     for (head, ..) in &heads {
-        seeds.entry(head.setting()).or_default().insert(head.seed);
+        seeds.entry(head.setting()).or_default().insert(head.seed());
     }
     let seeds = Seeds::of_settings(seeds.values().map(BTreeSet::len));
     let ruling = Ruling::every(heads.iter().map(|(_, penalty, input)| {
@@ -282,7 +287,7 @@ mod tests {
     use super::*;
     use crate::experiments::heads::tables::heads::tests::head as head_of_parts;
 
-    fn grown(inflation: f64, tying: f64, seeds: usize) -> TrainedHeads {
+    fn grown(inflation: f64, tying: f64, seeds: u64) -> TrainedHeads {
         let heads = (0..seeds).flat_map(|seed| {
             [
                 head_of_parts(("mhsa", seed, 10, 0), [2.0, 1.0, 1.0, 1.0, 1.0], 1.0),
@@ -301,7 +306,7 @@ mod tests {
         assert_eq!(growth(&grown(1.02, 4.0, 2)).status, VerdictStatus::Qualified, "two seeds");
         // At most a tenth in every run, but seeds scatter too much to generalise.
         let mut apart = grown(1.001, 4.0, 3);
-        apart.heads[1].needed = Some(2.0 * 1.13);
+        apart.heads[1].found.needed = Some(2.0 * 1.13);
         assert_eq!(growth(&apart).status, VerdictStatus::Qualified);
         assert_eq!(growth(&grown(1.1, 1.1, 3)).status, VerdictStatus::NotMeasured, "no growth");
         let verdict = growth(&grown(1.02, 4.0, 3));
@@ -309,12 +314,14 @@ mod tests {
     }
 
     /// Two heads of each of several seeds at d = 8 and 16, with a rank penalty for each dimension.
-    fn ranked(penalties: [f64; 2], input: f64, seeds: usize) -> TrainedHeads {
+    fn ranked(penalties: [f64; 2], input: f64, seeds: u64) -> TrainedHeads {
         let heads = (0..seeds).flat_map(|seed| {
             [8, 16].into_iter().zip(penalties).flat_map(move |(rank, penalty)| {
                 (0..2).map(move |at| {
                     let parts = [4.0, penalty, input, 1.2, 1.0];
-                    HeadParts { rank, ..head_of_parts(("mhsa", seed, 20, at), parts, 1.0) }
+                    let mut head = head_of_parts(("mhsa", seed, 20, at), parts, 1.0);
+                    head.found.rank = rank;
+                    head
                 })
             })
         });
@@ -337,14 +344,14 @@ mod tests {
             VerdictStatus::Confirmed,
             "a third head has smaller logits"
         );
-        third.heads.retain(|head| head.rank == 8);
+        third.heads.retain(|head| head.found.rank == 8);
         assert_eq!(rank(&third).status, VerdictStatus::NotMeasured, "one dimension");
     }
 
     #[test]
     fn orderings_have_every_word() {
         // Heads of 3 models: entropy has one order, needed logits that of the actual ones or its reverse.
-        let study = |needed: fn(usize) -> f64, models: usize| {
+        let study = |needed: fn(usize) -> f64, models: u64| {
             let heads = (0..models).flat_map(move |seed| {
                 (0..12).map(move |at| {
                     let actual = 1.0 + at as f64;
@@ -354,7 +361,7 @@ mod tests {
                     head_of_parts(("mhsa", seed, 20, at), parts, entropy)
                 })
             });
-            TrainedHeads { heads: heads.collect::<Vec<HeadParts>>(), failed: 0 }
+            TrainedHeads { heads: heads.collect::<Vec<HeadRow>>(), failed: 0 }
         };
         assert_eq!(ordering(&study(|at| 0.1 + at as f64, 3)).status, VerdictStatus::Confirmed);
         assert_eq!(ordering(&study(|at| 0.1 + at as f64, 2)).status, VerdictStatus::Qualified);

@@ -1,7 +1,6 @@
 //! The figures of the factors of trained heads' logits.
 
-use crate::experiments::heads::tables::head_parts::{FACTOR_NAMES, HeadParts};
-use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::heads::tables::heads::{FACTOR_NAMES, HeadRow, TrainedHeads};
 use crate::experiments::training::figures::variant::Variant;
 use crate::figure::style::DARK;
 use crate::figure::ticks::length;
@@ -11,15 +10,15 @@ use crate::table::{groups, significant};
 /// One level of a head's logits, from the smallest that is needed to the actual one.
 type Level = (&'static str, LevelOf);
 
-type LevelOf = fn(&HeadParts) -> Option<f64>;
+type LevelOf = fn(&HeadRow) -> Option<f64>;
 
 /// The ratio of two successive levels is a factor: rank penalty, input factor, excess factor, shift factor.
 const LEVELS: [Level; 5] = [
-    ("floor: needed at any rank", |h| h.floor),
-    ("needed at rank d_head", |h| h.needed),
-    ("needed from the layer inputs", |h| h.needed_tied),
-    ("half-range, what softmax receives", |h| Some(0.5 * h.spread)),
-    ("max |logit|", |h| Some(h.actual)),
+    ("floor: needed at any rank", |h| h.found.floor),
+    ("needed at rank d_head", |h| h.found.needed),
+    ("needed from the layer inputs", |h| h.found.needed_tied),
+    ("half-range, what softmax receives", |h| Some(0.5 * h.found.spread)),
+    ("max |logit|", |h| Some(h.found.actual)),
 ];
 
 /// The number of runs in the first figure: one row of panels.
@@ -29,14 +28,14 @@ const LEADING: usize = 3;
 /// each variant of each study, up to one row of panels. The other runs are in a second figure.
 pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
     let epsilon = study.epsilon_told();
-    let largest: Vec<&HeadParts> =
-        study.largest().into_iter().filter(|head| head.epsilon == epsilon).collect();
-    let mut runs = groups(largest.iter().copied(), |head| (&head.of, &head.run));
+    let largest: Vec<&HeadRow> =
+        study.largest().into_iter().filter(|head| head.found.epsilon == epsilon).collect();
+    let mut runs = groups(largest.iter().copied(), |head| (&head.of.model.of, head.run()));
     // A run with a single step has no line.
-    runs.retain(|run| run.iter().any(|head| head.step != run[0].step));
-    let mut arms: Vec<(&str, &str)> = Vec::new();
+    runs.retain(|run| run.iter().any(|head| head.step() != run[0].step()));
+    let mut arms: Vec<(&Option<String>, &str)> = Vec::new();
     let (leading, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|run| {
-        let arm = (run[0].of.as_str(), run[0].arm.as_str());
+        let arm = (&run[0].of.model.of, run[0].of.model.arm.as_str());
         let leads = arms.len() < LEADING && !arms.contains(&arm);
         if leads {
             arms.push(arm);
@@ -52,7 +51,7 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
         .map(|(at, (name, _))| Key::new(name, ink(at), Shape::LineMarkers))
         .collect();
     keys.push(Key::seed());
-    let figure = |name: &str, which: &str, runs: &[Vec<&HeadParts>]| Figure {
+    let figure = |name: &str, which: &str, runs: &[Vec<&HeadRow>]| Figure {
         name: name.to_owned(),
         caption: format!(
             "The largest logit of each model during training, and the logits that its attention needs at ε = {epsilon} nats. Each \
@@ -75,15 +74,15 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
     ]
 }
 
-fn panel(heads: &[&HeadParts], y: &Axis) -> Panel {
+fn panel(heads: &[&HeadRow], y: &Axis) -> Panel {
     let mut series = Vec::new();
     for (at, (name, of)) in LEVELS.into_iter().enumerate() {
-        let seeds = heads.iter().filter_map(|h| Some((h.step as f64, of(h)?))).collect();
+        let seeds = heads.iter().filter_map(|h| Some((h.step() as f64, of(h)?))).collect();
         series.extend(Series::over_seeds(name, ink(at), seeds).map(|series| series.above(0.0)));
     }
     let first = heads[0];
-    let title = title_of(&first.arm, &first.run, first.n, first.rank);
-    let all_steps = heads.iter().map(|h| h.step as f64);
+    let title = title_of(&first.of.model.arm, first.run(), first.found.n, first.found.rank);
+    let all_steps = heads.iter().map(|h| h.step() as f64);
     Panel::new(&title, Axis::log_at("step", all_steps), y.clone(), series)
 }
 
@@ -106,9 +105,9 @@ fn ink(level: usize) -> Ink {
     }
 }
 
-fn parts_alt(largest: &[&HeadParts]) -> String {
+fn parts_alt(largest: &[&HeadRow]) -> String {
     let lines = largest.iter().filter_map(|head| {
-        let parts = head.parts()?;
+        let parts = head.found.parts()?;
         let shown: Vec<String> = FACTOR_NAMES
             .iter()
             .zip(parts)
@@ -116,10 +115,10 @@ fn parts_alt(largest: &[&HeadParts]) -> String {
             .collect();
         Some(format!(
             "{}, seed {}, step {}: {} = {}.",
-            head.run,
-            head.seed,
-            head.step,
-            significant(head.actual, 3),
+            head.run(),
+            head.seed(),
+            head.step(),
+            significant(head.found.actual, 3),
             shown.join(" × ")
         ))
     });

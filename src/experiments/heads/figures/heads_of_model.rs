@@ -1,7 +1,6 @@
 //! The figures of the heads of trained models: the factors of each head as bars, and the largest logits by layer.
 
-use crate::experiments::heads::tables::head_parts::{FACTOR_NAMES, HeadParts};
-use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::heads::tables::heads::{FACTOR_NAMES, HeadRow, TrainedHeads};
 use crate::figure::{Axis, Figure, Key, Panel, Rgb, Tile, heat};
 use crate::table::{groups, significant};
 
@@ -12,24 +11,25 @@ const COLOURS: [Rgb; 5] =
     [(150, 150, 150), (59, 10, 143), (216, 87, 107), (240, 150, 50), (86, 180, 233)];
 
 /// The heads of one model at the last step, at the main ε of the study.
-fn models<'h>(study: &'h TrainedHeads) -> Vec<(String, Vec<&'h HeadParts>)> {
+fn models<'h>(study: &'h TrainedHeads) -> Vec<(String, Vec<&'h HeadRow>)> {
     let (epsilon, last) = (study.epsilon_told(), study.last_step());
-    let shown = study.heads.iter().filter(|head| head.epsilon == epsilon && head.step == last);
-    let model = |heads: Vec<&'h HeadParts>| {
-        let name = format!("{}, seed {}", heads[0].run, heads[0].seed);
+    let shown =
+        study.heads.iter().filter(|head| head.found.epsilon == epsilon && head.step() == last);
+    let model = |heads: Vec<&'h HeadRow>| {
+        let name = format!("{}, seed {}", heads[0].run(), heads[0].seed());
         // If a head has several passages or ranks, the first is shown.
-        let same = groups(heads, |head| (head.layer, head.head));
+        let same = groups(heads, |head| (head.of.layer, head.found.head));
         (name, same.into_iter().map(|same| same[0]).collect())
     };
-    groups(shown, |head| (&head.run, head.seed)).into_iter().map(model).collect()
+    groups(shown, |head| (head.run(), head.seed())).into_iter().map(model).collect()
 }
 
 /// The factors of each head's logit, stacked on a logarithmic axis. Returns `None` if no head has all of them.
 pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     let mut models = models(study);
     for (_, heads) in &mut models {
-        heads.retain(|head| head.parts().is_some());
-        heads.sort_by(|a, b| b.actual.total_cmp(&a.actual));
+        heads.retain(|head| head.found.parts().is_some());
+        heads.sort_by(|a, b| b.found.actual.total_cmp(&a.found.actual));
         heads.truncate(MOST_BARS);
     }
     models.retain(|(_, heads)| !heads.is_empty());
@@ -37,18 +37,21 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
         return None;
     }
     let all = || models.iter().flat_map(|(_, heads)| heads);
-    let levels = all().flat_map(|head| [head.actual, head.floor.unwrap_or(head.actual)]);
+    let levels =
+        all().flat_map(|head| [head.found.actual, head.found.floor.unwrap_or(head.found.actual)]);
     // Bars begin at half of the smallest floor, because a logarithmic axis has no zero.
     let least = levels.clone().fold(f64::INFINITY, f64::min);
     let y = Axis::log("max |logit|", levels.chain([0.5 * least]));
     let panels = models.iter().map(|(name, heads)| {
-        let names = heads.iter().map(|head| format!("{}.{}", head.layer, head.head)).collect();
+        let names =
+            heads.iter().map(|head| format!("{}.{}", head.of.layer, head.found.head)).collect();
         let x = Axis::of_fields("layer.head, largest first", names, false);
         let mut panel = Panel::new(name, x, y.clone(), Vec::new());
         for (at, head) in heads.iter().enumerate() {
             let mut from = y.range.0;
             let mut product = 1.0;
-            for (colour, part) in COLOURS.into_iter().zip(head.parts().into_iter().flatten()) {
+            for (colour, part) in COLOURS.into_iter().zip(head.found.parts().into_iter().flatten())
+            {
                 product *= part;
                 // The excess and the shift factor may be below 1; such a factor lowers the bar.
                 let (low, high) = (from.min(product), from.max(product));
@@ -64,15 +67,15 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
         panel
     });
     let alt = all().map(|head| {
-        let parts = head.parts().into_iter().flatten();
+        let parts = head.found.parts().into_iter().flatten();
         let told =
             FACTOR_NAMES.iter().zip(parts).map(|(name, v)| format!("{name} {}", significant(v, 3)));
         format!(
             "{} layer {} head {}: {} = {}.",
-            head.run,
-            head.layer,
-            head.head,
-            significant(head.actual, 3),
+            head.run(),
+            head.of.layer,
+            head.found.head,
+            significant(head.found.actual, 3),
             told.collect::<Vec<_>>().join(" × ")
         )
     });
@@ -96,33 +99,33 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
 /// Max |logit| of each head as a heat map with one tile per head, one panel per model.
 pub fn by_layer(study: &TrainedHeads) -> Figure {
     let models = models(study);
-    let most = study.heads.iter().map(|head| head.actual).fold(f64::MIN_POSITIVE, f64::max);
+    let most = study.heads.iter().map(|head| head.found.actual).fold(f64::MIN_POSITIVE, f64::max);
     let panels = models.iter().map(|(name, heads)| {
         let (layers, across) = (
-            heads.iter().map(|head| head.layer + 1).max().unwrap_or(1),
-            heads.iter().map(|head| head.head + 1).max().unwrap_or(1),
+            heads.iter().map(|head| head.of.layer + 1).max().unwrap_or(1),
+            heads.iter().map(|head| head.found.head + 1).max().unwrap_or(1),
         );
         let axis = |label: &str, count: usize, runs_down: bool| {
             Axis::of_fields(label, (0..count).map(|at| at.to_string()).collect(), runs_down)
         };
         let (x, y) = (axis("head", across, false), axis("layer", layers, true));
         let mut panel = Panel::new(name, x, y, Vec::new());
-        let tile = |head: &&HeadParts| Tile {
-            x: (head.head as f64, head.head as f64 + 1.0),
-            y: (head.layer as f64 + 1.0, head.layer as f64),
-            colour: heat(head.actual / most),
-            text: significant(head.actual, 2),
+        let tile = |head: &&HeadRow| Tile {
+            x: (head.found.head as f64, head.found.head as f64 + 1.0),
+            y: (head.of.layer as f64 + 1.0, head.of.layer as f64),
+            colour: heat(head.found.actual / most),
+            text: significant(head.found.actual, 2),
         };
         panel.tiles = heads.iter().map(tile).collect();
         panel
     });
     let told = models.iter().flat_map(|(name, heads)| {
-        let largest = heads.iter().max_by(|a, b| a.actual.total_cmp(&b.actual))?;
+        let largest = heads.iter().max_by(|a, b| a.found.actual.total_cmp(&b.found.actual))?;
         Some(format!(
             "{name}: the largest is {} in layer {}, head {}.",
-            significant(largest.actual, 3),
-            largest.layer,
-            largest.head
+            significant(largest.found.actual, 3),
+            largest.of.layer,
+            largest.found.head
         ))
     });
     Figure {

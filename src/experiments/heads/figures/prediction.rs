@@ -1,7 +1,6 @@
 //! The figures of needed against actual logits of trained heads.
 
-use crate::experiments::heads::tables::head_parts::HeadParts;
-use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::figures::variant::Variant;
 use crate::experiments::training::tables::training::arm_name;
 use crate::figure::ticks::tick_label;
@@ -10,13 +9,13 @@ use crate::table::{groups, significant};
 
 /// Needed against actual logits at the last step, with one point per head and one panel per ε. A second figure has
 /// those needed from the layer inputs. Heads that were `screened` and not fitted are drawn at their floor.
-pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
-    let figure = |name: &str, label: &str, of: fn(&HeadParts) -> Option<f64>, caption: &str| {
+pub fn prediction(study: &TrainedHeads, screened: &[&HeadRow]) -> Vec<Figure> {
+    let figure = |name: &str, label: &str, of: fn(&HeadRow) -> Option<f64>, caption: &str| {
         let last = study.last_step();
-        let heads: Vec<&HeadParts> = study.heads.iter().filter(|head| head.step == last).collect();
-        let point = |h: &&HeadParts| Some((of(h).filter(|v| *v > 0.0)?, h.actual));
+        let heads: Vec<&HeadRow> = study.heads.iter().filter(|head| head.step() == last).collect();
+        let point = |h: &&HeadRow| Some((of(h).filter(|v| *v > 0.0)?, h.found.actual));
         let shown: Vec<(f64, f64)> = heads.iter().filter_map(point).collect();
-        let at_floor = |h: &HeadParts| Some((h.floor.filter(|v| *v > 0.0)?, h.actual));
+        let at_floor = |h: &&HeadRow| Some((h.found.floor.filter(|v| *v > 0.0)?, h.found.actual));
         let mut notes = String::new();
         if shown.len() < heads.len() {
             notes = format!(
@@ -36,18 +35,19 @@ pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
         let x = Axis::log(label, all().flat_map(|(needed, actual)| [needed, actual]));
         let y = x.named("max |logit| of the head");
         let panels = study.epsilons().into_iter().map(|epsilon| {
-            let here: Vec<&HeadParts> =
-                heads.iter().copied().filter(|h| h.epsilon == epsilon).collect();
+            let here: Vec<&HeadRow> =
+                heads.iter().copied().filter(|h| h.found.epsilon == epsilon).collect();
             let mut series = vec![Series::diagonal("needed = actual", &x)];
             for (arm, kind, ink) in kinds_of(study) {
-                let not_fitted = screened.iter().filter(|h| h.arm == arm && h.epsilon == epsilon);
+                let not_fitted =
+                    screened.iter().filter(|h| h.of.model.arm == arm && h.found.epsilon == epsilon);
                 let floors: Vec<_> = not_fitted.filter_map(at_floor).collect();
                 if !floors.is_empty() {
                     series.push(Series::new(NOT_FITTED, ink, Shape::OpenPoints, floors));
                 }
                 let points = here
                     .iter()
-                    .filter(|h| h.arm == arm && is_local(h) == (kind == "local"))
+                    .filter(|h| h.of.model.arm == arm && is_local(h) == (kind == "local"))
                     .filter_map(point);
                 let name = name_of(study, &arm, kind);
                 series.push(Series::new(&name, ink, Shape::Points, points.collect()));
@@ -80,14 +80,14 @@ pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
         figure(
             "needed-against-actual",
             "max |logit| needed at rank d_head",
-            |h| h.needed,
+            |h| h.found.needed,
             "The max |logit| of each trained head against the smallest that reproduces its attention within ε at the same rank. \
              Points above the dashed line have larger logits than rank alone explains.",
         ),
         figure(
             "tied-against-actual",
             "max |logit| needed from the layer inputs",
-            |h| h.needed_tied,
+            |h| h.found.needed_tied,
             "The max |logit| of each trained head against the smallest that reproduces its attention within ε from the head's own \
              layer inputs. Points above the dashed line have larger logits than rank and inputs explain.",
         ),
@@ -97,8 +97,8 @@ pub fn prediction(study: &TrainedHeads, screened: &[HeadParts]) -> Vec<Figure> {
 /// The label of heads of which only the floor is known.
 const NOT_FITTED: &str = "head not fitted, at its floor (a lower bound)";
 
-fn is_local(head: &HeadParts) -> bool {
-    head.kind.starts_with("local")
+fn is_local(head: &HeadRow) -> bool {
+    head.found.kind.window().is_some()
 }
 
 /// The label of a kind of heads: `LS-attention, local heads`, `multi-head` if all heads are global, `fitted head` if
@@ -107,7 +107,7 @@ fn name_of(study: &TrainedHeads, arm: &str, kind: &str) -> String {
     if kinds_of(study).len() == 1 {
         return "fitted head".to_owned();
     }
-    match study.heads.iter().any(|head| head.arm == arm && is_local(head)) {
+    match study.heads.iter().any(|head| head.of.model.arm == arm && is_local(head)) {
         true => format!("{}, {kind} heads", arm_name(arm)),
         false => arm_name(arm).to_owned(),
     }
@@ -115,14 +115,14 @@ fn name_of(study: &TrainedHeads, arm: &str, kind: &str) -> String {
 
 /// The variants with the kinds of heads that they have, and their inks.
 fn kinds_of(study: &TrainedHeads) -> Vec<(String, &'static str, Ink)> {
-    let kinds = groups(&study.heads, |head| (&head.arm, is_local(head))).into_iter();
-    let look = |heads: Vec<&HeadParts>| {
-        let ink = Variant::plain(&heads[0].arm).ink();
+    let kinds = groups(&study.heads, |head| (&head.of.model.arm, is_local(head))).into_iter();
+    let look = |heads: Vec<&HeadRow>| {
+        let ink = Variant::plain(&heads[0].of.model.arm).ink();
         let (kind, ink) = match is_local(heads[0]) {
             true => ("local", ink.of_local_heads()),
             false => ("global", ink),
         };
-        (heads[0].arm.clone(), kind, ink)
+        (heads[0].of.model.arm.clone(), kind, ink)
     };
     kinds.map(look).collect()
 }
@@ -149,9 +149,10 @@ mod tests {
     fn axes_are_equal_and_screened_heads_stand_at_their_floor() {
         let of = |floor: f64, seed| head(("mhsa", seed, 10, 0), [floor, 1.0, 2.0, 2.0, 1.0], 1.0);
         let heads = vec![of(2.0, 0), of(10.0, 1)];
-        let screened = [HeadParts { needed: None, ..of(1.0, 2) }];
+        let mut screened = of(1.0, 2);
+        screened.found.needed = None;
         let study = TrainedHeads { heads, failed: 0 };
-        let [figure, _] = &prediction(&study, &screened)[..] else { panic!("two") };
+        let [figure, _] = &prediction(&study, &[&screened])[..] else { panic!("two") };
         let panel = &figure.panels[0];
         assert!(panel.x.range.0 <= 1.0 && 40.0 <= panel.x.range.1, "1 to 40: {:?}", panel.x);
         assert_eq!(panel.x.range, panel.y.range);

@@ -1,12 +1,53 @@
 //! Trained heads compared with the logits that their attention needs: by run, step and ε.
 
 use crate::experiments::heads::HeadMeasurement;
-use crate::experiments::heads::tables::head_parts::{FACTOR_NAMES, HeadParts};
 use crate::heads::PARTS;
-use crate::record::Rows;
+use crate::record::{Row, Rows};
 use crate::table::error::READ_ERR;
 use crate::table::groups::{distinct, epsilons, greatest_of_each, groups, main_epsilon};
 use crate::table::{RankCorrelation, Spread, Table, TableError};
+
+/// The display name of each of [`PARTS`].
+pub const FACTOR_NAMES: [&str; 5] =
+    ["floor", "rank penalty", "input factor", "excess factor", "shift factor"];
+
+/// One head at one step and ε.
+pub type HeadRow = Row<HeadMeasurement>;
+
+impl HeadRow {
+    /// The run's name.
+    pub fn run(&self) -> &str {
+        &self.of.model.run
+    }
+
+    /// The run's seed; 0 of a published model.
+    pub fn seed(&self) -> u64 {
+        self.of.model.seed.unwrap_or(0)
+    }
+
+    /// The step of the weights; 0 of a published model.
+    pub fn step(&self) -> usize {
+        self.of.model.step.unwrap_or(0)
+    }
+
+    /// What seeds share at one ε: study, run, rank and step.
+    pub(crate) fn setting(&self) -> (&Option<String>, &str, usize, usize, u64) {
+        let (of, found) = (&self.of.model.of, &self.found);
+        (of, self.run(), found.rank, self.step(), found.epsilon.to_bits())
+    }
+
+    /// The model at one ε: study, run, seed and step.
+    pub(crate) fn model(&self) -> (&Option<String>, &str, u64, usize, u64) {
+        let of = &self.of.model.of;
+        (of, self.run(), self.seed(), self.step(), self.found.epsilon.to_bits())
+    }
+
+    /// The run at one rank and ε.
+    fn all_steps(&self) -> (&Option<String>, &str, u64, usize, u64) {
+        let (of, found) = (&self.of.model.of, &self.found);
+        (of, self.run(), self.seed(), found.rank, found.epsilon.to_bits())
+    }
+}
 
 /// The contribution of each factor to the growth of a run's largest logit, from the first measured step to the last.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +59,7 @@ pub struct PartsOfGrowth {
     /// The number of tokens of its passages.
     pub n: usize,
     /// The seed.
-    pub seed: usize,
+    pub seed: u64,
     /// ε in nats.
     pub epsilon: f64,
     /// The first and the last measured step.
@@ -56,7 +97,7 @@ impl Ordering {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainedHeads {
     /// The heads, in the order of the rows.
-    pub heads: Vec<HeadParts>,
+    pub heads: Vec<HeadRow>,
     /// The number of rows of failed cells.
     pub failed: usize,
 }
@@ -67,8 +108,7 @@ impl TrainedHeads {
     /// # Errors
     /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<HeadMeasurement>) -> Result<Self, TableError> {
-        let fitted = rows.rows.iter().filter(|row| row.found.is_fitted());
-        let heads = fitted.map(HeadParts::from).collect();
+        let heads = rows.rows.iter().filter(|row| row.found.is_fitted()).cloned().collect();
         let (why, advice) = match rows.rows.is_empty() {
             true => ("no finished row has a trained head", READ_ERR),
             false => (
@@ -82,7 +122,7 @@ impl TrainedHeads {
 
     /// The errors ε in descending order.
     pub fn epsilons(&self) -> Vec<f64> {
-        epsilons(self.heads.iter().map(|head| head.epsilon))
+        epsilons(self.heads.iter().map(|head| head.found.epsilon))
     }
 
     /// The ε of figures and verdicts: 0.01 if the study has it, else the middle one.
@@ -92,45 +132,49 @@ impl TrainedHeads {
 
     /// The last step of any run.
     pub fn last_step(&self) -> usize {
-        self.heads.iter().map(|head| head.step).max().unwrap_or(0)
+        self.heads.iter().map(|head| head.step()).max().unwrap_or(0)
     }
 
     /// The head with the largest logit of each run, seed, step, rank and ε.
-    pub fn largest(&self) -> Vec<&HeadParts> {
-        greatest_of_each(&self.heads, |head| (head.model(), head.rank), |head| head.actual)
+    pub fn largest(&self) -> Vec<&HeadRow> {
+        greatest_of_each(
+            &self.heads,
+            |head| (head.model(), head.found.rank),
+            |head| head.found.actual,
+        )
     }
 
     /// The `count` heads with the largest logits of each run, seed, rank and ε, at the last step of each.
-    pub fn largest_at_last_step(&self, count: usize) -> Vec<&HeadParts> {
-        fn largest(mut heads: Vec<&HeadParts>, count: usize) -> Vec<&HeadParts> {
-            let last = heads.iter().map(|head| head.step).max();
-            heads.retain(|head| Some(head.step) == last);
-            heads.sort_by(|a, b| b.actual.total_cmp(&a.actual));
+    pub fn largest_at_last_step(&self, count: usize) -> Vec<&HeadRow> {
+        fn largest(mut heads: Vec<&HeadRow>, count: usize) -> Vec<&HeadRow> {
+            let last = heads.iter().map(|head| head.step()).max();
+            heads.retain(|head| Some(head.step()) == last);
+            heads.sort_by(|a, b| b.found.actual.total_cmp(&a.found.actual));
             heads.truncate(count);
             heads
         }
-        let runs = groups(&self.heads, HeadParts::run).into_iter();
+        let runs = groups(&self.heads, HeadRow::all_steps).into_iter();
         runs.flat_map(|heads| largest(heads, count)).collect()
     }
 
     /// The contributions to the growth of each run's largest logit, for runs with several steps.
     pub fn growth(&self) -> Vec<PartsOfGrowth> {
-        let growth = |heads: Vec<&HeadParts>| {
-            let first = heads.iter().min_by_key(|head| head.step)?;
-            let last = heads.iter().max_by_key(|head| head.step)?;
-            let (before, after) = (first.parts()?, last.parts()?);
-            (last.step > first.step).then(|| PartsOfGrowth {
-                arm: first.arm.clone(),
-                run: first.run.clone(),
-                n: first.n,
-                seed: first.seed,
-                epsilon: first.epsilon,
-                steps: (first.step, last.step),
-                growth: (last.actual / first.actual).ln(),
+        let growth = |heads: Vec<&HeadRow>| {
+            let first = heads.iter().min_by_key(|head| head.step())?;
+            let last = heads.iter().max_by_key(|head| head.step())?;
+            let (before, after) = (first.found.parts()?, last.found.parts()?);
+            (last.step() > first.step()).then(|| PartsOfGrowth {
+                arm: first.of.model.arm.clone(),
+                run: first.run().to_owned(),
+                n: first.found.n,
+                seed: first.seed(),
+                epsilon: first.found.epsilon,
+                steps: (first.step(), last.step()),
+                growth: (last.found.actual / first.found.actual).ln(),
                 by_part: std::array::from_fn(|part| (after[part] / before[part]).ln()),
             })
         };
-        groups(self.largest(), HeadParts::run).into_iter().filter_map(growth).collect()
+        groups(self.largest(), HeadRow::all_steps).into_iter().filter_map(growth).collect()
     }
 
     /// The rank correlations of needed logits, and of quantities to compare them with, with the largest logits of each
@@ -138,13 +182,12 @@ impl TrainedHeads {
     pub fn orderings(&self) -> Vec<Ordering> {
         let last = self.last_step();
         let mut found = Vec::new();
-        for arm in distinct(self.heads.iter().map(|head| head.arm.as_str())) {
+        for arm in distinct(self.heads.iter().map(|head| head.of.model.arm.as_str())) {
             for epsilon in self.epsilons() {
-                let chosen = self
-                    .heads
-                    .iter()
-                    .filter(|h| h.arm == arm && h.epsilon == epsilon && h.step == last);
-                let models = groups(chosen, HeadParts::model);
+                let chosen = self.heads.iter().filter(|h| {
+                    h.of.model.arm == arm && h.found.epsilon == epsilon && h.step() == last
+                });
+                let models = groups(chosen, HeadRow::model);
                 let mut push = |by, correlation: Option<RankCorrelation>, with_entropy| {
                     let arm = arm.to_owned();
                     found.extend(correlation.map(|correlation| Ordering {
@@ -158,7 +201,9 @@ impl TrainedHeads {
                 for (by, of) in ORDERED_BY {
                     let groups: Vec<Vec<(f64, f64)>> = models
                         .iter()
-                        .map(|m| m.iter().filter_map(|h| Some((of(h)?, h.actual))).collect())
+                        .map(|m| {
+                            m.iter().filter_map(|h| Some((of(&h.found)?, h.found.actual))).collect()
+                        })
                         .collect();
                     push(by, RankCorrelation::from_groups(&groups), None);
                 }
@@ -166,7 +211,10 @@ impl TrainedHeads {
                     let groups: Vec<Vec<[f64; 3]>> = models
                         .iter()
                         .map(|model| {
-                            let point = |h: &&HeadParts| Some([of(h)?, h.actual, -h.entropy_nats]);
+                            let point = |h: &&HeadRow| {
+                                let h = &h.found;
+                                Some([of(h)?, h.actual, -h.entropy_nats])
+                            };
                             model.iter().filter_map(point).collect()
                         })
                         .collect();
@@ -181,7 +229,7 @@ impl TrainedHeads {
     }
 }
 
-type OfHead = fn(&HeadParts) -> Option<f64>;
+type OfHead = fn(&HeadMeasurement) -> Option<f64>;
 
 /// The quantities that may order heads.
 const ORDERED_BY: [(&str, OfHead); 6] = [
@@ -190,7 +238,7 @@ const ORDERED_BY: [(&str, OfHead); 6] = [
     ("inflation", |h| Some(h.parts()?[1])),
     ("floor", |h| h.floor),
     ("low entropy", |h| Some(-h.entropy_nats)),
-    ("effective rank of attention", |h| h.effective_rank),
+    ("effective rank of attention", |h| h.effective_rank_attention),
 ];
 
 const ORDERED_GIVEN_ENTROPY: [(&str, OfHead); 4] = [
@@ -217,21 +265,21 @@ impl TrainedHeads {
         let title = "Factors of the largest logit of each model: max |logit| = floor · rank \
                      penalty · input factor · excess factor · shift factor";
         let mut table =
-            Table::from_groups("parts", title, groups(self.largest(), HeadParts::setting))
-                .words("run", "run", |head| &head.run)
-                .words("arm", "variant", |head| &head.arm)
-                .numbers("n", "n", |head| head.n)
-                .numbers("rank", "d_head", |head| head.rank)
-                .settings("epsilon", ("ε", "nats"), |head| head.epsilon)
-                .numbers("step", "step", |head| head.step)
-                .medians("actual", "max |logit|", |head| head.actual);
+            Table::from_groups("parts", title, groups(self.largest(), HeadRow::setting))
+                .words("run", "run", |head| head.run())
+                .words("arm", "variant", |head| &head.of.model.arm)
+                .numbers("n", "n", |head| head.found.n)
+                .numbers("rank", "d_head", |head| head.found.rank)
+                .settings("epsilon", ("ε", "nats"), |head| head.found.epsilon)
+                .numbers("step", "step", |head| head.step())
+                .medians("actual", "max |logit|", |head| head.found.actual);
         for (at, (part, name)) in PARTS.iter().zip(FACTOR_NAMES).enumerate() {
-            table = table.medians(part, name, |head| Some(head.parts()?[at]));
+            table = table.medians(part, name, |head| Some(head.found.parts()?[at]));
         }
         let over_all_heads = |part: usize| {
-            move |largest: &[&HeadParts]| {
+            move |largest: &[&HeadRow]| {
                 let alike = self.heads.iter().filter(|h| h.setting() == largest[0].setting());
-                Spread::of(alike.filter_map(|head| Some(head.parts()?[part])))
+                Spread::of(alike.filter_map(|head| Some(head.found.parts()?[part])))
             }
         };
         table

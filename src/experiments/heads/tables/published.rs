@@ -1,9 +1,8 @@
 //! The heads of published models: those with large logits, and the logits that they need.
 
 use crate::experiments::heads::HeadMeasurement;
-use crate::experiments::heads::tables::head_parts::HeadParts;
-use crate::experiments::heads::tables::heads::TrainedHeads;
-use crate::record::{Row, Rows};
+use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
+use crate::record::Rows;
 use crate::table::groups::{epsilons, groups};
 use crate::table::{Spread, Table, TableError};
 
@@ -14,7 +13,7 @@ pub const LARGE_NATS: f64 = 20.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedHeads {
     /// Every head, fitted or screened, by model.
-    heads: Vec<Row<HeadMeasurement>>,
+    heads: Vec<HeadRow>,
     /// The heads that were fitted; `None` if there are none.
     pub fitted: Option<TrainedHeads>,
     failed: usize,
@@ -47,9 +46,8 @@ impl PublishedHeads {
     }
 
     /// The heads that were not fitted.
-    pub fn screened(&self) -> Vec<HeadParts> {
-        let rows = self.heads.iter().filter(|row| !row.found.is_fitted());
-        rows.map(HeadParts::from).collect()
+    pub fn screened(&self) -> Vec<&HeadRow> {
+        self.heads.iter().filter(|row| !row.found.is_fitted()).collect()
     }
 
     /// The models, by ε in descending order.

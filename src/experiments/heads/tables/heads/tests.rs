@@ -1,43 +1,50 @@
 //! Tests of the tables of heads, on synthetic heads.
 
-use crate::experiments::heads::tables::head_parts::HeadParts;
-use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
+use crate::experiments::heads::{HeadKey, HeadMeasurement};
+use crate::experiments::model_key::ModelKey;
 
 /// A head with the given factors and entropy of attention.
 pub(crate) fn head(
-    (arm, seed, step, head): (&str, usize, usize, usize),
+    (arm, seed, step, head): (&str, u64, usize, usize),
     [floor, inflation, tying, drift, gauge]: [f64; 5],
     entropy_nats: f64,
-) -> HeadParts {
+) -> HeadRow {
     let tied = floor * inflation * tying;
-    HeadParts {
-        of: "runs".to_owned(),
-        run: format!("{arm}-64"),
-        arm: arm.to_owned(),
-        seed,
-        step,
-        head,
-        n: 64,
-        rank: 8,
-        epsilon: 0.01,
-        actual: tied * drift * gauge,
-        spread: 2.0 * tied * drift,
-        needed: Some(floor * inflation),
-        needed_tied: Some(tied),
-        floor: Some(floor),
-        entropy_nats,
-        ..HeadParts::default()
+    let model = ModelKey {
+        of: Some("runs".to_owned()),
+        seed: Some(seed),
+        ..ModelKey::of_published(&format!("{arm}-64"), arm, None, [1, 16, 64], Some(step))
+    };
+    HeadRow {
+        study: "predictions".to_owned(),
+        cell: String::new(),
+        of: HeadKey { model, layer: 0 },
+        found: HeadMeasurement {
+            head,
+            n: 64,
+            rank: 8,
+            epsilon: 0.01,
+            actual: tied * drift * gauge,
+            spread: 2.0 * tied * drift,
+            needed: Some(floor * inflation),
+            needed_tied: Some(tied),
+            floor: Some(floor),
+            entropy_nats,
+            ..HeadMeasurement::default()
+        },
+        settings: String::new(),
     }
 }
 
 #[test]
 fn parts_multiply_to_the_actual_and_an_unknown_one_leaves_none() {
-    let one = head(("mhsa", 0, 10, 0), [2.0, 1.5, 3.0, 1.2, 1.1], 1.0);
+    let one = head(("mhsa", 0, 10, 0), [2.0, 1.5, 3.0, 1.2, 1.1], 1.0).found;
     let parts = one.parts().unwrap();
     assert!((parts.iter().product::<f64>() / one.actual - 1.0).abs() < 1e-12);
     assert!((parts[2] - 3.0).abs() < 1e-12);
-    assert_eq!(HeadParts { needed: None, ..one.clone() }.parts(), None);
-    assert_eq!(HeadParts { floor: Some(0.0), ..one }.parts(), None);
+    assert_eq!(HeadMeasurement { needed: None, ..one.clone() }.parts(), None);
+    assert_eq!(HeadMeasurement { floor: Some(0.0), ..one }.parts(), None);
 }
 
 #[test]
