@@ -20,45 +20,8 @@ pub struct FamilyFlags {
     /// Build a matrix of this family
     #[arg(long, value_name = "NAME", requires = "n", group = "matrix", value_parser = Family::NAMES)]
     family: Option<String>,
-    /// Width of a band or a local head, in tokens
-    #[arg(long, value_name = "W")]
-    window: Option<usize>,
-    /// Decay length of decay-band, in tokens [default: window / 4]
-    #[arg(long)]
-    tau: Option<f64>,
-    /// Concentration of dirichlet-band [default: 1]
-    #[arg(long)]
-    alpha: Option<f64>,
-    /// Standard deviation of lognormal-band, in nats [default: 1]
-    #[arg(long)]
-    sigma: Option<f64>,
-    /// Tokens to look back (previous-token) or columns per row (random-sparse)
-    #[arg(long)]
-    k: Option<usize>,
-    /// Columns that all rows of landmark share
-    #[arg(long)]
-    m: Option<usize>,
-    /// Number of clusters of clustered
-    #[arg(long)]
-    c: Option<usize>,
-    /// Number of distinct tokens of induction
-    #[arg(long, value_name = "TOKENS")]
-    vocabulary: Option<usize>,
-    /// Weight of the local part of mixture [default: 0.5]
-    #[arg(long)]
-    lambda: Option<f64>,
-    /// Family of the local part of mixture
-    #[arg(long, value_name = "NAME")]
-    local: Option<String>,
-    /// Family of the global part of mixture
-    #[arg(long, value_name = "NAME")]
-    global: Option<String>,
-    /// Family that permuted shuffles
-    #[arg(long, value_name = "NAME")]
-    of: Option<String>,
-    /// Read the matrix of the family named file from here
-    #[arg(long, value_name = "FILE")]
-    path: Option<PathBuf>,
+    #[command(flatten)]
+    parameters: Parameters,
     /// Number of rows and columns
     #[arg(long)]
     n: Option<NonZeroUsize>,
@@ -108,7 +71,7 @@ impl FamilyFlags {
         let n = self
             .n
             .ok_or_else(|| UsageError("--n is missing; give the number of rows".to_owned()))?;
-        if let Some(window) = self.window.filter(|window| *window >= n.get()) {
+        if let Some(window) = self.parameters.window.filter(|window| *window >= n.get()) {
             tell(&format!(
                 "note: --window {window} covers all {n} tokens, so no row is cut off by it"
             ));
@@ -148,25 +111,7 @@ impl FamilyFlags {
         let name = self.family.as_deref().ok_or_else(|| {
             UsageError("--family is missing; name one, or give --target FILE".to_owned())
         })?;
-        Family::from_parameters(name, &self.parameters()).map_err(of_family)
-    }
-
-    fn parameters(&self) -> Parameters {
-        Parameters {
-            window: self.window,
-            tau: self.tau,
-            alpha: self.alpha,
-            sigma: self.sigma,
-            k: self.k,
-            m: self.m,
-            c: self.c,
-            vocabulary: self.vocabulary,
-            lambda: self.lambda,
-            local: self.local.clone(),
-            global: self.global.clone(),
-            of: self.of.clone(),
-            path: self.path.clone(),
-        }
+        Family::from_parameters(name, &self.parameters).map_err(of_family)
     }
 }
 

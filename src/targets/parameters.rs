@@ -10,38 +10,54 @@ use super::TargetError;
 /// of a definition and the columns of the rows.
 ///
 /// [`Family::from_parameters`] decides which of them a family takes. A part of a `mixture` or of a `permuted` takes its
-/// parameters from the same set.
+/// parameters from the same set. The docs of a field are also the help of its flag.
 ///
 /// [`Family::from_parameters`]: super::Family::from_parameters
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "lm", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
+// A default in brackets is no link.
+#[allow(rustdoc::broken_intra_doc_links)]
 pub struct Parameters {
-    /// w of bands: each query attends to its last w tokens.
+    /// Width of a band or a local head, in tokens.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "W"))]
     pub window: Option<usize>,
-    /// τ of `decay-band`, in tokens: the distance over which weights fall by e; default w/4.
+    /// Decay length of decay-band, in tokens [default: window / 4].
+    #[cfg_attr(feature = "cli", arg(long))]
     pub tau: Option<f64>,
-    /// α of `dirichlet-band`, the concentration; default 1.
+    /// Concentration of dirichlet-band [default: 1].
+    #[cfg_attr(feature = "cli", arg(long))]
     pub alpha: Option<f64>,
-    /// σ of `lognormal-band`, the standard deviation of log weights; default 1.
+    /// Standard deviation of lognormal-band, in nats [default: 1].
+    #[cfg_attr(feature = "cli", arg(long))]
     pub sigma: Option<f64>,
-    /// k: the distance of `previous-token`, or the keys per query of `random-sparse`.
+    /// Tokens to look back (previous-token) or columns per row (random-sparse).
+    #[cfg_attr(feature = "cli", arg(long))]
     pub k: Option<usize>,
-    /// m of `landmark`: the keys that all queries share.
+    /// Columns that all rows of landmark share.
+    #[cfg_attr(feature = "cli", arg(long))]
     pub m: Option<usize>,
-    /// c of `clustered`: the number of clusters.
+    /// Number of clusters of clustered.
+    #[cfg_attr(feature = "cli", arg(long))]
     pub c: Option<usize>,
-    /// Vocabulary size of `induction`.
+    /// Number of distinct tokens of induction.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "TOKENS"))]
     pub vocabulary: Option<usize>,
-    /// λ of `mixture`: the weight of the local family; default 0.5.
+    /// Weight of the local part of mixture [default: 0.5].
+    #[cfg_attr(feature = "cli", arg(long))]
     pub lambda: Option<f64>,
-    /// Local family of `mixture`.
+    /// Family of the local part of mixture.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME"))]
     pub local: Option<String>,
-    /// Global family of `mixture`.
+    /// Family of the global part of mixture.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME"))]
     pub global: Option<String>,
-    /// Family that `permuted` permutes.
+    /// Family that permuted shuffles.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME"))]
     pub of: Option<String>,
-    /// File of the family `file`: .npy, .csv, .parquet or .safetensors.
+    /// Read the matrix of the family named file from here.
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILE"))]
     pub path: Option<PathBuf>,
 }
 
