@@ -1,7 +1,7 @@
 //! An estimate: a number with its interval or range, how it rules against bounds, and how it is written.
 
 use super::ruling::Ruling;
-use crate::table::{Coefficient, Interval, Slope, Spread, significant};
+use crate::table::{Interval, Spread, significant};
 
 /// A number with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,19 +142,7 @@ impl Estimate {
 }
 
 impl From<Interval> for Estimate {
-    fn from(Interval { mean, low, high, .. }: Interval) -> Self {
-        Self { value: mean, ends: Ends::Interval([low, high]) }
-    }
-}
-
-impl From<Slope> for Estimate {
-    fn from(Slope { slope, low, high, .. }: Slope) -> Self {
-        Self { value: slope, ends: Ends::Interval([low, high]) }
-    }
-}
-
-impl From<Coefficient> for Estimate {
-    fn from(Coefficient { value, low, high, .. }: Coefficient) -> Self {
+    fn from(Interval { value, low, high }: Interval) -> Self {
         Self { value, ends: Ends::Interval([low, high]) }
     }
 }
@@ -169,8 +157,8 @@ mod tests {
     use super::super::ruling::Reason;
     use super::*;
 
-    fn interval(mean: f64, low: f64, high: f64) -> Estimate {
-        Interval { mean, low, high, count: 3 }.into()
+    fn interval(value: f64, low: f64, high: f64) -> Estimate {
+        Interval { value, low, high }.into()
     }
 
     #[test]

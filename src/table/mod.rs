@@ -13,5 +13,5 @@ pub use columns::{Columns, Heading};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
 pub(crate) use groups::{distinct, groups};
-pub use regression::{Coefficient, LeftOut, RankCorrelation, Regression};
-pub use summary::{Interval, Slope, Spread, plural, plural_range, significant};
+pub use regression::{LeftOut, RankCorrelation, Regression};
+pub use summary::{Interval, Spread, plural, plural_range, significant};

@@ -4,27 +4,15 @@ use nalgebra::{DMatrix, DVector};
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::table::Spread;
-use crate::table::summary::shown;
-
-/// A coefficient with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Coefficient {
-    /// The coefficient.
-    pub value: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-}
+use crate::table::summary::{shown, student};
+use crate::table::{Interval, Spread};
 
 /// Ordinary least squares y = a + Σ bₖ xₖ, with intervals that allow for dependence within clusters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Regression {
     /// The coefficients bₖ, without the constant a.
-    pub coefficients: Vec<Coefficient>,
+    pub coefficients: Vec<Interval>,
     /// Number of points N.
     pub points: usize,
     /// Number of clusters G.
@@ -81,14 +69,11 @@ impl Regression {
         let correction = g / (g - 1.0) * (n - 1.0) / (n - k);
         let sandwich: DMatrix<f64> =
             &inverse * (scores.transpose() * &scores) * &inverse * correction;
-        let quantile = StudentsT::new(0.0, 1.0, g - 1.0).ok()?.inverse_cdf(0.975);
-        let coefficient = |k: usize| {
-            let (value, room) = (fitted[k], quantile * sandwich[(k, k)].sqrt());
-            Coefficient { value, low: value - room, high: value + room }
-        };
-        let coefficients: Vec<Coefficient> = (1..width).map(coefficient).collect();
-        let are_numbers = coefficients.iter().all(|c| c.value.is_finite() && c.low.is_finite());
-        are_numbers.then_some(Self { coefficients, points: count, clusters })
+        let quantile = student(clusters - 1)?;
+        let coefficient =
+            |k: usize| Interval::around(fitted[k], quantile * sandwich[(k, k)].sqrt());
+        let coefficients = (1..width).map(coefficient).collect::<Option<_>>()?;
+        Some(Self { coefficients, points: count, clusters })
     }
 }
 

@@ -95,84 +95,36 @@ pub(crate) fn student(freedom: usize) -> Option<f64> {
     Some(student.inverse_cdf(0.975))
 }
 
-/// A mean and its 95 % interval.
+/// A mean, a slope or a coefficient with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The mean.
-    pub mean: f64,
+    /// The estimate.
+    pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Number of values.
-    pub count: usize,
 }
 
 impl Interval {
-    /// x̄ ± t₀.₉₇₅(N − 1)·s/√N, where s² is the variance with N − 1 degrees of freedom. Returns `None` for fewer than
-    /// two values, or if one is not finite.
+    /// The mean x̄ ± t₀.₉₇₅(N − 1)·s/√N, where s² is the variance with N − 1 degrees of freedom. Returns `None` for fewer
+    /// than two values, or if one is not finite.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().collect();
         let count = values.len();
         let quantile = student(count.checked_sub(1).filter(|&freedom| freedom > 0)?)?;
         let mean = values.iter().sum::<f64>() / count as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let half = quantile * (squares / (count - 1) as f64 / count as f64).sqrt();
-        half.is_finite().then_some(Self { mean, low: mean - half, high: mean + half, count })
+        Self::around(mean, quantile * (squares / (count - 1) as f64 / count as f64).sqrt())
     }
 
-    /// Exponentiates mean and ends: a mean of logarithms becomes the geometric mean of the values.
-    pub fn exp(self) -> Self {
-        let Self { mean, low, high, count } = self;
-        Self { mean: mean.exp(), low: low.exp(), high: high.exp(), count }
-    }
-
-    /// Returns `true` if the whole interval is at most `bound`.
-    pub fn is_at_most(&self, bound: f64) -> bool {
-        self.high <= bound
-    }
-
-    /// Returns `true` if the whole interval is at least `bound`.
-    pub fn is_at_least(&self, bound: f64) -> bool {
-        self.low >= bound
-    }
-
-    /// Formats as `mean [low, high]` with `digits` significant digits.
-    pub fn shown(&self, digits: usize) -> String {
-        shown(self.mean, self.low, self.high, digits)
-    }
-}
-
-/// Formats as `value [low, high]`; brackets always hold a 95 % interval.
-pub fn shown(value: f64, low: f64, high: f64, digits: usize) -> String {
-    let [value, low, high] = [value, low, high].map(|v| significant(v, digits));
-    format!("{value} [{low}, {high}]")
-}
-
-/// A slope by ordinary least squares and its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slope {
-    /// The slope.
-    pub slope: f64,
-    /// The lower end of the 95 % interval.
-    pub low: f64,
-    /// The upper end of the 95 % interval.
-    pub high: f64,
-    /// Number of points that the line was fitted to.
-    pub points: usize,
-}
-
-impl Slope {
-    /// Fits the line y = a + b·x by least squares to `points` (x, y).
+    /// The slope of the line y = a + b·x, fitted by least squares to `points` (x, y).
     ///
     /// The interval is b ± t₀.₉₇₅(N − 2) · √(s² (XᵀX)⁻¹)₂₂, where s² is the residual variance with N − 2 degrees of
     /// freedom. Returns `None` for fewer than three points, or if all have the same x.
-    pub fn through(points: &[(f64, f64)]) -> Option<Self> {
+    pub fn of_slope(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len();
-        if count < 3 {
-            return None;
-        }
-        let freedom = count - 2;
+        let quantile = student(count.checked_sub(2).filter(|&freedom| freedom > 0)?)?;
         let centre = points.iter().map(|&(x, _)| x).sum::<f64>() / count as f64;
         let mut gram = Matrix2::zeros();
         let mut moment = Vector2::zeros();
@@ -185,22 +137,32 @@ impl Slope {
         let fitted = inverse * moment;
         let residual: f64 =
             points.iter().map(|&(x, y)| (y - fitted[0] - fitted[1] * (x - centre)).powi(2)).sum();
-        let error = (residual / freedom as f64 * inverse[(1, 1)]).sqrt();
-        let quantile = student(freedom)?;
-        let slope = fitted[1];
-        let interval = Self {
-            slope,
-            low: slope - quantile * error,
-            high: slope + quantile * error,
-            points: count,
-        };
-        (slope.is_finite() && interval.low.is_finite()).then_some(interval)
+        let error = (residual / (count - 2) as f64 * inverse[(1, 1)]).sqrt();
+        Self::around(fitted[1], quantile * error)
     }
 
-    /// Formats as `slope [low, high]` with `digits` significant digits.
-    pub fn shown(&self, digits: usize) -> String {
-        shown(self.slope, self.low, self.high, digits)
+    /// value ± half; `None` unless both are finite.
+    pub(super) fn around(value: f64, half: f64) -> Option<Self> {
+        let found = Self { value, low: value - half, high: value + half };
+        (value.is_finite() && half.is_finite()).then_some(found)
     }
+
+    /// Exponentiates value and ends: a mean of logarithms becomes the geometric mean of the values.
+    pub fn exp(self) -> Self {
+        let Self { value, low, high } = self;
+        Self { value: value.exp(), low: low.exp(), high: high.exp() }
+    }
+
+    /// Formats as `value [low, high]` with `digits` significant digits.
+    pub fn shown(&self, digits: usize) -> String {
+        shown(self.value, self.low, self.high, digits)
+    }
+}
+
+/// Formats as `value [low, high]`; brackets always hold a 95 % interval.
+pub fn shown(value: f64, low: f64, high: f64, digits: usize) -> String {
+    let [value, low, high] = [value, low, high].map(|v| significant(v, digits));
+    format!("{value} [{low}, {high}]")
 }
 
 #[cfg(test)]
@@ -244,7 +206,7 @@ mod tests {
     fn is_that_of_a_worked_example() {
         // Mean 2, s = 1, t₀.₉₇₅(2) = 4.3027: half of 4.3027/√3.
         let found = Interval::of([1.0, 2.0, 3.0]).unwrap();
-        assert!((found.mean - 2.0).abs() < 1e-12);
+        assert!((found.value - 2.0).abs() < 1e-12);
         assert!((found.high - 2.0 - 4.302_653 / 3f64.sqrt()).abs() < 1e-4, "{found:?}");
         assert!((found.low + found.high - 4.0).abs() < 1e-12);
         assert_eq!(found.shown(2), "2.0 [-0.48, 4.5]");
@@ -261,11 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_compared_as_a_whole() {
+    fn equal_values_have_equal_ends() {
         let found = Interval::of([0.1, 0.1, 0.1]).unwrap();
-        assert!(found.is_at_most(0.1 + 1e-12) && !found.is_at_most(0.05));
-        assert!(found.is_at_least(0.1 - 1e-12) && !found.is_at_least(0.15));
-        assert!((found.exp().mean - 0.1f64.exp()).abs() < 1e-12);
+        assert!((found.low - 0.1).abs() < 1e-12 && (found.high - 0.1).abs() < 1e-12);
+        assert!((found.exp().value - 0.1f64.exp()).abs() < 1e-12);
     }
 
     #[test]
@@ -274,8 +235,8 @@ mod tests {
         let x = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
         let y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
         let points: Vec<_> = x.into_iter().zip(y).collect();
-        let slope = Slope::through(&points).unwrap();
-        assert!((slope.slope - 0.50009).abs() < 1e-5, "{slope:?}");
+        let slope = Interval::of_slope(&points).unwrap();
+        assert!((slope.value - 0.50009).abs() < 1e-5, "{slope:?}");
         assert!((slope.low - 0.23337).abs() < 1e-4, "{slope:?}");
         assert!((slope.high - 0.76681).abs() < 1e-4, "{slope:?}");
     }
@@ -283,14 +244,14 @@ mod tests {
     #[test]
     fn three_points_use_the_wide_quantile() {
         // One degree of freedom: t₀.₉₇₅ = 12.7062, residuals (1, −2, 1)/6 so that s² = 1/6.
-        let slope = Slope::through(&[(0.0, 0.0), (1.0, 0.5), (2.0, 2.0)]).unwrap();
-        assert!((slope.slope - 1.0).abs() < 1e-12);
+        let slope = Interval::of_slope(&[(0.0, 0.0), (1.0, 0.5), (2.0, 2.0)]).unwrap();
+        assert!((slope.value - 1.0).abs() < 1e-12);
         assert!((slope.high - 1.0 - 12.7062 * (1.0_f64 / 12.0).sqrt()).abs() < 1e-3, "{slope:?}");
     }
 
     #[test]
     fn undefined_lines_are_none() {
-        assert_eq!(Slope::through(&[(0.0, 1.0), (1.0, 2.0)]), None);
-        assert_eq!(Slope::through(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
+        assert_eq!(Interval::of_slope(&[(0.0, 1.0), (1.0, 2.0)]), None);
+        assert_eq!(Interval::of_slope(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
     }
 }

@@ -7,7 +7,7 @@ use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::ramp::tables::{RampHead, Ramps};
-use crate::table::{Coefficient, Spread, plural, significant};
+use crate::table::{Interval, Spread, plural, significant};
 
 /// The interval for the exponents of n and of ln(1 + 1/τ); both are predicted to be 1.
 const EXPONENT: [f64; 2] = [0.75, 1.25];
@@ -67,8 +67,8 @@ pub(crate) fn law(study: &Ramps) -> Verdict {
     };
     let is_confounded = with_steps(&heads);
     let exponents = [0, 1].map(|k| regression.coefficients[k]);
-    let is_inside = |c: Coefficient| c.low >= EXPONENT[0] && c.high <= EXPONENT[1];
-    let is_outside = |c: Coefficient| c.high < EXPONENT[0] || c.low > EXPONENT[1];
+    let is_inside = |c: Interval| c.low >= EXPONENT[0] && c.high <= EXPONENT[1];
+    let is_outside = |c: Interval| c.high < EXPONENT[0] || c.low > EXPONENT[1];
     let [of_n, of_lag] = exponents.map(|c| Ruling::of_rule(is_inside(c), is_outside(c)));
     let fails_at = |heads: &Vec<&RampHead>| median(heads).is_some_and(|share| share < SHARES[1]);
     let line = Ruling::of_rule(share >= SHARES[0], lengths.values().all(fails_at));

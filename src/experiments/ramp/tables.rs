@@ -4,7 +4,7 @@ use crate::experiments::ramp::RampMeasurement;
 use crate::record::{Row, Rows};
 use crate::table::error::READ_ERR;
 use crate::table::groups::{distinct, groups, keep_last_steps};
-use crate::table::{Coefficient, Columns, Regression, Table, TableError};
+use crate::table::{Columns, Interval, Regression, Table, TableError};
 use crate::targets::HeadKind;
 
 /// A head is local if its rows have at least this share of their mass on their last 16 tokens, on average.
@@ -134,7 +134,7 @@ pub struct Exponent {
     /// The variable.
     of: &'static str,
     /// The coefficient of the variable.
-    pub found: Coefficient,
+    pub found: Interval,
     /// The number of points, and of models.
     counts: [usize; 2],
 }

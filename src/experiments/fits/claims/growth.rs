@@ -185,10 +185,8 @@ fn cost(cells: &[&GrowthCell]) -> Ruling {
     let within = |cell: &GrowthCell, holds: &dyn Fn(Interval) -> bool| {
         cell.inflation_within().is_some_and(holds)
     };
-    let is_easy =
-        |cell: &&GrowthCell| cell.unreached() == 0 && within(cell, &|i| i.is_at_most(EASY));
-    let is_hard =
-        |cell: &&GrowthCell| cell.reached() == 0 || within(cell, &|i| i.is_at_least(EASY));
+    let is_easy = |cell: &&GrowthCell| cell.unreached() == 0 && within(cell, &|i| i.high <= EASY);
+    let is_hard = |cell: &&GrowthCell| cell.reached() == 0 || within(cell, &|i| i.low >= EASY);
     Ruling::of_rule(cells.iter().all(is_easy), cells.iter().any(is_hard))
 }
 
@@ -215,7 +213,6 @@ mod tests {
     use crate::claims::Reason;
     use crate::claims::VerdictStatus;
     use crate::experiments::fits::tables::growth_cell::GrowthSeed;
-    use crate::table::Slope;
 
     fn family(
         name: &str,
@@ -229,12 +226,8 @@ mod tests {
             support: Some(8),
             tolerance: 0.05,
             rank: None,
-            slope: slope.map(|(low, high)| Slope {
-                slope: 0.5 * (low + high),
-                low,
-                high,
-                points: 9,
-            }),
+            slope: slope.map(|(low, high)| Interval { value: 0.5 * (low + high), low, high }),
+            points: 9,
             reached: 27,
             unreached,
             seeds,

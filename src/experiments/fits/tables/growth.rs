@@ -6,7 +6,7 @@ use crate::experiments::fits::tables::models::{ModelFit, fit_models, model_table
 use crate::record::{Row, Rows};
 use crate::solver::Outcome;
 use crate::table::groups::{distinct, groups, sorted};
-use crate::table::{Columns, Slope, Table, TableError, plural};
+use crate::table::{Columns, Interval, Table, TableError, plural};
 
 /// The growth of the rank penalty with n/d in one family.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,9 @@ pub struct GrowthSlope {
     ///
     /// The points are cells, not rows. The seeds of one (n, d) share the deviation from the line there, so counting
     /// them separately would make the interval too narrow.
-    pub slope: Option<Slope>,
+    pub slope: Option<Interval>,
+    /// The number of points.
+    pub points: usize,
     /// The number of fits that reached ε; the slope is based on them.
     pub reached: usize,
     /// The number of fits that did not reach ε. They are censored, which biases the slope low.
@@ -124,7 +126,8 @@ fn slope(family: &[GrowthCell], rank: Option<usize>) -> GrowthSlope {
         support: family[0].support,
         tolerance: family[0].tolerance,
         rank,
-        slope: Slope::through(&points),
+        slope: Interval::of_slope(&points),
+        points: points.len(),
         reached: cells.iter().map(|cell| cell.reached()).sum(),
         unreached: cells.iter().map(|cell| cell.unreached()).sum(),
         seeds: cells.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0),
@@ -149,10 +152,10 @@ impl Growth {
             .words("target", "target", |of| &of.label)
             .settings("tolerance", ("ε", "nats"), |of| of.tolerance)
             .words("rank", "rank d", rank)
-            .numbers("slope", "slope", |of| of.slope.map(|slope| slope.slope))
+            .numbers("slope", "slope", |of| of.slope.map(|slope| slope.value))
             .numbers("slope_low", "95 % CI, low", |of| of.slope.map(|slope| slope.low))
             .numbers("slope_high", "95 % CI, high", |of| of.slope.map(|slope| slope.high))
-            .numbers("points", "configurations (n, d)", |of| of.slope.map(|slope| slope.points))
+            .numbers("points", "configurations (n, d)", |of| of.slope.map(|_| of.points))
             .numbers("reached", "fits that reached ε", |of| of.reached)
             .numbers("not_reached", "fits that did not reach ε", |of| of.unreached)
             .note(
