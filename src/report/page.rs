@@ -1,11 +1,11 @@
 //! The report: one self-contained HTML page.
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::claims::{ClaimRow, Measured};
 use super::document::document;
 use super::section::{Header, Picture, Section, marked};
-use super::svg::{anchor, inline};
+use super::svg::{anchor, figure};
 use super::table_markup::{folded, rows_link};
 use crate::claims::{
     Claim, Group, OF_ALL_RULES, Origin, Rule, Verdict, VerdictStatus, multiplicity,
@@ -288,7 +288,9 @@ fn study(section: &Section) -> Markup {
                 p.verdict { (badge(verdict.status)) " " a href={ "#" (claim_id(verdict.claim)) } { (verdict.claim) } }
             }
             @for paragraph in section.paragraphs() { p.findings { (marked(&paragraph)) } }
-            @for picture in &section.figures { (figure(section, picture)) }
+            @for picture in &section.figures {
+                (figure(picture, &figure_id(section, picture), None, &html! {}))
+            }
             @for (at, table) in section.tables.iter().enumerate() { (folded(section, table, at)) }
             (origin(section))
         }
@@ -297,21 +299,6 @@ fn study(section: &Section) -> Markup {
 
 fn figure_id(section: &Section, picture: &Picture) -> String {
     anchor(&format!("{}-{}", section.study, picture.name))
-}
-
-fn figure(section: &Section, picture: &Picture) -> Markup {
-    let id = figure_id(section, picture);
-    html! {
-        figure id=(id) {
-            div.picture tabindex="0" role="region" aria-label={ "Figure " (picture.name) } {
-                (PreEscaped(inline(&picture.svg, &id)))
-            }
-            figcaption {
-                span id={ (id) "-caption" } { (picture.caption) }
-                details { summary { "Description of the figure" } p { (picture.alt) } }
-            }
-        }
-    }
 }
 
 /// The command that produces the rows, their compute time and their link.

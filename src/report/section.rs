@@ -8,6 +8,7 @@ use regex::Regex;
 use super::analysis::Analysis;
 use super::error::ReportError;
 use crate::claims::{Group, Verdict};
+use crate::figure::Figure;
 use crate::table::Table;
 
 /// The header of a report.
@@ -36,6 +37,17 @@ pub struct Picture {
     pub caption: String,
     /// Alternative text for readers who cannot see the figure.
     pub alt: String,
+}
+
+impl Picture {
+    /// Draws a figure.
+    ///
+    /// # Errors
+    /// It cannot be drawn.
+    pub(super) fn of(figure: &Figure) -> Result<Self, ReportError> {
+        let Figure { name, caption, alt, .. } = figure.clone();
+        Ok(Self { name, svg: figure.svg()?, caption, alt })
+    }
 }
 
 /// One study in a report.
@@ -74,12 +86,7 @@ impl Section {
     /// A figure that cannot be drawn.
     pub fn with_analysis(mut self, analysis: Analysis) -> Result<Self, ReportError> {
         for figure in &analysis.figures {
-            self.figures.push(Picture {
-                name: figure.name.clone(),
-                svg: figure.svg()?,
-                caption: figure.caption.clone(),
-                alt: figure.alt.clone(),
-            });
+            self.figures.push(Picture::of(figure)?);
         }
         self.group = analysis.group;
         self.tables.extend(analysis.tables);

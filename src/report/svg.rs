@@ -1,4 +1,9 @@
-//! Prepares SVGs to be inserted into one page: makes ids unique, and removes attributes that the page sets for all.
+//! Figures in a page: prepares SVGs to be inserted into one page. Makes ids unique, and removes attributes that the page
+//! sets for all.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::section::Picture;
 
 /// Attributes with default values, which are removed.
 const DEFAULTS: [&str; 3] = [
@@ -8,10 +13,27 @@ const DEFAULTS: [&str; 3] = [
     " font-family=\"DejaVu Sans, Verdana, sans-serif\"",
 ];
 
+/// A figure with its caption, its description and `files`. `data` is the id of its numbers for the script.
+pub(super) fn figure(picture: &Picture, id: &str, data: Option<&str>, files: &Markup) -> Markup {
+    let Picture { name, svg, caption, alt } = picture;
+    html! {
+        figure id=(id) data-live=[data] {
+            div.picture tabindex="0" role="region" aria-label={ "Figure " (name) } {
+                (PreEscaped(inline(svg, id)))
+            }
+            figcaption {
+                span id={ (id) "-caption" } { (caption) }
+                details { summary { "Description of the figure" } p { (alt) } }
+                (files)
+            }
+        }
+    }
+}
+
 /// Adds `prefix-` to every id and every reference to one, and removes the prologue, so that several SVGs can be in one
 /// page. It also shortens the SVG without changing its look. The element with the id `prefix-caption` replaces its
 /// title and label.
-pub(super) fn inline(svg: &str, prefix: &str) -> String {
+fn inline(svg: &str, prefix: &str) -> String {
     let prefix = anchor(prefix);
     let body = svg.find("<svg").map_or(svg, |start| &svg[start..]);
     let mut text = without(body, "<title>", "</title>\n");

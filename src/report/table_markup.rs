@@ -1,4 +1,6 @@
-//! Tables as HTML: sortable cells, notes, links to the files.
+//! Tables as HTML: sortable cells, notes, links to the files; grids of heads.
+
+use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
@@ -68,6 +70,32 @@ fn body(section: &Section, table: &Table, id: &str) -> Markup {
                 } @else { "As a file: " }
                 a href=(section.table_link(&table.name)) { (table.name) ".csv" }
                 ", computed from " (rows_link(section))
+            }
+        }
+    }
+}
+
+/// The head and body of a table of heads, one row per layer and one column per head. `places` has the layer and head of
+/// each; `cell` returns the cell of the head with this index.
+pub(super) fn grid(places: &[(usize, usize)], cell: impl Fn(usize) -> Markup) -> Markup {
+    let layers: BTreeSet<usize> = places.iter().map(|(layer, _)| *layer).collect();
+    let heads: BTreeSet<usize> = places.iter().map(|(_, head)| *head).collect();
+    html! {
+        thead { tr {
+            th scope="col" { "layer" }
+            @for head in &heads { th scope="col" { (head) } }
+        } }
+        tbody {
+            @for &layer in &layers {
+                tr {
+                    th scope="row" { (layer) }
+                    @for &head in &heads {
+                        @match places.iter().position(|place| *place == (layer, head)) {
+                            Some(at) => (cell(at)),
+                            None => td { "–" },
+                        }
+                    }
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use super::worry::{Worry, left_out, worries};
 use crate::experiments::heads::tables::published::LARGE_NATS;
 use crate::figure::{Rgb, hex};
 use crate::report::document::{SHARED, document};
+use crate::report::table_markup;
 use crate::table::{plural, significant};
 
 const STYLE: &str = include_str!("diagnose.css");
@@ -216,31 +217,11 @@ fn place(layer: usize, head: usize, at: usize) -> String {
 }
 
 fn grid(model: &DiagnosedModel, at: usize, shown: &Shown) -> Markup {
-    let across = model.heads.iter().map(|head| head.found.head + 1).max().unwrap_or(0);
-    let mut layers: Vec<usize> = model.heads.iter().map(|head| head.layer).collect();
-    layers.dedup();
-    let number = |layer: usize, head: usize| {
-        model.heads.iter().position(|other| (other.layer, other.found.head) == (layer, head))
-    };
+    let places: Vec<(usize, usize)> =
+        model.heads.iter().map(|head| (head.layer, head.found.head)).collect();
     html! {
         table.unsorted data-model=(at) aria-label={ "Heads of " (model.title()) } {
-            thead { tr {
-                th scope="col" { span.unseen { "layer" } }
-                @for head in 0..across { th scope="col" { (head) } }
-            } }
-            tbody {
-                @for layer in layers {
-                    tr {
-                        th scope="row" { (layer) }
-                        @for head in 0..across {
-                            @match number(layer, head) {
-                                None => td { "–" },
-                                Some(number) => (cell(&model.heads[number], number, at, shown)),
-                            }
-                        }
-                    }
-                }
-            }
+            (table_markup::grid(&places, |number| cell(&model.heads[number], number, at, shown)))
         }
     }
 }

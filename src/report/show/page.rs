@@ -1,7 +1,5 @@
 //! The page of `show`: one self-contained HTML file, with the data of its figures as JSON for its script.
 
-use std::collections::BTreeSet;
-
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use half::bf16;
 use maud::{Markup, PreEscaped, html};
@@ -11,9 +9,9 @@ use super::shown::{HeadGrid, Shown};
 use crate::figure::{Axis, Figure, Panel, Raster, Scale, Series, Shape, Stroke, hex};
 use crate::report::document::{SHARED, document, in_script, number};
 use crate::report::error::ReportError;
-use crate::report::section::Section;
-use crate::report::svg::inline;
-use crate::report::table_markup::folded;
+use crate::report::section::{Picture, Section};
+use crate::report::svg;
+use crate::report::table_markup::{folded, grid};
 use crate::table::significant;
 
 const STYLE: &str = include_str!("show.css");
@@ -29,9 +27,9 @@ const PLOT_LICENCE: &str = include_str!("uplot/LICENSE");
 /// # Errors
 /// A figure cannot be drawn.
 pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportError> {
-    let mut svgs = Vec::new();
+    let mut pictures = Vec::new();
     for one in shown {
-        svgs.push(one.figures.iter().map(Figure::svg).collect::<Result<Vec<_>, _>>()?);
+        pictures.push(one.figures.iter().map(Picture::of).collect::<Result<Vec<_>, _>>()?);
     }
     let title = match shown {
         [one] => one.title.clone(),
@@ -40,8 +38,8 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
     let body = html! {
         @if shown.len() > 1 { header { h1 { (title) } } }
         main {
-            @for (at, (one, svgs)) in shown.iter().zip(&svgs).enumerate() {
-                (section(one, svgs, at, shown.len() == 1))
+            @for (at, (one, pictures)) in shown.iter().zip(&pictures).enumerate() {
+                (section(one, pictures, at, shown.len() == 1))
             }
         }
         footer { p.about { (generator) } }
@@ -51,7 +49,7 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
 }
 
 /// Section `at` of the page; its files are in a folder beside the page.
-fn section(shown: &Shown, svgs: &[String], at: usize, is_alone: bool) -> Markup {
+fn section(shown: &Shown, pictures: &[Picture], at: usize, is_alone: bool) -> Markup {
     let id = &format!("part-{at}");
     let within = if is_alone { String::new() } else { format!("{}/", at + 1) };
     // Without a link to rows, tables are shown in full.
@@ -61,11 +59,11 @@ fn section(shown: &Shown, svgs: &[String], at: usize, is_alone: bool) -> Markup 
             @if is_alone { h1 { (shown.title) } } @else { h2 { (shown.title) } }
             @for sentence in &shown.conclusion { p.conclusion { (sentence) } }
             @for note in &shown.notes { p.note { (note) } }
-            @for (figure, svg) in shown.figures.iter().zip(svgs) {
-                (picture(figure, svg, &format!("{id}-{}", figure.name), &within))
+            @for (figure, picture) in shown.figures.iter().zip(pictures) {
+                (live(figure, picture, &format!("{id}-{}", figure.name), &within))
             }
-            @for (at, grid) in shown.grids.iter().enumerate() {
-                (heads(grid, &format!("{id}-heads-{at}")))
+            @for (at, of) in shown.grids.iter().enumerate() {
+                (heads(of, &format!("{id}-heads-{at}")))
             }
             @for (at, table) in shown.tables.iter().enumerate() {
                 (folded(&of_tables, table, at))
@@ -75,69 +73,43 @@ fn section(shown: &Shown, svgs: &[String], at: usize, is_alone: bool) -> Markup 
     }
 }
 
-fn picture(figure: &Figure, svg: &str, id: &str, within: &str) -> Markup {
+/// A figure with its files, and its numbers if the script can draw it.
+fn live(figure: &Figure, picture: &Picture, id: &str, within: &str) -> Markup {
     let numbers = of_figure(figure);
-    html! {
-        figure id=(id) data-live=[numbers.as_ref().map(|_| format!("{id}-numbers"))] {
-            div.picture tabindex="0" role="region" aria-label={ "Figure " (figure.name) } {
-                (PreEscaped(inline(svg, id)))
-            }
-            figcaption {
-                span id={ (id) "-caption" } { (figure.caption) }
-                details { summary { "Description of the figure" } p { (figure.alt) } }
-                p.files {
-                    "Files: "
-                    a href={ (within) "figures/" (figure.name) ".svg" } { (figure.name) ".svg" }
-                    ", "
-                    a href={ (within) "figures/" (figure.name) ".png" } { "png" }
-                }
-            }
+    let data = numbers.as_ref().map(|_| format!("{id}-numbers"));
+    let files = html! {
+        p.files {
+            "Files: "
+            a href={ (within) "figures/" (figure.name) ".svg" } { (figure.name) ".svg" }
+            ", "
+            a href={ (within) "figures/" (figure.name) ".png" } { "png" }
         }
+    };
+    html! {
+        (svg::figure(picture, id, data.as_deref(), &files))
         @if let Some(numbers) = numbers {
-            script type="application/json" id={ (id) "-numbers" } { (PreEscaped(numbers)) }
+            script type="application/json" id=[data] { (PreEscaped(numbers)) }
         }
     }
 }
 
 /// The heads at the last step, one row per layer. The script lets the reader choose the step and open a head.
-fn heads(grid: &HeadGrid, id: &str) -> Markup {
-    let across: BTreeSet<usize> = grid.heads.iter().map(|head| head.head).collect();
-    let down: BTreeSet<usize> = grid.heads.iter().map(|head| head.layer).collect();
-    let at = |layer: usize, head: usize| {
-        grid.heads.iter().position(|other| (other.layer, other.head) == (layer, head))
-    };
-    let quantity = grid.quantities.first().copied().unwrap_or_default();
+fn heads(of: &HeadGrid, id: &str) -> Markup {
+    let places: Vec<(usize, usize)> = of.heads.iter().map(|head| (head.layer, head.head)).collect();
+    let quantity = of.quantities.first().copied().unwrap_or_default();
     html! {
-        h3 { "Heads of " (grid.model) }
+        h3 { "Heads of " (of.model) }
         p.note {
             (quantity) " of each head, one row per layer and one column per head"
-            @if let Some(step) = grid.steps.last() { ", at step " span.step { (step) } }
+            @if let Some(step) = of.steps.last() { ", at step " span.step { (step) } }
             "."
         }
         div.heads id=(id) data-live={ (id) "-numbers" } {
-            div.wide tabindex="0" role="region" aria-label={ "Heads of " (grid.model) } {
-                table {
-                    thead { tr {
-                        th scope="col" { "layer" }
-                        @for head in &across { th scope="col" { (head) } }
-                    } }
-                    tbody {
-                        @for &layer in &down {
-                            tr {
-                                th scope="row" { (layer) }
-                                @for &head in &across {
-                                    @match at(layer, head) {
-                                        Some(at) => td data-head=(at) { (last(grid, at)) },
-                                        None => td { "–" },
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+            div.wide tabindex="0" role="region" aria-label={ "Heads of " (of.model) } {
+                table { (grid(&places, |at| html! { td data-head=(at) { (last(of, at)) } })) }
             }
         }
-        script type="application/json" id={ (id) "-numbers" } { (PreEscaped(of_grid(grid))) }
+        script type="application/json" id={ (id) "-numbers" } { (PreEscaped(of_grid(of))) }
     }
 }
 
