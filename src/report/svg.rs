@@ -75,60 +75,24 @@ fn without(text: &str, opening: &str, closing: &str) -> String {
     found.unwrap_or_else(|| text.to_owned())
 }
 
-/// Encodes the points of several lines as path data in relative coordinates, which need fewer digits. Returns `None` if
-/// a coordinate is not a whole number.
-fn path(lines: &[&str]) -> Option<String> {
-    let mut data = String::new();
-    let mut at: (i64, i64) = (0, 0);
-    for line in lines {
-        for (step, place) in line.split_whitespace().enumerate() {
-            let (x, y) = place.split_once(',')?;
-            let (x, y) = (x.parse().ok()?, y.parse().ok()?);
-            let before = if step == 0 { "m" } else { " " };
-            data.push_str(&format!("{before}{},{}", x - at.0, y - at.1));
-            at = (x, y);
-        }
-    }
-    Some(data)
-}
-
-/// Joins consecutive lines of the same style, such as the dashes of one line, into one path.
+/// Writes consecutive lines of the same style, such as the dashes of one line, as one path.
 fn joined(svg: &str) -> String {
     let mut text = String::with_capacity(svg.len());
-    let (mut alike, mut lines): (&str, Vec<&str>) = ("", Vec::new());
-    let polyline = |line: &'_ str| -> Option<(usize, usize)> {
-        let starts = line.starts_with("<polyline fill=\"none\"") && line.ends_with("\"/>");
-        let at = line.find(" points=\"").filter(|_| starts)?;
-        Some((at, at + " points=\"".len()))
-    };
-    let flush = |text: &mut String, alike: &str, lines: &mut Vec<&str>| {
-        match path(lines).filter(|_| lines.len() > 1) {
-            Some(data) => {
-                let drawn = alike.trim_start_matches("<polyline");
-                text.push_str(&format!("<path{drawn} d=\"{data}\"/>\n"));
-            }
-            None => {
-                for line in lines.iter() {
-                    text.push_str(&format!("{alike} points=\"{line}\"/>\n"));
-                }
-            }
-        }
-        lines.clear();
-    };
+    let mut open = None;
     for line in svg.lines() {
-        let Some((at, points)) = polyline(line) else {
-            flush(&mut text, alike, &mut lines);
-            text.push_str(line);
-            text.push('\n');
-            continue;
-        };
-        if alike != &line[..at] {
-            flush(&mut text, alike, &mut lines);
-            alike = &line[..at];
+        let polyline = line.strip_prefix("<polyline ").and_then(|rest| rest.strip_suffix("\"/>"));
+        let drawn = polyline.and_then(|polyline| polyline.split_once(" points=\""));
+        let style = drawn.map(|(style, _)| style);
+        if style != open {
+            text.push_str(open.map_or("", |_| "\"/>\n"));
+            text.extend(style.map(|style| format!("<path {style} d=\"")));
         }
-        lines.push(line[points..line.len() - "\"/>".len()].trim_end());
+        match drawn {
+            Some((_, points)) => text.extend(["M", points.trim_end()]),
+            None => text.extend([line, "\n"]),
+        }
+        open = style;
     }
-    flush(&mut text, alike, &mut lines);
     text
 }
 
@@ -182,12 +146,12 @@ mod tests {
             dash("#b", "0,0 1,1")
         );
         let halves = format!("<svg>\n{}{}</svg>", dash("#a", "1,2.5 3,4"), dash("#a", "5,6 7,8"));
-        assert_eq!(inline(&halves, "x").matches("<polyline").count(), 2, "no point is lost");
+        assert!(inline(&halves, "x").contains(" d=\"M1,2.5 3,4M5,6 7,8\"/>\n"), "no point is lost");
         assert_eq!(
             inline(&svg, "x"),
-            "<svg>\n<path fill=\"none\" stroke=\"#a\" d=\"m1,2 2,2m2,2 2,2\"/>\n<rect/>\n\
-             <polyline fill=\"none\" stroke=\"#a\" points=\"9,9 8,8\"/>\n\
-             <polyline fill=\"none\" stroke=\"#b\" points=\"0,0 1,1\"/>\n</svg>\n"
+            "<svg>\n<path fill=\"none\" stroke=\"#a\" d=\"M1,2 3,4M5,6 7,8\"/>\n<rect/>\n\
+             <path fill=\"none\" stroke=\"#a\" d=\"M9,9 8,8\"/>\n\
+             <path fill=\"none\" stroke=\"#b\" d=\"M0,0 1,1\"/>\n</svg>\n"
         );
     }
 }
