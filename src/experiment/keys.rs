@@ -5,6 +5,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use toml::{Table, Value};
 
 use crate::system::nearest::nearest;
+use crate::system::{key_within, wrong_value};
 
 /// Reads the table at the dotted path `place` as a `T`; its fields are the valid keys.
 pub(crate) fn read_table<T: DeserializeOwned>(table: &Table, place: &str) -> Result<T, String> {
@@ -39,7 +40,7 @@ pub(crate) fn check_keys(table: &Table, valid: &[&str], place: &str) -> Result<(
     match table.keys().find(|key| !valid.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => {
-            let (found, near) = (within(place, key), within(place, &nearest(key, valid)));
+            let (found, near) = (key_within(place, key), key_within(place, &nearest(key, valid)));
             Err(format!("unknown key {found:?}; did you mean {near:?}?"))
         }
     }
@@ -51,21 +52,6 @@ pub(crate) fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, 
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
         Some(other) => Err(format!("{key} is {other}; it must be text in quotes")),
-    }
-}
-
-/// Describes a value that its key does not accept. The key is taken from the last line of the TOML error.
-pub(super) fn wrong_value(error: &toml::de::Error, place: &str) -> String {
-    let text = error.to_string();
-    let key = text.trim_end().rsplit_once("in `").map_or("", |(_, key)| key.trim_end_matches('`'));
-    crate::system::wrong_value(error.message(), &within(place, key))
-}
-
-fn within(place: &str, key: &str) -> String {
-    match (place, key) {
-        ("", key) => key.to_owned(),
-        (place, "") => place.to_owned(),
-        (place, key) => format!("{place}.{key}"),
     }
 }
 

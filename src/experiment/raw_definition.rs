@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use toml::{Table, Value};
 
+use crate::system::lay_over;
 use crate::system::nearest::instead;
 
 /// A size at which studies are run. Rows of different sizes are never mixed: a study takes the runs of other studies at
@@ -57,18 +58,6 @@ impl FromStr for Preset {
         Self::ALL.into_iter().find(|preset| preset.name() == text).ok_or_else(|| {
             format!("unknown preset {text:?}; {}", instead(text, &Self::ALL.map(Self::name)))
         })
-    }
-}
-
-/// Merges `over` into `table`: tables key by key, any other value replaces the old one.
-pub(crate) fn lay_over(table: &mut Table, over: Table) {
-    for (key, value) in over {
-        match (table.get_mut(&key), value) {
-            (Some(Value::Table(inner)), Value::Table(over)) => lay_over(inner, over),
-            (_, value) => {
-                table.insert(key, value);
-            }
-        }
     }
 }
 

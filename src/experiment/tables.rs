@@ -9,6 +9,7 @@ use super::keys::read_table;
 use super::names::{check_names_differ, check_target_name};
 use super::schema::Both;
 use crate::solver::{FitError, SearchOptions, SolverBudget};
+use crate::system::wrong_value;
 use crate::targets::{Family, Parameters, UnknownName, Visibility};
 
 #[derive(Deserialize, Default, JsonSchema)]
@@ -144,7 +145,7 @@ fn target(table: &Table, of_grid: Visibility) -> Result<StudyTarget, String> {
     };
     let parameters: Parameters = Value::Table(table)
         .try_into()
-        .map_err(|error| format!("target {family}: {}", keys::wrong_value(&error, "target")))?;
+        .map_err(|error| format!("target {family}: {}", wrong_value(&error, "target")))?;
     let built = Family::from_parameters(&family, &parameters).map_err(|e| e.to_string())?;
     Ok(StudyTarget { name: name.unwrap_or(family), family: built, visibility })
 }

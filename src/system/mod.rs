@@ -43,5 +43,7 @@ pub(crate) use panics::caught;
 #[cfg(any(feature = "lm", feature = "parquet"))]
 pub use panics::panic_message;
 pub use text::{printable, printable_lines};
+#[cfg(feature = "study")]
+pub(crate) use toml_words::key_within;
 #[cfg(feature = "lm")]
-pub(crate) use toml_words::{syntax, wrong_value};
+pub(crate) use toml_words::{lay_over, syntax, wrong_value};

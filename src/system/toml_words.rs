@@ -1,9 +1,38 @@
-//! TOML errors in the words of a definition.
+//! TOML tables over others, and TOML errors in the words of a definition.
+
+use toml::{Table, Value};
 
 use super::nearest::instead;
 
-/// Describes a wrong value and its key: `grid.n is -1; it must be a whole number`.
-pub(crate) fn wrong_value(message: &str, key: &str) -> String {
+/// Replaces the values of `table` by those of `over`, table by table.
+pub(crate) fn lay_over(table: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(inner)), Value::Table(over)) => lay_over(inner, over),
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Describes a wrong value in the table `place` and its key: `grid.n is -1; it must be a whole number`.
+pub(crate) fn wrong_value(error: &toml::de::Error, place: &str) -> String {
+    let text = error.to_string();
+    let key = text.trim_end().rsplit_once("in `").map_or("", |(_, key)| key.trim_end_matches('`'));
+    in_words(error.message(), &key_within(place, key))
+}
+
+/// The name of a key of the table `place`; either may be empty.
+pub(crate) fn key_within(place: &str, key: &str) -> String {
+    match (place, key) {
+        ("", key) => key.to_owned(),
+        (place, "") => place.to_owned(),
+        (place, key) => format!("{place}.{key}"),
+    }
+}
+
+fn in_words(message: &str, key: &str) -> String {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(field) = message.strip_prefix("missing field `") {
         return format!("{key}: the key {} is missing", field.trim_end_matches('`'));
@@ -71,7 +100,7 @@ fn kind(wanted: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::wrong_value;
+    use super::in_words;
 
     #[test]
     fn a_wrong_value_is_said_without_the_names_of_types() {
@@ -86,7 +115,7 @@ mod tests {
             ("invalid length 1, expected an array of length 2", "n has 1 values; it must have 2"),
             ("something else", "n: something else"),
         ] {
-            assert_eq!(wrong_value(message, "n"), expected);
+            assert_eq!(in_words(message, "n"), expected);
         }
     }
 }

@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use super::keys::TrainDefinition;
 use crate::lm::LmError;
 use crate::system::nearest::nearest;
-use crate::system::syntax;
+use crate::system::{lay_over, syntax, wrong_value};
 
 impl TrainDefinition {
     /// Reads a definition from TOML text.
@@ -64,9 +64,9 @@ impl TrainDefinition {
     pub fn merge(&mut self, table: &Table) -> Result<(), LmError> {
         check_keys(&Self::every_key().to_table()?, table, "")?;
         let mut all = self.to_table()?;
-        overlay(&mut all, table);
+        lay_over(&mut all, table.clone());
         let merged: Self =
-            Value::Table(all).try_into().map_err(|e| LmError::Refused(wrong_value(&e)))?;
+            Value::Table(all).try_into().map_err(|e| LmError::Refused(wrong_value(&e, "")))?;
         merged.check()?;
         *self = merged;
         Ok(())
@@ -134,23 +134,4 @@ fn check_keys(valid: &Table, found: &Table, prefix: &str) -> Result<(), LmError>
         }
     }
     Ok(())
-}
-
-/// Replaces the values of `onto` by those of `from`, table by table.
-fn overlay(onto: &mut Table, from: &Table) {
-    for (key, value) in from {
-        match (onto.get_mut(key), value) {
-            (Some(Value::Table(onto)), Value::Table(from)) => overlay(onto, from),
-            _ => {
-                onto.insert(key.clone(), value.clone());
-            }
-        }
-    }
-}
-
-/// The message for a value that its key does not allow.
-fn wrong_value(error: &toml::de::Error) -> String {
-    let text = error.to_string();
-    let key = text.trim_end().rsplit_once("in `").map_or("", |(_, key)| key.trim_end_matches('`'));
-    crate::system::wrong_value(error.message(), key)
 }
