@@ -3,7 +3,7 @@
 use super::factors::Factors;
 
 /// The outcome of a fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Outcome {
     /// The fit reached a stationary point within tolerance.
@@ -15,6 +15,7 @@ pub enum Outcome {
     /// The objective became NaN or infinite; the last finite point is kept.
     Diverged,
     /// No factors are possible: the heads cannot attend to all of the target, or no tried logit bound reached the tolerance.
+    #[default]
     Infeasible,
 }
 

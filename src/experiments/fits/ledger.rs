@@ -7,7 +7,7 @@ use ndarray::{Array, ArrayViewD, Dimension, aview1};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use super::row::FitMeasurement;
-use crate::experiment::StudyError;
+use crate::experiment::{StudyError, search_settings};
 use crate::record::Measurement as _;
 use crate::solver::{
     Factors, FitName, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
@@ -15,7 +15,7 @@ use crate::solver::{
 use crate::system::{FileError, disk, sha256, write_whole};
 
 /// All settings that the fits of a search depend on: searches with equal settings make the same fits.
-pub fn search_settings(
+pub fn fit_search_settings(
     problem: &Problem,
     caps: &[f64],
     tolerance: Option<f64>,
@@ -30,26 +30,14 @@ pub fn search_settings(
             })
         })
         .collect();
-    let SearchOptions { starts, seed, polished, passes, rough, fine, precision, enough, sparing } =
-        options;
-    let mut settings = toml::Table::new();
+    let mut settings = search_settings(options);
     let mut set = |key: &str, value: String| settings.insert(key.to_owned(), value.into());
     set("rank", problem.rank().to_string());
     set("layout", problem.layout().to_string());
     set("visibility", target.visibility().to_string());
     set("caps", format!("{caps:?}"));
     set("tolerance", tolerance.map_or_else(String::new, |tolerance| tolerance.to_string()));
-    set("starts", starts.to_string());
-    set("seed", seed.to_string());
-    set("dtype", precision.to_string());
-    set("stop_at", enough.map_or_else(String::new, |kl_nats| kl_nats.to_string()));
-    set("polished", polished.to_string());
-    set("passes", passes.to_string());
-    set("rough", format!("{rough:?}"));
-    set("fine", format!("{fine:?}"));
-    if let Some(sparing) = sparing {
-        set("sparing", sparing.to_string());
-    }
+    set("seed", options.seed.to_string());
     set("n", problem.n().to_string());
     set("target_sha256", sha256(&bytes));
     set("measurement", FitMeasurement::VERSION.to_string());

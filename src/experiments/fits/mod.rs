@@ -41,7 +41,7 @@ use crate::experiment::{
 use crate::solver::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
 use crate::targets::{Family, Layout, Visibility};
 
-pub use ledger::{CheckpointStore, search_settings as fit_search_settings};
+pub use ledger::{CheckpointStore, fit_search_settings};
 pub use row::{FitAsked, FitKey, FitMeasurement, FitTerms, FrontierRow, Proven, Reached};
 
 /// A grid of fits: target × n × heads × seed. One cell has all logit bounds together, or a single tolerance.

@@ -103,6 +103,7 @@ impl From<LowerBound> for Proven {
 
 record! {
     /// A point of E*(L), or L*(ε).
+    #[derive(Default)]
     pub struct FitMeasurement {
         /// L, the bound on max |logit|; with a tolerance, the least that reached it
         #[unit = "nats"]
@@ -192,22 +193,7 @@ impl FitMeasurement {
     }
 
     fn nothing(outcome: Outcome, wall_time_s: f64) -> Self {
-        Self {
-            cap: None,
-            kl_nats: None,
-            reached: None,
-            floor_kl_nats: None,
-            floor_max_abs_logit: None,
-            inflation: None,
-            outcome,
-            iterations: None,
-            evaluations: None,
-            wall_time_s: to_microseconds(wall_time_s),
-            factors: None,
-            gradient_norm: None,
-            proven: None,
-            unreached_max_abs_logit: None,
-        }
+        Self { outcome, wall_time_s: to_microseconds(wall_time_s), ..Self::default() }
     }
 
     fn with(self, solution: &Solution) -> Self {

@@ -97,14 +97,10 @@ fn studies_beside(path: &Path) -> Vec<String> {
 pub(crate) fn check_known_run(run: &str, known: &[&str]) -> Result<(), String> {
     match known.contains(&run) {
         true => Ok(()),
-        false => Err(no_such_run(run, known)),
+        false => Err(format!(
+            "{run:?}, and the runs are {}; did you mean {:?}?",
+            known.join(", "),
+            nearest(run, known)
+        )),
     }
-}
-
-fn no_such_run(run: &str, known: &[&str]) -> String {
-    format!(
-        "{run:?}, and the runs are {}; did you mean {:?}?",
-        known.join(", "),
-        nearest(run, known)
-    )
 }
