@@ -8,7 +8,8 @@ use crate::claims::{Claim, Reason};
 use crate::table::{plural, plural_range, significant};
 
 /// The status of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum VerdictStatus {
     /// The rows support the claim as stated.
     Confirmed,
@@ -18,21 +19,11 @@ pub enum VerdictStatus {
     /// sign.
     Refuted,
     /// Every setting has one seed; the values of the rows do not matter.
+    #[strum(to_string = "single seed")]
     SingleSeed,
     /// There are no rows, or their setting could not have shown the effect.
+    #[strum(to_string = "not measured")]
     NotMeasured,
-}
-
-impl fmt::Display for VerdictStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Confirmed => "confirmed",
-            Self::Qualified => "qualified",
-            Self::Refuted => "refuted",
-            Self::SingleSeed => "single seed",
-            Self::NotMeasured => "not measured",
-        })
-    }
 }
 
 /// The maximum number of words of a headline.

@@ -1,6 +1,5 @@
 //! A definition as TOML tables at one size, before an experiment reads its tables.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -11,7 +10,8 @@ use crate::system::nearest::instead;
 
 /// A size at which studies are run. Rows of different sizes are never mixed: a study takes the runs of other studies at
 /// its own size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Preset {
     /// The smallest size, for tests: the definition with its table `[smoke]` applied, or the definition itself if its
     /// key `presets` names smoke. A study with neither does not have this size.
@@ -29,11 +29,7 @@ impl Preset {
 
     /// The name, in definitions, manifests and folders.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Smoke => "smoke",
-            Self::Quick => "quick",
-            Self::Paper => "paper",
-        }
+        self.into()
     }
 
     /// The flag for a command at this size, such as ` --preset quick`; empty for the default.
@@ -42,12 +38,6 @@ impl Preset {
             Self::Paper => String::new(),
             smaller => format!(" --preset {smaller}"),
         }
-    }
-}
-
-impl fmt::Display for Preset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

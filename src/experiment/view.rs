@@ -64,6 +64,32 @@ pub enum ViewError {
     Table(#[from] TableError),
 }
 
+/// Compares and prints a type by its field `name`.
+macro_rules! by_name {
+    ($Type:ty) => {
+        impl PartialEq for $Type {
+            fn eq(&self, other: &Self) -> bool {
+                self.name == other.name
+            }
+        }
+
+        impl Eq for $Type {}
+
+        impl std::fmt::Debug for $Type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name)
+            }
+        }
+
+        impl std::fmt::Display for $Type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name)
+            }
+        }
+    };
+}
+pub(super) use by_name;
+
 /// What the rows of a study can be made into: the key `view` of a definition.
 #[derive(Clone, Copy)]
 pub struct View {
@@ -105,25 +131,7 @@ impl View {
     }
 }
 
-impl PartialEq for View {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for View {}
-
-impl fmt::Debug for View {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl fmt::Display for View {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
+by_name!(View);
 
 /// The folders of these studies.
 pub(crate) fn folders(studies: &[MeasuredStudy]) -> Vec<PathBuf> {

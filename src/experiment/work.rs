@@ -1,7 +1,7 @@
 //! The trait `Experiment`, studies of any kind with types erased, and the kinds of study.
 
 use std::any::Any;
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::error::StudyError;
 use super::raw_definition::RawDefinition;
 use super::schema::DefinitionTable;
 use super::text_source::TextSource;
-use super::view::{Configuration, View};
+use super::view::{Configuration, View, by_name};
 use crate::record::{Column, InvariantChecker, Line, Measurement, Row, check_rows, columns};
 
 /// An experiment: the configuration of a study of one kind, from which its cells follow.
@@ -254,22 +254,4 @@ impl Kind {
     }
 }
 
-impl PartialEq for Kind {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Kind {}
-
-impl fmt::Debug for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
+by_name!(Kind);
