@@ -19,6 +19,7 @@ use crate::run::manifest::{MANIFEST, Manifest};
 use crate::run::series::{CURVE, RunSeries};
 use crate::run::train::set_aside_another;
 use crate::run::{Begin, Training, kept_files, run_manifest, train};
+use crate::table::distinct;
 use crate::targets::HeadKind;
 
 /// One training run of a study.
@@ -141,10 +142,7 @@ impl Experiment for TrainStudy {
     }
 
     fn dtype(&self) -> String {
-        let mut names: Vec<_> = self.runs.iter().map(|run| run.definition.dtype.name()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.join(", ")
+        distinct(self.runs.iter().map(|run| run.definition.dtype.name())).join(", ")
     }
 
     fn can_read_text(&self) -> bool {

@@ -11,6 +11,7 @@ use crate::lm::TrainDefinition;
 use crate::record::Measurement as _;
 use crate::system::FileError;
 use crate::system::nearest::nearest;
+use crate::table::distinct;
 
 /// Checks that `run` is a run of a study `of` that is defined beside `path`. Errors name the keys `key_of` and `key_run`.
 ///
@@ -31,13 +32,9 @@ pub(crate) fn check_reference(
 
 /// The steps whose weights a finished run has kept.
 pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {
-    let mut kept = definition.keep_checkpoints.clone();
     // Steps after the run's last one are never reached.
-    kept.retain(|&step| step < definition.steps);
-    kept.push(definition.steps);
-    kept.sort_unstable();
-    kept.dedup();
-    kept
+    let kept = definition.keep_checkpoints.iter().filter(|&&step| step < definition.steps);
+    distinct(kept.chain([&definition.steps]).copied())
 }
 
 /// Checks that a run of study `of` keeps the weights of a step.

@@ -4,7 +4,7 @@ use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::experiments::training::tables::run_log::Curve;
 use crate::figure::Figure;
-use crate::table::Table;
+use crate::table::{Table, distinct};
 
 /// The analysis of one folder, or of several runs together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,19 +87,11 @@ impl HeadGrid {
         ];
         let epsilon = study.epsilon_told();
         let here = || study.heads.iter().filter(|head| head.found.epsilon == epsilon);
-        let mut models: Vec<(&str, u64)> = here().map(|h| (h.run(), h.seed())).collect();
-        models.sort_unstable();
-        models.dedup();
         let grid = |(run, seed): (&str, u64)| {
             let own: Vec<&HeadRow> =
                 here().filter(|head| (head.run(), head.seed()) == (run, seed)).collect();
-            let mut steps: Vec<usize> = own.iter().map(|head| head.step()).collect();
-            steps.sort_unstable();
-            steps.dedup();
-            let mut places: Vec<(usize, usize)> =
-                own.iter().map(|h| (h.of.layer, h.found.head)).collect();
-            places.sort_unstable();
-            places.dedup();
+            let steps = distinct(own.iter().map(|head| head.step()));
+            let places = distinct(own.iter().map(|head| (head.of.layer, head.found.head)));
             let head = |(layer, head): (usize, usize)| {
                 // With several passages or ranks, the first one is shown.
                 let at = |step: usize| {
@@ -123,6 +115,6 @@ impl HeadGrid {
                 steps,
             }
         };
-        models.into_iter().map(grid).collect()
+        distinct(here().map(|head| (head.run(), head.seed()))).into_iter().map(grid).collect()
     }
 }

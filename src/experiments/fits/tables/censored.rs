@@ -3,6 +3,7 @@
 use nalgebra::{DMatrix, DVector};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
+use crate::table::Interval;
 use crate::table::summary::student;
 
 /// One point: regressors, and a value.
@@ -22,9 +23,8 @@ pub(crate) enum Value {
 /// The maximum-likelihood line, with normally distributed residuals.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
-    pub coefficients: Vec<f64>,
-    /// Half the width of each coefficient's 95 % interval.
-    pub half_widths: Vec<f64>,
+    /// The coefficients with their 95 % intervals.
+    pub coefficients: Vec<Interval>,
     pub log_likelihood: f64,
 }
 
@@ -92,12 +92,13 @@ impl Line {
         }
         let quantile = student(freedom)?;
         let covariance = information(points, &x, &beta, deviation).try_inverse()?;
-        let half_widths =
-            (0..columns).map(|at| quantile * covariance[(at, at)].max(0.0).sqrt()).collect();
+        let coefficient = |at: usize| {
+            let half = quantile * covariance[(at, at)].max(0.0).sqrt();
+            Interval { value: beta[at], low: beta[at] - half, high: beta[at] + half }
+        };
         Some(Self {
             log_likelihood: log_likelihood(points, &x, &beta, deviation),
-            coefficients: beta.iter().copied().collect(),
-            half_widths,
+            coefficients: (0..columns).map(coefficient).collect(),
         })
     }
 }
@@ -164,9 +165,10 @@ mod tests {
         let points: Vec<Point> =
             x.into_iter().zip(y).map(|(x, y)| point(x, Value::Known(y))).collect();
         let line = Line::through(&points).unwrap();
-        assert!((line.coefficients[1] - 0.50009).abs() < 1e-5, "{line:?}");
+        let Interval { value, high, .. } = line.coefficients[1];
+        assert!((value - 0.50009).abs() < 1e-5, "{line:?}");
         let expected = 2.306 * 0.1179 * (9.0f64 / 11.0).sqrt();
-        assert!((line.half_widths[1] - expected).abs() < 2e-3, "{line:?} against {expected}");
+        assert!((high - value - expected).abs() < 2e-3, "{line:?} against {expected}");
     }
 
     #[test]
@@ -181,8 +183,9 @@ mod tests {
         let points: Vec<Point> = all.iter().map(cut).collect();
         assert!(points.iter().filter(|p| matches!(p.value, Value::Above(_))).count() > 10);
         let line = Line::through(&points).unwrap();
-        assert!((line.coefficients[1] - 2.0).abs() < 0.05, "{line:?}");
-        assert!(line.half_widths[1] < 0.2);
+        let Interval { value, high, .. } = line.coefficients[1];
+        assert!((value - 2.0).abs() < 0.05, "{line:?}");
+        assert!(high - value < 0.2);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::experiments::fits::tables::censored::{Line, Point, Value};
 use crate::experiments::fits::tables::growth_cell::GrowthCell;
 use crate::solver::LARGEST_CAP;
-use crate::table::{Table, plural};
+use crate::table::{Interval, Table, plural};
 
 /// A model of L*(ε) as a function of sequence length n, rank d and support k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct ModelFit {
     /// The model.
     pub model: Model,
     /// Its exponent with its 95 % interval; `None` for the model of the floor, which has none.
-    pub exponent: Option<(f64, f64, f64)>,
+    pub exponent: Option<Interval>,
     /// Akaike's criterion with the correction for few points (AICc), minus that of the family's best model.
     pub aicc_above_best: f64,
     /// The numbers of cells with a known median, and of cells in which most fits did not reach ε up to the largest logit bound.
@@ -128,12 +128,11 @@ fn fit(model: Model, cells: &[&GrowthCell]) -> Option<ModelFit> {
     }
     let aicc = 2.0 * parameters - 2.0 * line.log_likelihood
         + 2.0 * parameters * (parameters + 1.0) / correction;
-    let exponent = model.exponent().map(|at| (line.coefficients[at], line.half_widths[at]));
     Some(ModelFit {
         family: cells[0].family.clone(),
         tolerance: cells[0].tolerance,
         model,
-        exponent: exponent.map(|(value, half)| (value, value - half, value + half)),
+        exponent: model.exponent().map(|at| line.coefficients[at]),
         aicc_above_best: aicc,
         cells: (known, points.len() - known),
     })
@@ -150,9 +149,9 @@ pub(crate) fn model_table(fits: &[ModelFit]) -> Table {
         .settings("tolerance", ("ε", "nats"), |fit| fit.tolerance)
         .words("model", "model of L*(ε)", |fit| fit.model.formula())
         .numbers("aicc_above_best", "AICc above the best", |fit| fit.aicc_above_best)
-        .numbers("exponent", "exponent", |fit| fit.exponent.map(|e| e.0))
-        .numbers("exponent_low", "95 % CI, low", |fit| fit.exponent.map(|e| e.1))
-        .numbers("exponent_high", "95 % CI, high", |fit| fit.exponent.map(|e| e.2))
+        .numbers("exponent", "exponent", |fit| fit.exponent.map(|e| e.value))
+        .numbers("exponent_low", "95 % CI, low", |fit| fit.exponent.map(|e| e.low))
+        .numbers("exponent_high", "95 % CI, high", |fit| fit.exponent.map(|e| e.high))
         .numbers("cells", "configurations", |fit| fit.cells.0 + fit.cells.1)
         .numbers("censored", "not reached", |fit| fit.cells.1)
         .note(format!(
@@ -218,7 +217,7 @@ mod tests {
                 fits[1..].iter().find(|fit| (model, fit.model) != (Model::Floor, Model::Penalty));
             assert!(rival.unwrap().aicc_above_best > 10.0, "{model:?}: {fits:?}");
             if let Some(expected) = exponent {
-                let (value, low, high) = fits[0].exponent.unwrap();
+                let Interval { value, low, high } = fits[0].exponent.unwrap();
                 assert!((value - expected).abs() < 0.02, "{model:?}: {value}");
                 assert!(low < expected && expected < high, "{model:?}: {low} to {high}");
             }

@@ -55,9 +55,7 @@ fn kind(run: &TrainingRun) -> (Option<usize>, &str, &str) {
 pub fn learning_rate(study: &Trainings) -> Figure {
     let rates = || study.runs.iter().filter_map(|run| run.learning_rate);
     let x = Axis::log("learning rate", rates());
-    let mut kinds: Vec<_> = study.runs.iter().map(kind).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
+    let kinds = distinct(study.runs.iter().map(kind));
     let has_others = kinds.iter().any(|(.., optimiser)| *optimiser != "adamw");
     let has_seeds = study.by_run().any(|seeds| seeds.len() > 1);
     let without_loss = study.runs.iter().filter(|run| LOSS(run).is_none()).count();
@@ -119,9 +117,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
 pub fn head_size(study: &Trainings) -> Figure {
     let sizes = || study.runs.iter().filter_map(|run| Some(run.d_head()? as f64));
     let x = Axis::log_at("dimensions per head, d_head", sizes());
-    let mut counts: Vec<usize> = study.runs.iter().filter_map(|run| run.heads).collect();
-    counts.sort_unstable();
-    counts.dedup();
+    let counts = distinct(study.runs.iter().filter_map(|run| run.heads));
     let look = |heads: usize| (plural(heads, "head"), Ink::of_rank(2 * heads));
     let panel = |title: &str, y: Axis, of: Value| {
         let series = counts.iter().flat_map(|&heads| {
