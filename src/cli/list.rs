@@ -16,7 +16,6 @@ use rank_study::table::plural;
 use super::analysis::fail_if_missing;
 use super::duration::duration;
 use super::flags::{JsonFlag, PresetFlag};
-use super::merge::list_shards;
 use super::places::{data, definitions, fail_if_broken, names_in_data};
 use super::streams::say;
 
@@ -39,11 +38,8 @@ pub struct ListArgs {
     /// ramp, surgery; files of a run: steps, curve, eval, heads]
     #[arg(long, value_name = "KIND", conflicts_with = "preset", value_parser = columns_of)]
     columns: Option<Columns>,
-    /// List the progress of each shard instead
-    #[arg(long, conflicts_with = "columns")]
-    shards: bool,
     /// Print a JSON Schema of definitions instead
-    #[arg(long, conflicts_with_all = ["columns", "shards", "preset"])]
+    #[arg(long, conflicts_with_all = ["columns", "preset"])]
     schema: bool,
 }
 
@@ -69,9 +65,6 @@ pub fn run(args: &ListArgs) -> Result<()> {
     if args.schema {
         say!("{:#}", schema());
         return Ok(());
-    }
-    if args.shards {
-        return list_shards(args.preset.get(), args.json.is_set());
     }
     let found = definitions(args.preset.get())?;
     let data = data(args.preset.get());

@@ -30,7 +30,7 @@ pub use definition::{
     Bound, EXPECTED, Expected, MODELS, OWN_KEYS, Selection, Statistic, StudyDefinition, schema,
 };
 pub use merge::{Merged, merge};
-pub use parts::{PartState, PartsState, check_merged, has_parts, unmerged_parts};
+pub use parts::{check_merged, has_parts, unmerged_parts};
 pub use plan::{Plan, Work, stored_lines, time_of};
 pub use shard::{MOST_SHARDS, Shard, deal};
 pub use stages::{Stage, Stages};

@@ -1,21 +1,19 @@
-//! The folders of a study's shards, within the study's folder, and their progress.
+//! The folders of a study's shards, within the study's folder.
 //!
 //! ```text
 //! data/STUDY/shards/3-of-8/rows.csv, manifest.toml     one part's rows, which one task writes
 //! data/STUDY/shards/cells.txt                          the study's cells in order, a line each
 //! ```
 
-use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::StudyError;
 use super::definition::StudyDefinition;
 use super::shard::Shard;
-use super::store::{Ending, Store};
 use crate::experiment::Kind;
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::{FileError, Lock, disk, holder_of, lock_now, sha256_of_file, write_whole};
+use crate::system::{FileError, Lock, disk, lock_now, sha256_of_file, write_whole};
 
 /// Folder of all shards.
 const SHARDS: &str = "shards";
@@ -200,69 +198,5 @@ fn remove_empty(folder: &Path) -> Result<(), StudyError> {
             Err(FileError::write(folder, e).into())
         }
         _ => Ok(()),
-    }
-}
-
-/// Progress of a study's shards.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PartsState {
-    /// Number of cells of the study, as stored by a shard that was started.
-    pub cells: usize,
-    /// Number of these that are done, in the study's own rows or in a shard.
-    pub done: usize,
-    /// The shards that were started, in the order of their numbers.
-    pub parts: Vec<PartState>,
-}
-
-/// Progress of one shard.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PartState {
-    /// The shard.
-    pub shard: Shard,
-    /// Number of cells that are done.
-    pub done: usize,
-    /// Number of cells whose training run was stopped.
-    pub stopped: usize,
-    /// Cells that failed, each with its error.
-    pub failed: Vec<(String, String)>,
-    /// Process that works on the shard, if there is one.
-    pub at_work: Option<String>,
-}
-
-impl PartsState {
-    /// Returns the progress of the shards of the study in `folder`, or `None` if it has none.
-    ///
-    /// # Errors
-    /// A file cannot be read.
-    pub fn of(folder: &Path) -> Result<Option<Self>, StudyError> {
-        let all = Part::all(folder)?;
-        if all.is_empty() {
-            return Ok(None);
-        }
-        // Without rows in any shard, none are counted.
-        let kind = all.iter().find(|part| part.has_rows()).map(Part::kind).transpose()?;
-        let columns = kind.map(Kind::columns).unwrap_or_default();
-        let mut done: HashSet<String> = HashSet::new();
-        if kind.is_some() {
-            done.extend(
-                Store::read(folder, &columns)?.cells_that(Ending::Whole).map(str::to_owned),
-            );
-        }
-        let mut parts = Vec::new();
-        for part in all {
-            let store = Store::read(&part.folder, &columns)?;
-            done.extend(store.cells_that(Ending::Whole).map(str::to_owned));
-            let why = |cell: &str| store.errors(cell).last().unwrap_or_default().to_owned();
-            parts.push(PartState {
-                shard: part.shard,
-                done: store.cells_that(Ending::Whole).count(),
-                stopped: store.cells_that(Ending::Stopped).count(),
-                failed: store.cells_that(Ending::Failed).map(|c| (c.to_owned(), why(c))).collect(),
-                at_work: holder_of(&part.folder),
-            });
-        }
-        let order = order(folder);
-        let done = order.iter().filter(|cell| done.contains(*cell)).count();
-        Ok(Some(Self { cells: order.len(), done, parts }))
     }
 }

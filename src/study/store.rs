@@ -128,18 +128,6 @@ impl Store {
         rows.iter().map(of_row).min().unwrap_or(Ending::Failed)
     }
 
-    /// The cells with this result.
-    pub fn cells_that(&self, ended: Ending) -> impl Iterator<Item = &str> {
-        let cells = self.cells.iter().filter(move |(_, rows)| self.ending(rows) == ended);
-        cells.map(|(cell, _)| cell.as_str())
-    }
-
-    /// The errors of a cell that failed.
-    pub fn errors(&self, cell: &str) -> impl Iterator<Item = &str> {
-        let rows = self.rows().filter(move |row| row.cell() == cell);
-        rows.map(Line::err).filter(|error| !error.is_empty())
-    }
-
     /// The row of a cell that was stopped with these settings; it has the step that was reached.
     pub fn stopped(&self, cell: &str, settings: &str) -> Option<&Line> {
         let is_of = |row: &&Line| row.cell() == cell && row.settings() == settings;

@@ -61,14 +61,6 @@ pub(crate) fn lock_now(folder: &Path) -> Result<Lock, FileError> {
     lock_within(folder, Duration::ZERO)
 }
 
-/// Returns the process that holds a folder, in words, or `None` if the folder is not locked.
-pub(crate) fn holder_of(folder: &Path) -> Option<String> {
-    let path = folder.join(LOCK);
-    let file = std::fs::File::open(&path).ok()?;
-    let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-    is_held.then(|| written_in(&path))
-}
-
 fn lock_within(folder: &Path, patience: Duration) -> Result<Lock, FileError> {
     let path = folder.join(LOCK);
     let began = Instant::now();
@@ -134,7 +126,6 @@ mod tests {
         let held = lock(folder.path()).unwrap();
         let Err(FileError::Busy { by, .. }) = lock_now(folder.path()) else { panic!("it is held") };
         assert!(by.contains(&std::process::id().to_string()), "{by}");
-        assert_eq!(holder_of(folder.path()), Some(by));
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 sleep(PATIENCE / 10);
@@ -142,7 +133,6 @@ mod tests {
             });
             assert!(lock(folder.path()).is_ok(), "it was given up soon");
         });
-        assert_eq!(holder_of(folder.path()), None);
     }
 
     #[test]

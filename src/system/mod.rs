@@ -28,9 +28,9 @@ pub use files::{check_writable, write_whole};
 #[cfg(feature = "lm")]
 pub use free::{NoDisk, check_disk};
 #[cfg(feature = "study")]
-pub use lock::{Lock, lock};
+pub(crate) use lock::lock_now;
 #[cfg(feature = "study")]
-pub(crate) use lock::{holder_of, lock_now};
+pub use lock::{Lock, lock};
 #[cfg(feature = "lm")]
 pub(crate) use machine::has_no_locks;
 pub use memory::{NoMemory, available_bytes, check_memory, peak_rss_bytes};

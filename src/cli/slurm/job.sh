@@ -3,7 +3,7 @@
 #
 #   bash @FILE@ submit     submit everything: @STAGES@, then a job that merges the rows
 #                          and writes the report
-#   rank-study list --shards@SIZE@   show the progress; submitting again measures only what is missing
+#   rank-study merge@SIZE@           join what is done so far; submitting again measures only what is missing
 #
 # Written by `@COMMAND@`; change it as your site needs.
 #SBATCH --job-name=rank-study
