@@ -32,7 +32,7 @@ pub const CLAIMS: [Claim; 26] = [
     ramp::keys::LARGE_IS_KEY_SCORES,
     heads::RANK_MAKES_LOGITS,
     surgery::SMALL_ERROR_IS_HARMLESS,
-    surgery::RAMP_IS_A_SLOPE,
+    surgery::KEY_SCORES_ARE_A_BIAS,
     published::PUBLISHED_NEED,
     published::PUBLISHED_RAMP,
     TWENTIETH,

@@ -70,11 +70,6 @@ pub enum LmError {
         /// Offset of the first invalid byte.
         byte: usize,
     },
-    /// A model with sigma-reparam, whose stored weights differ from the matrices that it multiplies by.
-    #[error(
-        "the model uses sigma-reparam, so its weights cannot be edited or reused; take a run without it"
-    )]
-    Reparametrised,
     /// A passage of fewer than two tokens.
     #[error("a passage of under two tokens has no next token; give a longer one")]
     NoNextToken,

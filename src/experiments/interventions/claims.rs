@@ -1,6 +1,6 @@
 //! Verdicts on trained models whose attention is replaced.
 
-use crate::claims::estimate::{Estimate, shown};
+use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
@@ -11,10 +11,10 @@ use crate::table::plural;
 
 /// The KL at which the logits of trained heads are decomposed.
 const EPSILON: f64 = 0.01;
-/// The most that replacing the ramp by a position bias may add to the loss, in nats per token, to count as little.
-const SLOPE_LOSES_LITTLE: f64 = 0.02;
+/// The most that moving the keys' scores to a bias may add to the loss, in nats per token, to count as little.
+const LOSES_LITTLE: f64 = 0.02;
 /// From here on the added loss counts as much.
-const SLOPE_LOSES_MUCH: f64 = 0.2;
+const LOSES_MUCH: f64 = 0.2;
 /// The share of the largest logit that may remain.
 const FALLS_TO: f64 = 0.5;
 
@@ -34,25 +34,26 @@ pub(crate) const SMALL_ERROR_IS_HARMLESS: Claim = Claim {
     ..Claim::PLAIN
 };
 
-pub(crate) const RAMP_IS_A_SLOPE: Claim = Claim {
-    id: "RampIsASlope",
-    text: "Predicted here: a linear position bias outside QKᵀ can replace the ramp in QKᵀ",
+pub(crate) const KEY_SCORES_ARE_A_BIAS: Claim = Claim {
+    id: "KeyScoresAreABias",
+    text: "Predicted here: large QKᵀ is mostly one score per key, which a bias outside QKᵀ can replace",
+    place: "predicted here, one score per key",
     rule: [
         "In every model the added loss is at most {0} nats per token by its interval over passages, \
             and max |QKᵀ| falls to {2} times or less.",
-        "The interval lies above {1} nats in every model.",
+        "The interval lies above {1} nats in every model, or max |QKᵀ| stays above {2} times in every model.",
     ],
-    bounds: &[SLOPE_LOSES_LITTLE, SLOPE_LOSES_MUCH, FALLS_TO],
+    bounds: &[LOSES_LITTLE, LOSES_MUCH, FALLS_TO],
     lacking: [
         "no such attention replacement",
-        "Needs mhsa after flat+slope of degree 1 on two groups of passages or more.",
+        "Needs mhsa after the edit key-scores on two groups of passages or more.",
     ],
     ..SMALL_ERROR_IS_HARMLESS
 };
 
 /// The verdicts of a study.
 pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
-    vec![small_error(study), slope(study)]
+    vec![small_error(study), key_scores(study)]
 }
 
 /// The models of one edit, with the added loss of each and its 95 % interval over groups of passages.
@@ -128,42 +129,27 @@ fn small_error(study: &Surgeries) -> Verdict {
     Verdict::new(SMALL_ERROR_IS_HARMLESS, ruling, fits.seeds(), headline, sentences)
 }
 
-/// The loss that an edit adds to mhsa, and the share of its largest logit that remains. The edit removes the direction
-/// of the position's linear trend from the keys' input and gives each head a position bias.
-fn slope(study: &Surgeries) -> Verdict {
-    let after = |edit: Edit| {
-        let is_one = move |model: &&OperatedModel| model.arm == "mhsa" && model.edit == edit;
-        study.models.iter().filter(is_one)
+/// The loss that the edit `key-scores` adds to mhsa, and the share of the largest logit that remains.
+fn key_scores(study: &Surgeries) -> Verdict {
+    let is_one = |model: &OperatedModel| model.arm == "mhsa" && model.edit == Edit::KeyScores;
+    let Some(edited) = Edited::of(study, is_one) else {
+        return Verdict::lacking(KEY_SCORES_ARE_A_BIAS);
     };
-    let edit = Edit::FlatSlope { degree: 1 };
-    let is_sloped = |model: &OperatedModel| model.arm == "mhsa" && model.edit == edit;
-    let Some(sloped) = Edited::of(study, is_sloped) else {
-        return Verdict::lacking(RAMP_IS_A_SLOPE);
-    };
-    let left: Vec<Option<f64>> =
-        after(edit).map(|model| model.after.map(|after| after / model.before)).collect();
-    let falls = left.iter().all(|left| left.is_some_and(|left| left < FALLS_TO));
-    let ruling =
-        sloped.every(|loss| loss.beyond(SLOPE_LOSES_LITTLE, SLOPE_LOSES_MUCH)).in_part_if(!falls);
-    let left = shown(Estimate::median(left.into_iter().flatten()), 2);
-    let headline = format!("loss rises by {} nats, {left} of max |QKᵀ| is left", sloped.means());
-    let others = [
-        ("without the bias", Edit::Flat { degree: 1 }),
-        ("with only the trend removed", Edit::DetrendedSlope { degree: 1 }),
-    ];
-    let others =
-        others.into_iter().filter(|(_, edit)| after(*edit).next().is_some()).map(|(how, edit)| {
-            format!("; {how} {}", from_to(after(edit).map(OperatedModel::delta), 2))
-        });
+    let left: Vec<f64> =
+        edited.models.iter().filter_map(|model| Some(model.after? / model.before)).collect();
+    let loss = edited.every(|loss| loss.beyond(LOSES_LITTLE, LOSES_MUCH));
+    let falls = |left: &f64| Ruling::of_rule(*left <= FALLS_TO, *left > FALLS_TO);
+    let ruling = Ruling::both([loss, Ruling::every(left.iter().map(falls))]);
+    let left = from_to(left, 2);
+    let headline = format!("loss rises by {} nats, {left} of max |QKᵀ| is left", edited.means());
     let sentences = [
         format!(
-            "Loss added by a linear bias in place of the keys' trend, nats per token: {}{}",
-            sloped.by_run(),
-            joined(others, "")
+            "Loss added by a bias in place of each key's score under the mean query, nats per token: {}",
+            edited.by_run()
         ),
         format!("Of max |QKᵀ/√d| {left} is left"),
     ];
-    Verdict::new(RAMP_IS_A_SLOPE, ruling, sloped.seeds(), headline, sentences)
+    Verdict::new(KEY_SCORES_ARE_A_BIAS, ruling, edited.seeds(), headline, sentences)
 }
 
 #[cfg(test)]
@@ -216,18 +202,19 @@ mod tests {
     }
 
     #[test]
-    fn a_slope_has_every_word() {
-        let edit = Edit::FlatSlope { degree: 1 };
-        let status = |seeds, delta, after| slope(&study(edit, seeds, delta, after)).status;
+    fn key_scores_have_every_status() {
+        let edit = Edit::KeyScores;
+        let status = |seeds, delta, after| key_scores(&study(edit, seeds, delta, after)).status;
         assert_eq!(status(3, 0.01, 20.0), VerdictStatus::Confirmed);
         assert_eq!(status(2, 0.01, 20.0), VerdictStatus::Qualified, "two seeds");
-        assert_eq!(status(3, 0.01, 60.0), VerdictStatus::Qualified, "the logits stay");
+        assert_eq!(status(3, 0.01, 60.0), VerdictStatus::Refuted, "the logits stay");
         assert_eq!(status(3, 0.1, 20.0), VerdictStatus::Qualified);
         assert_eq!(status(3, 0.5, 20.0), VerdictStatus::Refuted);
+        let mut mixed = study(edit, 3, 0.01, 20.0);
+        mixed.models[0].after = Some(60.0);
+        assert_eq!(key_scores(&mixed).status, VerdictStatus::Qualified, "one model keeps them");
         let mut local = study(edit, 3, 0.01, 20.0);
         local.models.iter_mut().for_each(|model| model.arm = "ls".to_owned());
-        assert_eq!(slope(&local).status, VerdictStatus::NotMeasured);
-        let measured = slope(&study(edit, 3, 0.01, 20.0)).measured;
-        assert!(measured.contains("0.20"), "{measured}");
+        assert_eq!(key_scores(&local).status, VerdictStatus::NotMeasured);
     }
 }

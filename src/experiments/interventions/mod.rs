@@ -66,6 +66,9 @@ struct Keys {
     /// Highest powers of the position that are removed from keys.
     #[serde(default)]
     degrees: Vec<usize>,
+    /// Whether the scores of keys under the mean query move from QKᵀ to a bias.
+    #[serde(default)]
+    key_scores: bool,
 }
 
 fn two() -> usize {
@@ -94,8 +97,8 @@ impl InterventionStudy {
         edits.extend(self.keys.windows.iter().map(|&window| Edit::Last { window }));
         for &degree in &self.keys.degrees {
             edits.extend([Edit::Detrended { degree }, Edit::DetrendedSlope { degree }]);
-            edits.extend([Edit::Flat { degree }, Edit::FlatSlope { degree }]);
         }
+        edits.extend(self.keys.key_scores.then_some(Edit::KeyScores));
         edits.extend(self.keys.epsilon.iter().map(|&epsilon| Edit::Fit { epsilon, rank: d_head }));
         edits
     }

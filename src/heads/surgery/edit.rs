@@ -40,23 +40,15 @@ pub enum Edit {
         /// The number of powers.
         degree: usize,
     },
-    /// As [`Edit::Detrended`], with a position bias as in [`Edit::FlatSlope`].
+    /// As [`Edit::Detrended`], with a position bias c·(j − i) added to the logits, one c per head. It is the c of least KL to P,
+    /// given the remaining logits. The bias is not part of max |logit| of QKᵀ.
     DetrendedSlope {
         /// The number of powers.
         degree: usize,
     },
-    /// Keys that cannot read a token's position: W_k becomes (I − U·Uᵀ)·W_k. U spans the directions in which the layer's
-    /// normalised residual stream moves with the first powers of the position.
-    Flat {
-        /// The number of powers.
-        degree: usize,
-    },
-    /// As [`Edit::Flat`], with a position bias c·(j − i) added to the logits, one c per head. It is the c of least KL to P,
-    /// given the remaining logits. The bias is not part of max |logit| of QKᵀ.
-    FlatSlope {
-        /// The number of powers.
-        degree: usize,
-    },
+    /// Keys without the direction of the head's mean query q̄, kⱼ − q̄(q̄·kⱼ)/|q̄|², and their scores under that query, s·q̄·kⱼ,
+    /// added to the logits of every query. The scores are not part of max |logit| of QKᵀ.
+    KeyScores,
 }
 
 impl Edit {
@@ -74,8 +66,7 @@ impl Edit {
             Self::Last { .. } => "window",
             Self::Detrended { .. } => "detrended",
             Self::DetrendedSlope { .. } => "detrended+slope",
-            Self::Flat { .. } => "flat",
-            Self::FlatSlope { .. } => "flat+slope",
+            Self::KeyScores => "key-scores",
         }
     }
 
@@ -93,9 +84,7 @@ impl Edit {
             Self::Largest { count: size }
             | Self::Last { window: size }
             | Self::Detrended { degree: size }
-            | Self::DetrendedSlope { degree: size }
-            | Self::Flat { degree: size }
-            | Self::FlatSlope { degree: size } => Some(size),
+            | Self::DetrendedSlope { degree: size } => Some(size),
             _ => None,
         }
     }
@@ -119,11 +108,9 @@ impl Edit {
             ("window", _, Some(window)) => Self::Last { window },
             ("detrended", _, Some(degree)) => Self::Detrended { degree },
             ("detrended+slope", _, Some(degree)) => Self::DetrendedSlope { degree },
-            ("flat", _, Some(degree)) => Self::Flat { degree },
-            ("flat+slope", _, Some(degree)) => Self::FlatSlope { degree },
             _ => {
-                use Edit::{Lag, Own, Position, PositionAndLag, Ramp, Uniform};
-                let plain = [Own, Uniform, Ramp, Position, Lag, PositionAndLag];
+                use Edit::{KeyScores, Lag, Own, Position, PositionAndLag, Ramp, Uniform};
+                let plain = [Own, Uniform, Ramp, Position, Lag, PositionAndLag, KeyScores];
                 plain.into_iter().find(|edit| edit.name() == name)?
             }
         };
@@ -149,8 +136,7 @@ mod tests {
             Edit::Last { window: 64 },
             Edit::Detrended { degree: 1 },
             Edit::DetrendedSlope { degree: 3 },
-            Edit::Flat { degree: 1 },
-            Edit::FlatSlope { degree: 2 },
+            Edit::KeyScores,
         ];
         for edit in all {
             let (name, fit, size) = (edit.name(), edit.fit(), edit.size());

@@ -6,12 +6,12 @@
 //! that depends on positions only shows how much of P is about positions. [`Edit`] lists the replacements and the source of
 //! each P̃.
 
-mod directions;
 mod edit;
 mod free_fit;
 mod operation;
 mod tilt;
 mod treatment;
+mod trend;
 
 pub use edit::Edit;
 pub use operation::{InterventionMeasurement, Surgery};

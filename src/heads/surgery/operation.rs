@@ -166,7 +166,7 @@ impl Surgery<'_> {
         let share = 1.0 / (passages.len() * count) as f64;
         for (at, passage) in passages.iter().enumerate() {
             let mut head = 0;
-            let loss = treatment.model_of(self.model).passage_loss(passage, &mut |probe| {
+            let loss = self.model.passage_loss(passage, &mut |probe| {
                 let replaced = treatment.of_head(head, probe);
                 let logits = max_abs_logit(replaced.probe.as_ref().unwrap_or(probe));
                 seen.max_abs_logits[head] = seen.max_abs_logits[head].max(logits);

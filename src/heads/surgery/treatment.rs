@@ -1,10 +1,10 @@
 //! Treatments: edits with the parameters that they estimated from one model.
 
-use ndarray::{Array2, ArrayViewMut1, s};
+use ndarray::{Array1, Array2, ArrayViewMut1, Axis, concatenate, s};
 
-use super::directions::{telling_positions, trend};
 use super::edit::Edit;
 use super::tilt::nearest_slope;
+use super::trend::trend;
 use crate::heads::PredictError;
 use crate::heads::positions::{Form, SeenRows};
 use crate::lm::{HeadProbe, Model};
@@ -43,46 +43,18 @@ impl Learned {
         Treatment::Fixed(self.probes.iter().map(nearest).collect())
     }
 
-    /// The model whose keys cannot read token positions.
-    fn flat(&self, model: &Model, degree: usize) -> Result<Model, PredictError> {
-        let directions = |layer: usize| {
-            let of_layer = self.probes.iter().find(|of_head| of_head[0].layer == layer);
-            let streams = of_layer.into_iter().flatten().map(|probe| &*probe.inputs.stream);
-            telling_positions(&streams.collect::<Vec<_>>(), degree)
+    /// The mean query of each head.
+    fn mean_queries(&self) -> Vec<Array1<f32>> {
+        let mean = |of_head: &Vec<HeadProbe>| {
+            let sum = of_head.iter().map(|probe| probe.queries.sum_axis(Axis(0)));
+            let rows: usize = of_head.iter().map(|probe| probe.queries.nrows()).sum();
+            sum.reduce(|sum, of_passage| sum + of_passage).expect("a passage") / rows as f32
         };
-        let directions =
-            (0..model.shape().layers()).map(directions).collect::<Result<Vec<_>, _>>()?;
-        Ok(model.with_keys_without(&directions)?)
-    }
-
-    /// Adds to a flat model the position bias of each head that brings its attention nearest to the unaltered model's. Layers
-    /// are processed in order, each with the residual stream that the biases of earlier layers give.
-    fn with_slopes(&self, flat: &Model) -> Result<Model, PredictError> {
-        let heads = &flat.shape().heads;
-        let mut added: Vec<Vec<f32>> =
-            heads.iter().map(|of_layer| vec![0.0; of_layer.len()]).collect();
-        let mut model = flat.with_slopes_added(&added)?;
-        for layer in 0..heads.len() {
-            let mut left: Vec<Vec<Array2<f64>>> = heads[layer].iter().map(|_| Vec::new()).collect();
-            for passage in &self.passages {
-                let probes = model.probe(passage)?;
-                for probe in probes.iter().filter(|probe| probe.layer == layer) {
-                    left[probe.head].push(probe.attention());
-                }
-            }
-            let first: usize = heads[..layer].iter().map(Vec::len).sum();
-            for (head, left) in left.iter().enumerate() {
-                let own: Vec<_> =
-                    self.probes[first + head].iter().map(HeadProbe::attention).collect();
-                added[layer][head] = nearest_slope(&own, left) as f32;
-            }
-            model = flat.with_slopes_added(&added)?;
-        }
-        Ok(model)
+        self.probes.iter().map(mean).collect()
     }
 
     /// The trend of each head's keys. If `sloped`, also the position biases that bring the attention without it nearest to the
-    /// unaltered model's, layer by layer as for a flat model.
+    /// unaltered model's. Layers are processed in order, each with the residual stream that the biases of earlier layers give.
     fn detrended(
         &self,
         model: &Model,
@@ -152,8 +124,8 @@ pub(super) enum Treatment {
     Changed(Change),
     /// Keys without their trend.
     Detrended(Less),
-    /// A model with edited weights.
-    Edited(Box<Model>),
+    /// Keys without the direction of each head's mean query, whose scores are added to the logits.
+    Scored(Vec<Array1<f32>>),
 }
 
 /// The replacement of a head's attention.
@@ -179,35 +151,43 @@ impl Treatment {
             Edit::Last { window } => Self::Changed(Box::new(move |p| last(p, window))),
             Edit::Detrended { degree } => learned.detrended(model, degree, false)?,
             Edit::DetrendedSlope { degree } => learned.detrended(model, degree, true)?,
-            Edit::Flat { degree } => Self::Edited(Box::new(learned.flat(model, degree)?)),
-            Edit::FlatSlope { degree } => {
-                let flat = learned.flat(model, degree)?;
-                Self::Edited(Box::new(learned.with_slopes(&flat)?))
-            }
+            Edit::KeyScores => Self::Scored(learned.mean_queries()),
         })
-    }
-
-    /// The model to run: the edited model, or `own` if the weights are unchanged.
-    pub fn model_of<'m>(&'m self, own: &'m Model) -> &'m Model {
-        match self {
-            Self::Edited(model) => model,
-            Self::None | Self::Fixed(_) | Self::Changed(_) | Self::Detrended(_) => own,
-        }
     }
 
     /// The replacement of the attention of head `head`.
     pub fn of_head(&self, head: usize, probe: &HeadProbe) -> Replaced {
         let (attention, probe) = match self {
-            Self::None | Self::Edited(_) => (None, None),
+            Self::None => (None, None),
             Self::Fixed(of_heads) => (Some(of_heads[head].clone()), None),
             Self::Changed(change) => (Some(change(probe.attention())), None),
             Self::Detrended(less) => {
                 let probe = less.of(head, probe);
                 (Some(probe.attention()), Some(probe))
             }
+            Self::Scored(mean_queries) => {
+                let (left, attention) = without_key_scores(probe, &mean_queries[head]);
+                (Some(attention), Some(left))
+            }
         };
         Replaced { attention, probe }
     }
+}
+
+/// The head without its keys' direction of the mean query q̄, and the attention of its logits with s·q̄·kⱼ added to each row.
+fn without_key_scores(probe: &HeadProbe, mean_query: &Array1<f32>) -> (HeadProbe, Array2<f64>) {
+    let scores = probe.keys.dot(mean_query).insert_axis(Axis(1));
+    let length = mean_query.dot(mean_query).max(f32::MIN_POSITIVE);
+    let along = mean_query.mapv(|v| v / length).insert_axis(Axis(0));
+    let keys = &probe.keys - &scores.dot(&along);
+    // One more channel, which is 1 in every query, adds the scores.
+    let one = Array2::ones((probe.queries.nrows(), 1));
+    let both = HeadProbe {
+        queries: concatenate![Axis(1), probe.queries, one],
+        keys: concatenate![Axis(1), keys, scores],
+        ..probe.clone()
+    };
+    (HeadProbe { keys, ..probe.clone() }, both.attention())
 }
 
 /// Equal weight on all columns to which a row may attend.
@@ -258,70 +238,52 @@ fn divide_by_sum(mut row: ArrayViewMut1<'_, f64>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use super::*;
-    use crate::heads::Surgery;
-    use crate::lm::{Arm, ModelShape, Slopes, TrainDefinition};
-    use crate::solver::SearchOptions;
-
-    const TOKENS: usize = 24;
-
-    fn model(slopes: Slopes) -> Model {
-        let definition = TrainDefinition {
-            layers: 2,
-            d_model: 16,
-            heads: 2,
-            window: 7,
-            context: TOKENS,
-            arm: Arm::Ls,
-            slopes,
-            ..TrainDefinition::default()
-        };
-        Model::new(ModelShape::new(&definition, 19), 0.5, 3).unwrap()
-    }
-
-    fn passage(at: u32) -> Vec<u32> {
-        (0..TOKENS as u32).map(|i| (i * i * 7 + i / 3 + at * i + at) % 19).collect()
-    }
-
-    #[test]
-    fn an_edit_of_weights_has_the_loss_of_the_edited_model() {
-        let (learned_on, group) = ([passage(0), passage(1)], vec![passage(2), passage(3)]);
-        let edits = [Edit::Flat { degree: 2 }, Edit::FlatSlope { degree: 2 }];
-        for slopes in [Slopes::None, Slopes::Alibi] {
-            let model = model(slopes);
-            let search = SearchOptions::default();
-            let surgery = Surgery { model: &model, edits: &edits, fit_groups: 0, search };
-            let mut found = Vec::new();
-            let groups = [group.clone()];
-            let keep = |operated| {
-                found.push(operated);
-                Ok(())
-            };
-            assert!(surgery.run(&learned_on, &groups, &AtomicBool::new(false), keep).unwrap());
-            for operated in &found[1..] {
-                let edit = operated.edit().unwrap();
-                let learned = Learned::of(&model, &learned_on).unwrap();
-                let treatment = Treatment::of(edit, &model, &learned).unwrap();
-                let edited = treatment.model_of(&model);
-                let loss = |at: usize| edited.passage_loss(&group[at], &mut |_| Ok(None)).unwrap();
-                assert_eq!(loss(0) / 2.0 + loss(1) / 2.0, operated.loss_nats);
-                assert_ne!(operated.delta_loss_nats, 0.0);
-                let has_added = matches!(edit, Edit::FlatSlope { .. });
-                let expected = if has_added { Slopes::Learned } else { slopes };
-                assert_eq!(edited.shape().slopes, expected);
-            }
-            assert_ne!(found[1].loss_nats, found[2].loss_nats);
-        }
-    }
-}
-
-#[cfg(test)]
-mod cut_tests {
     use ndarray::array;
 
     use super::*;
+    use crate::heads::positions::tests::{head, random};
+    use crate::targets::HeadKind;
+
+    fn largest_logit(probe: &HeadProbe) -> f64 {
+        probe.logits().iter().filter(|z| z.is_finite()).fold(0.0, |most, z| z.abs().max(most))
+    }
+
+    /// If all queries are alike, the scores are all that the logits have.
+    #[test]
+    fn equal_queries_leave_nothing_in_the_keys() {
+        let [other, _] = random(12, HeadKind::Global, 4);
+        let query = array![[0.5, -2.0, 1.0]];
+        let queries = query.broadcast((12, 3)).unwrap().to_owned();
+        let probe = head(queries, other.keys.mapv(f64::from), HeadKind::Global);
+        let mean = query.row(0).mapv(|v| v as f32);
+        let (left, attention) = without_key_scores(&probe, &mean);
+        assert!(largest_logit(&left) < 1e-5 && largest_logit(&probe) > 1.0);
+        let off = (&attention - &probe.attention()).mapv(f64::abs).sum();
+        assert!(off < 1e-5, "{off}");
+    }
+
+    /// z′ᵢⱼ = s(qᵢ·k′ⱼ + q̄·kⱼ), by a loop over all pairs.
+    #[test]
+    fn scores_are_added_to_every_query() {
+        let [probe, _] = random(9, HeadKind::Local { window: 4 }, 7);
+        let mean = array![1.0f32, -0.5, 0.25];
+        let (left, attention) = without_key_scores(&probe, &mean);
+        for (i, row) in attention.rows().into_iter().enumerate() {
+            let weight = |j: usize| {
+                let [q, k] = [probe.queries.row(i), probe.keys.row(j)];
+                let score = f64::from(k.dot(&mean));
+                let along = score * f64::from(q.dot(&mean)) / f64::from(mean.dot(&mean));
+                (probe.scale * (f64::from(q.dot(&k)) - along + score)).exp()
+            };
+            let columns = i.saturating_sub(3)..=i;
+            let sum: f64 = columns.clone().map(weight).sum();
+            for j in columns {
+                assert!((row[j] - weight(j) / sum).abs() < 1e-5, "row {i}, column {j}");
+            }
+        }
+        let along = left.keys.dot(&mean).mapv(f32::abs).sum();
+        assert!(along < 1e-4, "the keys keep {along} of the mean query's direction");
+    }
 
     #[test]
     fn what_is_left_keeps_its_proportions() {

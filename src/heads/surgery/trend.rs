@@ -1,4 +1,4 @@
-//! Directions of a layer's residual stream that encode token positions.
+//! The trend of keys over token positions.
 
 use ndarray::{Array2, ArrayView2, Axis, s};
 use ndarray_linalg::QR;
@@ -6,23 +6,6 @@ use ndarray_linalg::QR;
 use crate::numerics::blas::on_one_thread;
 use crate::numerics::product;
 use crate::targets::TargetError;
-
-/// An orthonormal basis, (C, m), of the directions βₖ = X̄ᵀ·φₖ, 1 ≤ k ≤ `degree`, in which a stream moves with the powers of
-/// the position. X̄, (T, C), is the mean of the passages' streams X. φₖ are the orthonormal polynomials of degree k over the
-/// positions scaled to [−1, 1], with φ₀ constant. βₖ is the coefficient of φₖ in the least-squares regression of the stream on
-/// these polynomials. With degree 1 it is the direction of the stream's linear trend.
-///
-/// X·(I − U·Uᵀ) has no such trend: its own βₖ are 0.
-///
-/// # Errors
-/// `Decomposition` if LAPACK fails.
-pub(super) fn telling_positions(
-    streams: &[&Array2<f32>],
-    degree: usize,
-) -> Result<Array2<f64>, TargetError> {
-    let (_, coefficients) = regression(streams, degree)?;
-    basis(coefficients.t())
-}
 
 /// The regression of the mean of some streams, (T, C), on the powers 1 to `degree` of the position: Σₖ φₖ·βₖᵀ.
 ///
@@ -72,7 +55,7 @@ mod tests {
 
     /// A stream of two lines, a parabola, an alternating sign and a constant.
     #[test]
-    fn the_directions_of_trends_are_found_and_taken_out() {
+    fn keys_without_their_trend_have_none() {
         let (t, c) = (41, 5);
         let position = |at: usize| at as f32 / 20.0 - 1.0;
         // Symmetric about the middle, so it has no linear trend.
@@ -81,28 +64,12 @@ mod tests {
             let x = position(at);
             [3.0 * x, 4.0 * x, 2.0 * x * x, other(at), 1.0][channel]
         });
-        let one = telling_positions(&[&stream], 1).unwrap();
-        assert_eq!(one.dim(), (c, 1));
-        let sign = one[[0, 0]].signum();
-        for (channel, expected) in [0.6, 0.8, 0.0, 0.0, 0.0].into_iter().enumerate() {
-            let off = (sign * one[[channel, 0]] - expected).abs();
-            assert!(off < 1e-6, "channel {channel}: {one}");
-        }
         for degree in [1, 2] {
-            let u = telling_positions(&[&stream], degree).unwrap();
-            assert_eq!(u.dim(), (c, degree));
-            let gram = product(u.t(), u.view());
-            let off = (&gram - &Array2::<f64>::eye(degree)).mapv(f64::abs).sum();
-            assert!(off < 1e-12, "orthonormal: {gram}");
-            let x = stream.mapv(f64::from);
-            let left = &x - &product(product(x.view(), u.view()).view(), u.t());
-            let less = &x - &trend(&[&stream], degree).unwrap();
-            for left in [left, less] {
-                let orthonormal = basis(powers(t, degree).view()).unwrap();
-                let trend = product(left.t(), orthonormal.slice(s![.., 1..]));
-                let most = trend.iter().fold(0.0f64, |most, v| most.max(v.abs()));
-                assert!(most < 1e-10, "degree {degree}: a trend of {most} is left");
-            }
+            let left = stream.mapv(f64::from) - trend(&[&stream], degree).unwrap();
+            let orthonormal = basis(powers(t, degree).view()).unwrap();
+            let trend = product(left.t(), orthonormal.slice(s![.., 1..]));
+            let most = trend.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+            assert!(most < 1e-10, "degree {degree}: a trend of {most} is left");
         }
     }
 }
