@@ -118,7 +118,7 @@ fn small_error(study: &Surgeries) -> Verdict {
         return Verdict::lacking(SMALL_ERROR_IS_HARMLESS);
     };
     let ruling = fits.every(|loss| loss.at_most(HARMLESS_NATS));
-    let headline = format!("loss rises by {} nats per token", fits.means());
+    let headline = format!("loss changes by {} nats per token", fits.means());
     let sentences = [
         format!(
             "Loss added by free fits at a KL of {EPSILON} in place of all attention, nats per token: {}",
@@ -141,7 +141,7 @@ fn key_scores(study: &Surgeries) -> Verdict {
     let falls = |left: &f64| Ruling::of_rule(*left <= FALLS_TO, *left > FALLS_TO);
     let ruling = Ruling::both([loss, Ruling::every(left.iter().map(falls))]);
     let left = from_to(left, 2);
-    let headline = format!("loss rises by {} nats, {left} of max |QKᵀ| is left", edited.means());
+    let headline = format!("loss changes by {} nats, {left} of max |QKᵀ| is left", edited.means());
     let sentences = [
         format!(
             "Loss added by a bias in place of each key's score under the mean query, nats per token: {}",

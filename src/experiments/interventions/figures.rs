@@ -10,10 +10,8 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     let fits: Vec<&OperatedModel> = study.fits().concat();
     let point = |model: &OperatedModel| Some((model.edit.fit()?.0, model.delta()));
     let points = || fits.iter().filter_map(|model| point(model));
-    let y = Axis::log(
-        "added loss (nats per token)",
-        points().map(|(_, delta)| delta).chain([HARMLESS_NATS]),
-    );
+    let losses = points().map(|(_, delta)| delta).chain([HARMLESS_NATS]);
+    let y = Axis::linear("added loss (nats per token)", losses, Some(0.0));
     let x =
         Axis::log("error ε in the attention of every head (nats)", points().map(|point| point.0));
     let runs = groups(fits.iter().copied(), |model| (&model.of, &model.run));
@@ -28,7 +26,7 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
             let reached = here.iter().filter(|m| rank_of(m) == rank && m.is_reached());
             let seeds = reached.filter_map(|model| point(model)).collect();
             let both = Series::over_seeds(&format!("rank {rank}"), Ink::of_rank(rank), seeds);
-            series.extend(both.map(|series| series.above(0.0)));
+            series.extend(both);
         }
         let first = here[0];
         let title = title_of(&first.arm, &first.run, first.n, first.d_head.unwrap_or(0));
