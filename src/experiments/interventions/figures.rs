@@ -11,7 +11,7 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     let point = |model: &OperatedModel| Some((model.edit.fit()?.0, model.delta()));
     let points = || fits.iter().filter_map(|model| point(model));
     let losses = points().map(|(_, delta)| delta).chain([HARMLESS_NATS]);
-    let y = Axis::linear("added loss (nats per token)", losses, Some(0.0));
+    let y = Axis::linear("added loss (nats per token)", losses, None);
     let x =
         Axis::log("error ε in the attention of every head (nats)", points().map(|point| point.0));
     let runs = groups(fits.iter().copied(), |model| (&model.of, &model.run));
