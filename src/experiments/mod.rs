@@ -15,7 +15,7 @@ mod trained_model;
 mod trained_models;
 pub mod training;
 
-pub use model_key::ModelKey;
+pub use model_key::{ModelKey, OfHead};
 pub use target_columns::TargetColumns;
 pub(crate) use trained_models::ModelKeys;
 pub use trained_models::TrainedModels;

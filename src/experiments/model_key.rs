@@ -1,7 +1,7 @@
 //! The columns of a trained model whose heads are looked at.
 
 use super::training::TrainingKey;
-use crate::record::record;
+use crate::record::{Measurement, Row, record};
 
 record! {
     /// Identifies a trained model at a step.
@@ -48,6 +48,29 @@ record! {
         recall: Option<f64>,
         /// the step of the weights
         step: Option<usize>,
+    }
+}
+
+/// The key of a row about one head of a trained model.
+pub trait OfHead {
+    /// The model.
+    fn model(&self) -> &ModelKey;
+}
+
+impl<M: Measurement<Key: OfHead>> Row<M> {
+    /// The run's name.
+    pub fn run(&self) -> &str {
+        &self.of.model().run
+    }
+
+    /// The run's seed; 0 of a published model.
+    pub fn seed(&self) -> u64 {
+        self.of.model().seed.unwrap_or(0)
+    }
+
+    /// The step of the weights; 0 of a published model.
+    pub fn step(&self) -> usize {
+        self.of.model().step.unwrap_or(0)
     }
 }
 

@@ -167,7 +167,7 @@ fn other_numbers_of_a_cell_are_refused_by_name_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_cell_that_failed_in_a_part_is_told_of_and_gives_way_to_one_that_did_not() {
+fn failed_configuration_of_a_shard_gives_way_to_a_measured_one() {
     let folder = tiny();
     for part in PARTS {
         folder.done(&sweep(part));

@@ -1,6 +1,6 @@
 //! The rows of trained heads compared with the logits that their attention needs.
 
-use crate::experiments::model_key::ModelKey;
+use crate::experiments::model_key::{ModelKey, OfHead};
 use crate::heads::{HeadMeasurement, HeadOutcome, PARTS, PrecisionRisk};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record};
 use crate::solver::Outcome;
@@ -18,6 +18,12 @@ record! {
         /// the layer, the first 0
         #[range = Placed]
         layer: usize,
+    }
+}
+
+impl OfHead for HeadKey {
+    fn model(&self) -> &ModelKey {
+        &self.model
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rows of trained heads compared with ramps over positions.
 
 use crate::experiments::heads::check_precision;
-use crate::experiments::model_key::ModelKey;
+use crate::experiments::model_key::{ModelKey, OfHead};
 use crate::heads::{RampMeasurement, held_rows, ramp_half_spread, ramp_lag, reach};
 use crate::lm::Slopes;
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record};
@@ -20,6 +20,12 @@ record! {
         positions: Option<String>,
         /// linear position bias: `none`, `alibi` (fixed) or `learned`
         slopes: Option<String>,
+    }
+}
+
+impl OfHead for RampKey {
+    fn model(&self) -> &ModelKey {
+        &self.model
     }
 }
 

@@ -17,21 +17,6 @@ pub const AGE: usize = 3_000;
 pub type RampHead = Row<RampMeasurement>;
 
 impl RampHead {
-    /// The run's name.
-    pub fn run(&self) -> &str {
-        &self.of.model.run
-    }
-
-    /// The run's seed; 0 of a published model.
-    pub fn seed(&self) -> u64 {
-        self.of.model.seed.unwrap_or(0)
-    }
-
-    /// The step of the weights; 0 of a published model.
-    pub fn step(&self) -> usize {
-        self.of.model.step.unwrap_or(0)
-    }
-
     /// Whether the head is local.
     pub fn is_local(&self) -> bool {
         self.found.mass_within_16 >= LOCAL_MASS

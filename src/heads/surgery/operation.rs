@@ -266,7 +266,8 @@ fn worse(one: Outcome, other: Outcome) -> Outcome {
     if order(other) > order(one) { other } else { one }
 }
 
-fn max_abs_logit(probe: &HeadProbe) -> f64 {
+/// max |z| over the allowed pairs.
+pub(super) fn max_abs_logit(probe: &HeadProbe) -> f64 {
     let logits = probe.logits();
     logits.iter().filter(|z| z.is_finite()).fold(0.0, |most, z| z.abs().max(most))
 }

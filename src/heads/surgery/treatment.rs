@@ -242,11 +242,8 @@ mod tests {
 
     use super::*;
     use crate::heads::positions::tests::{head, random};
+    use crate::heads::surgery::operation::max_abs_logit;
     use crate::targets::HeadKind;
-
-    fn largest_logit(probe: &HeadProbe) -> f64 {
-        probe.logits().iter().filter(|z| z.is_finite()).fold(0.0, |most, z| z.abs().max(most))
-    }
 
     /// If all queries are alike, the scores are all that the logits have.
     #[test]
@@ -257,7 +254,7 @@ mod tests {
         let probe = head(queries, other.keys.mapv(f64::from), HeadKind::Global);
         let mean = query.row(0).mapv(|v| v as f32);
         let (left, attention) = without_key_scores(&probe, &mean);
-        assert!(largest_logit(&left) < 1e-5 && largest_logit(&probe) > 1.0);
+        assert!(max_abs_logit(&left) < 1e-5 && max_abs_logit(&probe) > 1.0);
         let off = (&attention - &probe.attention()).mapv(f64::abs).sum();
         assert!(off < 1e-5, "{off}");
     }

@@ -6,11 +6,11 @@
 mod attention_override;
 mod block;
 mod decoder;
-mod edits;
 mod gradients;
 mod language_model;
 #[cfg(test)]
 mod pytorch_tests;
+mod qk_clip;
 mod session;
 #[cfg(test)]
 pub(super) mod tests;

@@ -236,7 +236,7 @@ fn heads_above_the_threshold_are_clipped_to_it_and_no_others() {
     // Only one head of the second layer has large logits.
     for part in ["query", "key"] {
         let weight = model.matrix(&format!("layers.1.attention.{part}")).unwrap();
-        super::edits::scale_heads(weight, &[1.0, 25.0, 1.0]).unwrap();
+        super::qk_clip::scale_heads(weight, &[1.0, 25.0, 1.0]).unwrap();
     }
     let (ids, _) = text(&model);
     let before = model.predict(&ids).unwrap().heads().unwrap();

@@ -15,21 +15,6 @@ pub const FACTOR_NAMES: [&str; 5] =
 pub type HeadRow = Row<HeadMeasurement>;
 
 impl HeadRow {
-    /// The run's name.
-    pub fn run(&self) -> &str {
-        &self.of.model.run
-    }
-
-    /// The run's seed; 0 of a published model.
-    pub fn seed(&self) -> u64 {
-        self.of.model.seed.unwrap_or(0)
-    }
-
-    /// The step of the weights; 0 of a published model.
-    pub fn step(&self) -> usize {
-        self.of.model.step.unwrap_or(0)
-    }
-
     /// What seeds share at one ε: study, run, rank and step.
     pub(crate) fn setting(&self) -> (&Option<String>, &str, usize, usize, u64) {
         let (of, found) = (&self.of.model.of, &self.found);

@@ -188,7 +188,6 @@ impl Looks {
 /// A word of a run's name, spelled out if it is too short to be clear.
 fn spelled(word: &str) -> &str {
     match word {
-        "flat" => "position ramp removed",
         "rate" => "learning rate",
         word => word,
     }
