@@ -65,6 +65,8 @@
 
 #[cfg(feature = "study")]
 pub mod claims;
+#[cfg(feature = "cli")]
+mod cli;
 #[cfg(feature = "study")]
 pub mod experiment;
 #[cfg(feature = "study")]
@@ -89,3 +91,6 @@ pub mod system;
 #[cfg(feature = "study")]
 pub mod table;
 pub mod targets;
+
+#[cfg(feature = "cli")]
+pub use cli::command::run as run_command_line;

@@ -4,24 +4,24 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::claims::{Claim, Verdict};
-use rank_study::experiment::{Kind, View};
-use rank_study::experiments::claims::CLAIMS;
-use rank_study::experiments::views;
-use rank_study::report::{
-    Analysis, ClaimRow, Header, Section, analyse, findings, measured_study, page, save_figures,
-    save_tables, show,
-};
-use rank_study::run::Manifest;
-use rank_study::study::{Observer, Preset, Work, stored_lines, time_of, unmerged_parts};
-use rank_study::system::write_whole;
-use rank_study::table::{Table, plural};
 
 use super::flags::PresetFlag;
 use super::places::{
     SHOWN, data, figures, folder_of, measured, measured_studies, names_in_data, note,
 };
 use super::streams::{inform, is_quiet, say, tell};
+use crate::claims::{Claim, Verdict};
+use crate::experiment::{Kind, View};
+use crate::experiments::claims::CLAIMS;
+use crate::experiments::views;
+use crate::report::{
+    Analysis, ClaimRow, Header, Section, analyse, findings, measured_study, page, save_figures,
+    save_tables, show,
+};
+use crate::run::Manifest;
+use crate::study::{Observer, Preset, Work, stored_lines, time_of, unmerged_parts};
+use crate::system::write_whole;
+use crate::table::{Table, plural};
 
 /// Write the tables of one or more studies
 #[derive(Args, Debug)]
@@ -318,7 +318,7 @@ pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
 /// Adds a verdict for each claim that no study measures.
 fn complete(verdicts: &mut Vec<(String, Verdict)>) {
     let measured = |claim| verdicts.iter().any(|(_, verdict)| verdict.claim == claim);
-    let rest: Vec<Claim> = CLAIMS.into_iter().filter(|claim| !measured(*claim)).collect();
+    let rest: Vec<Claim> = CLAIMS.iter().copied().filter(|claim| !measured(*claim)).collect();
     verdicts.extend(rest.into_iter().map(|claim| (String::new(), Verdict::not_measured(claim))));
 }
 
@@ -339,8 +339,8 @@ pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
 /// A table with one row per claim and study that measures it, and one per claim that no study measures.
 fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
     let of_claims = CLAIMS
-        .into_iter()
-        .flat_map(|claim| verdicts.iter().filter(move |(_, verdict)| verdict.claim == claim));
+        .iter()
+        .flat_map(|claim| verdicts.iter().filter(move |(_, verdict)| verdict.claim == *claim));
     Table::from_items("verdicts", "Verdicts", of_claims)
         .words("claim", "claim", |(_, verdict)| verdict.claim.to_string())
         .words("group", "group", |(_, verdict)| verdict.claim.group.title())

@@ -1,19 +1,8 @@
-//! OpenBLAS settings: no threads of its own, and a warning if it does not recognise the processor.
+//! A warning if OpenBLAS does not recognise the processor.
 
-use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rank_study::numerics::Machine;
-
-/// OpenBLAS calls this function when it is loaded, before `main`, to get the number of threads to start. The linker
-/// prefers the program's definition to the library's, which reads the environment. More threads would not be used
-/// ([`rank_study::numerics::prepare_process`]), but each takes memory and addresses, one per core. If `ulimit -v`
-/// denies these, OpenBLAS ends the process or retries without end.
-// SAFETY: name and type match the function that OpenBLAS calls.
-#[unsafe(no_mangle)]
-extern "C" fn openblas_num_threads_env() -> c_int {
-    1
-}
+use crate::numerics::Machine;
 
 /// Warns once per process, before matrices are decomposed, if OpenBLAS fell back to kernels for old processors. Other
 /// computations use OpenBLAS little or not at all.

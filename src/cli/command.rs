@@ -1,17 +1,17 @@
 //! The program's commands: parses arguments, runs the command and turns its result into an exit code.
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use rank_study::numerics::{Machine, check_instructions, instructions_there};
-use rank_study::run::revision;
 
-use super::errors::{is_usage_error, usage_error};
+use super::errors::{UsageError, is_usage_error, usage_error};
 use super::flags::start_threads;
 use super::shell::GROUPS;
 use super::streams::{be_quiet, print_of_clap, say, tell};
+use crate::numerics::{Machine, check_instructions, instructions_there};
+use crate::run::revision;
+use crate::system::set_command_line;
 
 /// How large must attention logits grow when queries and keys are low-rank?
 #[derive(Parser)]
@@ -19,7 +19,6 @@ use super::streams::{be_quiet, print_of_clap, say, tell};
     name = "rank-study",
     disable_version_flag = true,
     arg_required_else_help = true,
-    args_conflicts_with_subcommands = true,
     after_help = "\
 Environment:
   RANK_STUDY_INSTRUCTIONS  Vector instructions: portable, avx2 or avx512 [default: the widest]
@@ -98,15 +97,16 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
 
 /// Runs the command that the arguments (including the program's name) give. Exit codes: 0 done, 1 failed, 2 wrong flag
 /// or value on the command line, 3 a check of `verify` failed, 4 stopped.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let Cli { verbose, quiet, command, .. } = match parsed(&arguments) {
+    set_command_line(&arguments);
+    let Cli { version, verbose, quiet, command } = match parsed(&arguments) {
         Ok(parsed) => parsed,
         Err(said) => {
             return match usage_error(&said, program(), &arguments) {
                 Some(line) => {
                     tell(&format!("error: {line}"));
-                    ExitCode::from(2)
+                    2
                 }
                 None => print_of_clap(&said),
             };
@@ -117,33 +117,38 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     if let Err(error) = check_instructions() {
         tell(&format!("error: {error}"));
-        return ExitCode::from(2);
+        return 2;
     }
     let result = match command {
+        Some(_) if version => {
+            let why = "--version takes no command; leave one of them out";
+            Err(UsageError(why.to_owned()).into())
+        }
+        None if verbose => start_threads().map(|()| print_version(true)),
+        None if version => {
+            print_version(false);
+            Ok(())
+        }
         Some(command) => super::crashes::told(|| {
             start_threads()?;
             dispatch(command)
         }),
-        // Without a command, clap accepts only `--version`.
-        None if verbose => start_threads().map(|()| print_version(true)),
-        None => {
-            print_version(false);
-            Ok(())
-        }
+        // `--quiet` alone.
+        None => Err(UsageError("no command given; see rank-study --help".to_owned()).into()),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             let line = super::errors::error_line(error.as_ref());
             tell(&format!("error: {line}"));
             if error.is::<super::verify::Breach>() {
-                ExitCode::from(3)
+                3
             } else if error.is::<super::stop::Stopped>() {
-                ExitCode::from(super::stop::STOPPED)
+                super::stop::STOPPED
             } else if is_usage_error(&error) {
-                ExitCode::from(2)
+                2
             } else {
-                ExitCode::FAILURE
+                1
             }
         }
     }

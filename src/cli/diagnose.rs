@@ -4,13 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::heads::{Passages, fitted_above, largest_logits};
-use rank_study::lm::Texts;
-use rank_study::report::{DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
-use rank_study::run::{Manifest, ModelSource};
-use rank_study::study::Plan;
-use rank_study::system::{printable, write_whole};
-use rank_study::table::{plural, significant};
 
 use super::duration::duration;
 use super::errors::UsageError;
@@ -18,6 +11,13 @@ use super::flags::{JsonFlag, Part, ThreadsFlag};
 use super::measuring::{describe_in, fail_if_unfinished};
 use super::predict::{HeadsAsked, Predicted, print_json, rows_of};
 use super::streams::say;
+use crate::heads::{Passages, fitted_above, largest_logits};
+use crate::lm::Texts;
+use crate::report::{DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
+use crate::run::{Manifest, ModelSource};
+use crate::study::Plan;
+use crate::system::{printable, write_whole};
+use crate::table::{plural, significant};
 
 /// Largest default number of tokens per passage.
 const TOKENS: usize = 1024;

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use rank_study::lm::{HeadProbe, LmError, Probed as _};
-use rank_study::run::TrainedRun;
-use rank_study::system::disk::make_folders;
-use rank_study::system::{check_disk, check_memory};
-use rank_study::targets::write_matrix;
 
 use super::errors::UsageError;
 use super::flags::{ThreadsFlag, TrainedArgs};
 use super::streams::inform;
+use crate::lm::{HeadProbe, LmError, Probed as _};
+use crate::run::TrainedRun;
+use crate::system::disk::make_folders;
+use crate::system::{check_disk, check_memory};
+use crate::targets::write_matrix;
 
 /// Write the attention matrices of a trained model
 #[derive(Args, Debug)]

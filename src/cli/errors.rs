@@ -11,16 +11,16 @@ use std::path::Path;
 use anyhow::Error;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use rank_study::lm::LmError;
-use rank_study::record::RowsError;
-use rank_study::report::ReportError;
-use rank_study::run::RunError;
-use rank_study::study::StudyError;
-use rank_study::system::{FileError, near_files, printable};
-use rank_study::table::TableError;
-use rank_study::targets::TargetError;
 
 use super::places::near;
+use crate::lm::LmError;
+use crate::record::RowsError;
+use crate::report::ReportError;
+use crate::run::RunError;
+use crate::study::StudyError;
+use crate::system::{FileError, near_files, printable};
+use crate::table::TableError;
+use crate::targets::TargetError;
 
 /// The error code `ENOENT`: no such file.
 const NO_SUCH_FILE: i32 = 2;

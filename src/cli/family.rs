@@ -5,13 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Error, Result};
 use clap::{ArgGroup, Args};
-use rank_study::table::significant;
-use rank_study::targets::{
-    Family, Parameters, Target, TargetError, TargetFile, TargetRead, Visibility,
-};
 
 use super::errors::{FlagContext as _, UsageError, with_flag};
 use super::streams::tell;
+use crate::table::significant;
+use crate::targets::{Family, Parameters, Target, TargetError, TargetFile, TargetRead, Visibility};
 
 /// Flags of a target: a family with its parameters, or a file.
 #[derive(Args, Clone, Debug)]

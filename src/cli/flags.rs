@@ -5,13 +5,13 @@ use std::thread::Builder;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rank_study::lm::{Device, Dtype, Split, Texts};
-use rank_study::run::TrainedRun;
-use rank_study::study::Preset;
-use rank_study::system::available_bytes;
 use rayon::ThreadPool;
 
 use super::errors::{FlagContext as _, UsageError};
+use crate::lm::{Device, Dtype, Split, Texts};
+use crate::run::TrainedRun;
+use crate::study::Preset;
+use crate::system::available_bytes;
 
 /// `--json`.
 #[derive(Args, Debug)]
@@ -89,7 +89,7 @@ enum DeviceName {
 
 /// Number format of a model's matrix products, as named on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum DtypeName {
+pub(crate) enum DtypeName {
     F32,
     Bf16,
 }

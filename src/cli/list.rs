@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::record::{Column, ColumnKind};
-use rank_study::run::log_columns;
-use rank_study::study::{
-    Kind, Plan, Preset, StudyDefinition, StudyError, schema, stored_lines, time_of, unmerged_parts,
-};
-use rank_study::system::printable;
-use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
 use super::duration::duration;
 use super::flags::{JsonFlag, PresetFlag};
 use super::places::{data, definitions, fail_if_broken, names_in_data};
 use super::streams::say;
+use crate::record::{Column, ColumnKind};
+use crate::run::log_columns;
+use crate::study::{
+    Kind, Plan, Preset, StudyDefinition, StudyError, schema, stored_lines, time_of, unmerged_parts,
+};
+use crate::system::printable;
+use crate::table::plural;
 
 /// List the studies and how much of each is done
 #[derive(Args, Debug)]

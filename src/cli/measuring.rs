@@ -5,15 +5,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
-use rank_study::lm::Device;
-use rank_study::study::{Observer, Plan, Sweep, SweepSummary, Work};
-use rank_study::table::plural;
 
 use super::blas::warn_of_slow_blas;
 use super::errors::error_line;
 use super::progress::{Progress, with};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
 use super::streams::tell;
+use crate::lm::Device;
+use crate::study::{Observer, Plan, Sweep, SweepSummary, Work};
+use crate::table::plural;
 
 /// Plans that are measured one after another, with one progress bar.
 pub struct Session {

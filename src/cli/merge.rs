@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::study::{Merged, has_parts, merge};
-use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
 use super::flags::PresetFlag;
 use super::places::{data, folder_of, names_in_data};
 use super::streams::{is_quiet, say};
+use crate::study::{Merged, has_parts, merge};
+use crate::table::plural;
 
 /// Merge the rows of shards
 #[derive(Args, Debug)]

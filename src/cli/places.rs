@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use rank_study::run::Manifest;
-use rank_study::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
-use rank_study::system::{check_folder_name, near_files, near_names};
-use rank_study::table::plural;
 
 use super::streams::tell;
+use crate::run::Manifest;
+use crate::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
+use crate::system::{check_folder_name, near_files, near_names};
+use crate::table::plural;
 
 /// Folder of the definitions, one TOML file per study.
 pub const ANALYSIS: &str = "analysis";

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::experiments::heads::HeadMeasurement;
-use rank_study::lm::Device;
-use rank_study::record::{Row, Rows};
-use rank_study::solver::check_tolerance;
-use rank_study::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
-use rank_study::table::{plural, significant};
 use serde::Serialize;
 
 use super::errors::FlagContext as _;
 use super::flags::{JsonFlag, Part, ThreadsFlag};
 use super::measuring::{Session, describe, fail_if_unfinished};
 use super::streams::say;
+use crate::experiments::heads::HeadMeasurement;
+use crate::lm::Device;
+use crate::record::{Row, Rows};
+use crate::solver::check_tolerance;
+use crate::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
+use crate::table::{plural, significant};
 
 /// Compare the logits of trained heads with what they need
 #[derive(Args, Debug)]

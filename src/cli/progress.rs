@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
-use rank_study::system::printable;
 
 use super::duration::{about, duration};
 use super::streams::{is_quiet, tell};
+use crate::system::printable;
 
 /// Share of the work that must be done before the time left is estimated, unless the work is counted in seconds.
 const KNOWN_FROM: f64 = 0.01;

@@ -5,12 +5,6 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::claims::VerdictStatus;
-use rank_study::experiments::claims::LEADING;
-use rank_study::lm::Device;
-use rank_study::report::{ClaimRow, Measured, Section};
-use rank_study::study::{Plan, Preset, Stages, StudyDefinition, Work};
-use rank_study::table::plural;
 
 use super::analysis::{fail_if_missing, report_work, write_report};
 use super::duration::duration;
@@ -23,6 +17,12 @@ use super::places::{
 use super::shards::{Asked, ShardFlags, show};
 use super::stop::Stopped;
 use super::streams::say;
+use crate::claims::VerdictStatus;
+use crate::experiments::claims::LEADING;
+use crate::lm::Device;
+use crate::report::{ClaimRow, Measured, Section};
+use crate::study::{Plan, Preset, Stages, StudyDefinition, Work};
+use crate::table::plural;
 
 /// Measure every study of a preset and write the report
 #[derive(Args, Debug)]

@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::lm::Device;
-use rank_study::study::{Shard, Stages, SweepSummary};
-use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
 use super::duration::duration;
@@ -14,6 +11,9 @@ use super::errors::UsageError;
 use super::measuring::{Session, fail_if_unfinished};
 use super::stop::end_after;
 use super::streams::{say, tell};
+use crate::lm::Device;
+use crate::study::{Shard, Stages, SweepSummary};
+use crate::table::plural;
 
 /// Flags of commands whose cells can be divided between machines.
 #[derive(Args, Debug)]

@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
-use rank_study::system::{FileError, write_whole};
 
 use super::streams::{inform, print};
+use crate::system::{FileError, write_whole};
 
 /// Write manual pages
 #[derive(Args, Debug)]

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::report::{Shown, save_figures, save_tables, show, shown_page};
-use rank_study::system::{printable, write_whole};
 
 use super::places::SHOWN;
 use super::streams::{inform, say};
+use crate::report::{Shown, save_figures, save_tables, show, shown_page};
+use crate::system::{printable, write_whole};
 
 /// Make a page of fits, runs, predictions or matrices
 #[derive(Args, Debug)]

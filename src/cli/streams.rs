@@ -10,10 +10,9 @@
 use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rank_study::system::{printable, printable_lines};
+use crate::system::{printable, printable_lines};
 
 /// Prints a line of the result, as `println!` does.
 macro_rules! say {
@@ -66,15 +65,15 @@ pub fn inform(line: &str) {
 }
 
 /// Prints clap's output: the help, or errors of the arguments.
-pub fn print_of_clap(said: &clap::Error) -> ExitCode {
+pub fn print_of_clap(said: &clap::Error) -> u8 {
     let printed = match printable_lines(&said.render().to_string()) {
         // The message may contain file names from the arguments.
         Cow::Owned(shown) if said.use_stderr() => io::stderr().write_all(shown.as_bytes()),
         _ => said.print(),
     };
     match printed {
-        Err(error) if !said.use_stderr() => ExitCode::from(not_printed(&error)),
-        _ => ExitCode::from(u8::try_from(said.exit_code()).unwrap_or(1)),
+        Err(error) if !said.use_stderr() => not_printed(&error),
+        _ => u8::try_from(said.exit_code()).unwrap_or(1),
     }
 }
 

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::lm::Device;
-use rank_study::study::{Plan, Stages, StudyDefinition, TrainStudy};
 
 use super::flags::{DeviceFlag, PresetFlag, TextFlags, ThreadsFlag};
 use super::measuring::{Session, describe, fail_if_unfinished};
@@ -13,6 +11,8 @@ use super::places::{check_definition, data};
 use super::shards::{Asked, ShardFlags, show};
 use super::streams::{inform, say};
 use super::train::wide_window;
+use crate::lm::Device;
+use crate::study::{Plan, Stages, StudyDefinition, TrainStudy};
 
 /// Measure every missing configuration of a study
 #[derive(Args, Debug)]

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use rank_study::system::{check_disk, check_memory};
-use rank_study::targets::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
 use serde::Serialize;
 
 use super::blas::warn_of_slow_blas;
@@ -14,6 +12,8 @@ use super::errors::FlagContext as _;
 use super::family::FamilyFlags;
 use super::flags::JsonFlag;
 use super::streams::{inform, print};
+use crate::system::{check_disk, check_memory};
+use crate::targets::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
 
 /// Number of singular values in the text output by default; `--json` has all of them.
 const SINGULAR_VALUES_SHOWN: usize = 8;

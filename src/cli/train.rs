@@ -4,12 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::lm::{
-    Corpus, LmError, Outcome as TrainOutcome, StepRecord, Texts, TrainDefinition, TrainSummary,
-    Workers,
-};
-use rank_study::run::{Begin, Extension, RunError, RunObserver, TrainResult, Training};
-use rank_study::study::{Preset, StudyDefinition, TrainStudy};
 
 use super::errors::{FlagContext as _, UsageError};
 use super::flags::{DeviceFlag, JsonFlag, TextFlags, ThreadsFlag};
@@ -18,6 +12,12 @@ use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
 use super::streams::{be_quiet, inform, say};
 use super::workers;
+use crate::lm::{
+    Corpus, LmError, Outcome as TrainOutcome, StepRecord, Texts, TrainDefinition, TrainSummary,
+    Workers,
+};
+use crate::run::{Begin, Extension, RunError, RunObserver, TrainResult, Training};
+use crate::study::{Preset, StudyDefinition, TrainStudy};
 
 /// Train a language model and log every head's logits
 #[derive(Args, Debug)]
@@ -98,7 +98,7 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     let device = args.device.get();
     let training =
         Training { definition: &definition, corpus: &corpus, source: &source, device, workers };
-    let result = rank_study::run::train(&training, &args.out, begin, stop, &progress);
+    let result = crate::run::train(&training, &args.out, begin, stop, &progress);
     progress.finish();
     let result = result.map_err(of_folder)?;
     if is_first {

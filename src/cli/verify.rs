@@ -4,15 +4,15 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::run::Manifest;
-use rank_study::study::{Preset, StudyDefinition, Verification, check_merged, verify};
-use rank_study::system::printable;
-use rank_study::table::plural;
 
 use super::analysis::verdicts_of;
 use super::flags::PresetFlag;
 use super::places::{data, definition_named, finishing, folder_of, measured, studies_there};
 use super::streams::{is_quiet, say, tell};
+use crate::run::Manifest;
+use crate::study::{Preset, StudyDefinition, Verification, check_merged, verify};
+use crate::system::printable;
+use crate::table::plural;
 
 /// Check rows against their definitions and hashes
 #[derive(Args, Debug)]

@@ -3,12 +3,13 @@
 #[cfg(feature = "mpi")]
 use std::time::Duration;
 
+use crate::lm::{Alone, Workers};
+
 #[cfg(feature = "mpi")]
 use anyhow::Context;
 use anyhow::Result;
 #[cfg(not(feature = "mpi"))]
 use anyhow::bail;
-use rank_study::lm::{Alone, Workers};
 
 /// Most errors occur in every worker. The other workers wait this long, so that the first can report the error and end
 /// them.
@@ -41,7 +42,7 @@ fn number(variable: &str) -> Option<usize> {
 
 #[cfg(feature = "mpi")]
 fn among(launched: usize, work: impl FnOnce(&dyn Workers) -> Result<()>) -> Result<()> {
-    let (workers, universe) = rank_study::lm::Mpi::start().context("MPI was started before")?;
+    let (workers, universe) = crate::lm::Mpi::start().context("MPI was started before")?;
     anyhow::ensure!(
         workers.size() == launched,
         "{launched} workers were launched, but MPI connects {}; with srun, add --mpi=pmix",

@@ -90,7 +90,7 @@ fn check_memory(bytes: usize) {
 }
 
 /// Limits all later OpenBLAS calls to the calling thread. For binaries.
-pub(crate) fn single_threaded_blas() {
+pub fn single_threaded_blas() {
     let mut holders = holders();
     holders.before = 1;
     set_threads(1);

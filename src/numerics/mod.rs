@@ -23,7 +23,7 @@ mod tile;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub use blas::prepare_process;
+pub use blas::{prepare_process, single_threaded_blas};
 pub(crate) use buffer::{Buffer, Pool};
 pub(crate) use extension::Extension;
 pub use extension::{InstructionsError, check_instructions, instructions_there};

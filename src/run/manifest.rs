@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
 use crate::numerics::Machine;
-use crate::system::{FileError, write_whole};
+use crate::system::{FileError, arguments, write_whole};
 
 /// Name of the manifest in the folder that it describes.
 pub(crate) const MANIFEST: &str = "manifest.toml";
@@ -54,7 +54,7 @@ impl Manifest {
     /// Creates a manifest for this process on this machine, started now.
     pub fn begin(threads: usize, dtype: &str) -> Self {
         let command: Vec<String> = std::iter::once("rank-study".to_owned())
-            .chain(std::env::args().skip(1))
+            .chain(arguments())
             .map(|word| if word.contains(' ') { format!("'{word}'") } else { word })
             .collect();
         Self {

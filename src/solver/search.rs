@@ -76,6 +76,26 @@ const STARTS: (usize, usize) = (12, 48);
 const PAIRS_OF_STARTS: usize = 3_000_000;
 
 impl SearchOptions {
+    /// The default options, except for the number of starts (none: [`Self::starts_for`]), the most iterations of a fit and
+    /// the seed.
+    pub fn with_effort(
+        problem: &Problem,
+        starts: Option<usize>,
+        iterations: Option<usize>,
+        seed: u64,
+    ) -> Self {
+        let standard = Self::default();
+        let most = iterations.unwrap_or(standard.fine.iterations);
+        let rough = standard.rough.iterations.min(most);
+        Self {
+            starts: starts.unwrap_or_else(|| Self::starts_for(problem)),
+            seed,
+            rough: SolverBudget { iterations: rough, ..standard.rough },
+            fine: SolverBudget { iterations: most, ..standard.fine },
+            ..standard
+        }
+    }
+
     /// Number of independent starts that is worth its time: 12, or up to 48 if the problem is small. At low rank many
     /// stationary points differ by a per cent, and a rough fit is cheap.
     pub fn starts_for(problem: &Problem) -> usize {

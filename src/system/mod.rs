@@ -1,6 +1,8 @@
 //! Files, digests, folder locks, available memory and disk space, and text that is safe to print.
 
 mod aside;
+#[cfg(feature = "study")]
+mod command_line;
 #[cfg(feature = "lm")]
 mod digest;
 pub mod disk;
@@ -20,6 +22,10 @@ mod text;
 #[cfg(feature = "lm")]
 mod toml_words;
 
+#[cfg(feature = "study")]
+pub(crate) use command_line::arguments;
+#[cfg(feature = "cli")]
+pub(crate) use command_line::{program, set_command_line};
 #[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256, sha256_of_file};
 pub use error::FileError;

@@ -5,10 +5,6 @@
 mod altered_rows;
 #[path = "../common/mod.rs"]
 mod common;
-// The commands themselves: `crash` runs them in a process whose disk fails.
-#[path = "../../src/cli/mod.rs"]
-#[rustfmt::skip]
-mod cli;
 mod crash;
 #[cfg(target_os = "linux")]
 mod full_disk;

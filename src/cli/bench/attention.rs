@@ -4,15 +4,15 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::lm::{AttentionEvaluator, Dtype};
-use rank_study::system::peak_rss_bytes;
-use rank_study::table::plural;
-use rank_study::targets::Layout;
 
 use super::shared::{at_least_one, held, median};
 use crate::cli::errors::FlagContext as _;
 use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
 use crate::cli::streams::{inform, say};
+use crate::lm::{AttentionEvaluator, Dtype};
+use crate::system::peak_rss_bytes;
+use crate::table::plural;
+use crate::targets::Layout;
 
 /// Time the attention operator, forward and backward
 #[derive(Args, Debug)]

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use clap::Args;
-use rank_study::experiments::latency::LatencyMeasurement;
-use rank_study::table::plural;
 
 use super::shared::{ModelArgs, at_least_one};
 use crate::cli::flags::{JsonFlag, ThreadsFlag};
 use crate::cli::streams::{inform, say};
+use crate::experiments::latency::LatencyMeasurement;
+use crate::table::plural;
 
 /// Time the decoding of one token after a prefill
 #[derive(Args, Debug)]

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::solver::{Evaluator, Factors, Precision, Problem, read_factors};
-use rank_study::system::peak_rss_bytes;
-use rank_study::table::plural;
-use rank_study::targets::{Family, Layout, Parameters, Target, Visibility};
 
 use super::shared::{at_least_one, held, median_seconds};
 use crate::cli::errors::{FlagContext as _, UsageError};
 use crate::cli::flags::{JsonFlag, ThreadsFlag};
 use crate::cli::streams::{inform, say};
+use crate::solver::{Evaluator, Factors, Precision, Problem, read_factors};
+use crate::system::peak_rss_bytes;
+use crate::table::plural;
+use crate::targets::{Family, Layout, Parameters, Target, Visibility};
 
 /// Logit bound, and weight of the penalty on logits beyond it.
 const PENALTY: (f64, f64) = (4.0, 0.1);

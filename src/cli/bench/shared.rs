@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::lm::{SyntheticCorpus, TrainDefinition};
-use rank_study::system::peak_rss_bytes;
 
 use crate::cli::errors::{FlagContext as _, UsageError};
 use crate::cli::train::set_keys;
+use crate::lm::{SyntheticCorpus, TrainDefinition};
+use crate::system::peak_rss_bytes;
 
 /// Flags of the language model that is timed.
 #[derive(Args, Debug)]

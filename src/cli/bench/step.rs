@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rank_study::lm::{Alone, Corpus, Dtype, TrainDefinition, Trainer};
-use rank_study::system::peak_rss_bytes;
-use rank_study::table::plural;
 
 use super::shared::{ModelArgs, at_least_one, held, median_seconds};
 use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
 use crate::cli::streams::{inform, say};
+use crate::lm::{Alone, Corpus, Dtype, TrainDefinition, Trainer};
+use crate::system::peak_rss_bytes;
+use crate::table::plural;
 
 /// Time one training step
 #[derive(Args, Debug)]

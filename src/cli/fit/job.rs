@@ -7,21 +7,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rank_study::experiments::fits::tables::one_fit::TARGET;
-use rank_study::experiments::fits::{FitAsked, FitMeasurement, FitTerms, FrontierRow};
-use rank_study::record::{read_records, records_to_csv};
-use rank_study::run::Manifest;
-use rank_study::solver::{
-    FitName, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem,
-    SearchOptions, Solution, frontier, needed_logit, write_factors,
-};
-use rank_study::study::{CheckpointStore, StudyError, search_settings};
-use rank_study::system::{FileError, check_writable, write_whole};
-use rank_study::targets::write_matrix;
 
 use crate::cli::errors::FlagContext as _;
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
+use crate::experiments::fits::tables::one_fit::TARGET;
+use crate::experiments::fits::{FitAsked, FitMeasurement, FitTerms, FrontierRow};
+use crate::record::{read_records, records_to_csv};
+use crate::run::Manifest;
+use crate::solver::{
+    FitName, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem,
+    SearchOptions, Solution, frontier, needed_logit, write_factors,
+};
+use crate::study::{CheckpointStore, StudyError, search_settings};
+use crate::system::{FileError, check_writable, write_whole};
+use crate::targets::write_matrix;
 
 /// Maximum time between two checkpoints of a running fit.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ pub fn run(
     let refuse_another = || match had_ended() {
         true => {
             // A process that was killed while it removed this folder may have left it empty.
-            let _ = rank_study::system::disk::remove_folder(&unfinished);
+            let _ = crate::system::disk::remove_folder(&unfinished);
             bail!("--out {} already has a frontier.csv; name another folder", out.display())
         }
         false => Ok(()),
@@ -75,7 +75,7 @@ pub fn run(
     check_writable(out).with_context(|| {
         format!("--out {} cannot be written; name another folder", out.display())
     })?;
-    let _lock = rank_study::system::lock(out).context("--out")?;
+    let _lock = crate::system::lock(out).context("--out")?;
     // The process that held the folder until now may have finished the search.
     refuse_another()?;
     let ledger =

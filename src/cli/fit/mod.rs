@@ -7,20 +7,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{ArgGroup, Args};
-use rank_study::experiments::fits::FrontierRow;
-use rank_study::record::{Line, columns_of};
-use rank_study::report::{fit_conclusion, is_at_cap};
-use rank_study::solver::{
-    Outcome, Problem, SearchOptions, SolverBudget, check_cap, check_tolerance,
-};
-use rank_study::table::significant;
-use rank_study::targets::Layout;
 
 use self::job::{Goal, Place};
 use super::family::FamilyFlags;
 use super::streams::{inform, say};
 use crate::cli::errors::{FlagContext as _, UsageError};
 use crate::cli::flags::{JsonFlag, ThreadsFlag};
+use crate::experiments::fits::FrontierRow;
+use crate::record::{Line, columns_of};
+use crate::report::{fit_conclusion, is_at_cap};
+use crate::solver::{Outcome, Problem, SearchOptions, check_cap, check_tolerance};
+use crate::table::significant;
+use crate::targets::Layout;
 
 /// Fit low-rank logits to a target matrix
 #[derive(Args, Debug)]
@@ -108,18 +106,11 @@ fn fit(args: &FitArgs) -> Result<()> {
             "warning: --rank {rank} is no restriction: a matrix of {n} columns has rank {n} at most"
         ));
     }
-    let standard = SearchOptions::default();
+    let (seed, iterations) = (args.family.seed(), Some(args.iterations));
     let options = SearchOptions {
-        starts: args.starts.unwrap_or_else(|| SearchOptions::starts_for(&problem)),
-        seed: args.family.seed(),
         precision,
         enough: args.stop_at,
-        rough: SolverBudget {
-            iterations: standard.rough.iterations.min(args.iterations),
-            ..standard.rough
-        },
-        fine: SolverBudget { iterations: args.iterations, ..standard.fine },
-        ..standard
+        ..SearchOptions::with_effort(&problem, args.starts, iterations, seed)
     };
     let goal = match args.tolerance {
         Some(tolerance) => Goal::Tolerance(tolerance),

@@ -6,9 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use rank_study::study::{MOST_SHARDS, Stage, Stages};
-use rank_study::system::write_whole;
-use rank_study::table::plural;
 
 use super::analysis::fail_if_missing;
 use super::duration::duration;
@@ -17,6 +14,9 @@ use super::reproduce::{Staged, staged};
 use super::streams::{is_quiet, say};
 use crate::cli::errors::UsageError;
 use crate::cli::flags::{PresetFlag, TextFlags};
+use crate::study::{MOST_SHARDS, Stage, Stages};
+use crate::system::{arguments, program, write_whole};
+use crate::table::plural;
 
 /// Write a Slurm job array that measures studies
 #[derive(Args, Debug)]
@@ -186,9 +186,8 @@ fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
             writeln!(options, "#SBATCH --{option}={value}")?;
         }
     }
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let command =
-        std::env::args().skip(1).fold("rank-study".to_owned(), |all, word| all + " " + &word);
+    let program = program().context("cannot find this program")?;
+    let command = arguments().fold("rank-study".to_owned(), |all, word| all + " " + &word);
     let title = match args.studies.as_slice() {
         [] => format!("The studies of the preset {}, split into {tasks} tasks.", args.preset.get()),
         some => format!("{}, split into {tasks} tasks.", some.join(", ")),

@@ -12,7 +12,7 @@ use scenario::{FIT, MERGE, PART, REPRODUCE, SWEEP, TOKENS, TRAIN, TRAININGS};
 /// The program under a double, where it is started as such.
 #[test]
 fn child() {
-    double::child(crate::cli::command::run);
+    double::child(rank_study::run_command_line);
 }
 
 #[test]
