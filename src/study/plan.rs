@@ -8,7 +8,6 @@ use super::parts::Part;
 use super::shard::Shard;
 use super::store::Store;
 use crate::experiment::{Cell, Kind, Needs, StudyError, TextSource};
-use crate::experiments::spectrum::SpectrumStudy;
 use crate::lm::Texts;
 use crate::record::{Column, Line};
 
@@ -239,8 +238,7 @@ impl Plan {
 
     /// Whether the cells that are left spend most of their time in decompositions of matrices.
     pub fn decomposes(&self) -> bool {
-        self.definition.work.get::<SpectrumStudy>().is_some()
-            && self.cells.iter().any(|cell| !self.is_done(cell))
+        self.definition.work.decomposes && self.cells.iter().any(|cell| !self.is_done(cell))
     }
 
     /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run moves them to

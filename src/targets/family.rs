@@ -165,7 +165,8 @@ impl Family {
             "permuted" => Self::Permuted {
                 family: Box::new(Self::read(check.part("of", &parameters.of)?, parameters)?),
             },
-            _ => Self::File { path: check.path()? },
+            "file" => Self::File { path: check.path()? },
+            other => unreachable!("{other} is in NAMES, but is not read"),
         })
     }
 

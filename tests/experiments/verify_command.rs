@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use rank_study::experiments::KINDS;
+
 use crate::common::binary::{Ended, Folder};
 use crate::common::tiny;
 
@@ -145,7 +147,7 @@ fn a_study_that_cannot_be_checked_keeps_no_other_from_it() {
 #[test]
 fn every_column_of_every_kind_says_what_it_is() {
     let folder = Folder::new();
-    for kind in ["fit", "train", "spectrum", "latency", "predict", "ramp", "surgery"] {
+    for kind in KINDS.iter().map(|kind| kind.name()) {
         let listed = folder.done(&["list", "--columns", kind, "--json"]);
         let columns: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
         let mut names: Vec<&str> = columns.iter().map(|c| c["name"].as_str().unwrap()).collect();

@@ -6,8 +6,8 @@ use rank_study::experiments::fits::tables::layouts::{LayoutCell, LayoutSeed, Lay
 use rank_study::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use rank_study::experiments::heads::{HeadKey, HeadMeasurement};
 use rank_study::experiments::latency::LatencyMeasurement;
-use rank_study::experiments::latency::tables::{Latencies, LatencyCell};
-use rank_study::experiments::spectrum::tables::{Spectra, SpectrumCell};
+use rank_study::experiments::latency::tables::{Latencies, LatencyGroup};
+use rank_study::experiments::spectrum::tables::{Spectra, SpectrumGroup};
 use rank_study::experiments::training::tables::run_log::RunLog;
 use rank_study::experiments::training::tables::training::{TrainingRun, Trainings};
 use rank_study::experiments::{ModelKey, fits, heads, latency, spectrum, training};
@@ -129,7 +129,7 @@ fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
 
 #[test]
 fn spectra_show_attention_and_logits_of_each_target() {
-    let cell = |label: &str, matrix: &str, n: usize, rank: f64| SpectrumCell {
+    let cell = |label: &str, matrix: &str, n: usize, rank: f64| SpectrumGroup {
         family: label.to_owned(),
         label: label.to_owned(),
         matrix: matrix.to_owned(),
@@ -166,7 +166,7 @@ fn latency_is_in_the_units_that_it_says() {
         decode_s: 0.01 * seconds,
         cache_bytes: 1 << 21,
     };
-    let cell = |arm: &str, n: usize, seconds: f64| LatencyCell {
+    let cell = |arm: &str, n: usize, seconds: f64| LatencyGroup {
         run: arm.to_owned(),
         arm: arm.to_owned(),
         n,

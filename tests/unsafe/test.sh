@@ -23,11 +23,11 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/unsafe"
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
 # What has unsafe code, and what runs on it.
-core=(numerics:: fit::kernel fit::objective fit::attention fit::factors pattern::spectrum)
+core=(numerics:: solver::objective targets::spectrum)
 models=(lm::simd lm::attention lm::operators lm::corpus)
 # What an interpreter gets through in minutes.
 small=(numerics::buffer numerics::extension numerics::gemm numerics::real)
-small+=(fit::objective::tests::a_small_problem fit::objective::tests::extremes)
+small+=(solver::objective::tests::a_small_problem solver::objective::tests::extremes)
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -84,6 +84,18 @@ suite() {
     tests=$((tests + passed + failed)) failures=$((failures + failed)) spent=$(plus "$spent" "$took")
 }
 
+# Refuses a filter that no test matches: a module that was renamed would be left out.
+matching() {
+    local filter listed
+    listed=$("${run[@]}" --list 2>/dev/null)
+    for filter in "$@"; do
+        if ! grep -q "^[^ ]*$filter" <<<"$listed"; then
+            echo "no test matches $filter; name a module that has tests"
+            exit 1
+        fi
+    done
+}
+
 is_at() { [[ -z "$only_level" || "$only_level" == "$1" ]]; }
 
 # The suite at those of the levels that the processor has.
@@ -106,8 +118,9 @@ miri() {
     local level=$1 run=(cargo +nightly miri test --locked --no-default-features --lib)
     if ! is_at "$level"; then return; fi
     export RUSTFLAGS=$2
-    "${run[@]}" --no-run
-    RANK_STUDY_INSTRUCTIONS=$level suite "core, $level" "${run[@]}" -- "${small[@]}"
+    run+=(--)
+    matching "${small[@]}"
+    RANK_STUDY_INSTRUCTIONS=$level suite "core, $level" "${run[@]}" "${small[@]}"
 }
 if is_asked miri; then
     needs miri rust-src
@@ -125,8 +138,9 @@ fi
 sanitized() {
     local name=$1 run=(cargo +nightly test --release --locked --no-default-features --lib --target "$host" $2)
     shift 2
-    "${run[@]}" --no-run
-    at_levels "portable avx2 avx512" "$name" "${run[@]}" -- "$@"
+    run+=(--)
+    matching "$@"
+    at_levels "portable avx2 avx512" "$name" "${run[@]}" "$@"
 }
 # A test asks for more memory than there is, which has to be refused.
 if is_asked address; then
@@ -159,6 +173,8 @@ if is_asked valgrind; then
     tests_of_core=$(cargo test --release --locked --no-default-features --lib --no-run --message-format json |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
     begin "unsafe-valgrind"
+    run=("$tests_of_core")
+    matching "${core[@]}"
     at_levels "portable avx2" core valgrind --quiet --error-exitcode=99 --leak-check=no \
         "$tests_of_core" --test-threads 1 "${core[@]}"
     end

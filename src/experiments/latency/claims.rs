@@ -6,7 +6,7 @@ use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Verdict};
 use crate::experiments::latency::LatencyMeasurement;
-use crate::experiments::latency::tables::{Latencies, LatencyCell};
+use crate::experiments::latency::tables::{Latencies, LatencyGroup};
 
 /// The paper's number: up to 36 % less.
 const LESS: f64 = 0.36;
@@ -40,7 +40,7 @@ pub(crate) const LATENCY: Claim = Claim {
 /// *Not measured*: one of the variants is missing.
 pub(crate) fn latency(study: &Latencies) -> Verdict {
     let cells = study.cells.iter().filter(|cell| cell.arm == "ls");
-    let pairs: Vec<(&LatencyCell, &LatencyCell)> =
+    let pairs: Vec<(&LatencyGroup, &LatencyGroup)> =
         cells.filter_map(|ls| Some((ls, study.at("mhsa", ls.n)?))).collect();
     let rounds = pairs.iter().map(|(ls, mhsa)| ls.rounds.len().min(mhsa.rounds.len())).min();
     let Some(rounds) = rounds.filter(|rounds| *rounds > 0) else {
@@ -49,7 +49,7 @@ pub(crate) fn latency(study: &Latencies) -> Verdict {
     let kinds: [(&str, Time); 2] =
         [("prefill", |round| round.prefill_s), ("next token", |round| round.decode_s)];
     let kinds = kinds.map(|(name, time)| {
-        let ratio = |(ls, mhsa): &(&LatencyCell, &LatencyCell)| {
+        let ratio = |(ls, mhsa): &(&LatencyGroup, &LatencyGroup)| {
             let (ours, theirs) = (ls.over(time)?, mhsa.over(time)?);
             let ends = [ours.low / theirs.high, ours.high / theirs.low];
             Some((ls.n, Estimate::range(ours.median / theirs.median, ends)))
@@ -99,7 +99,7 @@ mod tests {
             decode_s: *time,
             cache_bytes: 1,
         };
-        let cell = |arm: &str, times: &[f64]| LatencyCell {
+        let cell = |arm: &str, times: &[f64]| LatencyGroup {
             run: arm.to_owned(),
             arm: arm.to_owned(),
             n: 1024,

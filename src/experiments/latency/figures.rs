@@ -1,7 +1,7 @@
 //! The figure of a study of inference latency.
 
 use crate::experiments::latency::LatencyMeasurement;
-use crate::experiments::latency::tables::{Latencies, LatencyCell};
+use crate::experiments::latency::tables::{Latencies, LatencyGroup};
 use crate::experiments::training::figures::variant::Variant;
 use crate::experiments::training::tables::training::arm_name;
 use crate::figure::model::heights;
@@ -12,7 +12,7 @@ use crate::table::{Spread, groups};
 /// Prefill, next token and cached bytes against n: one line per model through the medians, and a point per round.
 pub fn latency(study: &Latencies) -> Figure {
     let of_arm =
-        |cell: &LatencyCell| (arm_name(&cell.arm).to_owned(), Variant::plain(&cell.arm).ink());
+        |cell: &LatencyGroup| (arm_name(&cell.arm).to_owned(), Variant::plain(&cell.arm).ink());
     let panel = |title: &str, label: &str, of: Quantity| {
         let lengths = study.cells.iter().map(|cell| cell.n as f64);
         let lines = study.cells.chunk_by(|a, b| a.run == b.run).flat_map(|same| {

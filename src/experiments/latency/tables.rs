@@ -7,7 +7,7 @@ use crate::table::{Spread, Table, TableError};
 
 /// One model after reading n tokens, over its rounds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LatencyCell {
+pub struct LatencyGroup {
     /// The model's name in the definition.
     pub run: String,
     /// Its variant.
@@ -18,7 +18,7 @@ pub struct LatencyCell {
     pub rounds: Vec<LatencyMeasurement>,
 }
 
-impl LatencyCell {
+impl LatencyGroup {
     /// The median and range of a quantity over the rounds.
     pub fn over(&self, of: fn(&LatencyMeasurement) -> f64) -> Option<Spread> {
         Spread::of(self.rounds.iter().map(of))
@@ -29,7 +29,7 @@ impl LatencyCell {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {
     /// The cells in order.
-    pub cells: Vec<LatencyCell>,
+    pub cells: Vec<LatencyGroup>,
 }
 
 impl Latencies {
@@ -44,18 +44,19 @@ impl Latencies {
     }
 
     /// The cell of a variant at a length.
-    pub fn at(&self, arm: &str, n: usize) -> Option<&LatencyCell> {
+    pub fn at(&self, arm: &str, n: usize) -> Option<&LatencyGroup> {
         self.cells.iter().find(|cell| cell.arm == arm && cell.n == n)
     }
 
     /// One table: times and bytes, and their ratios to those of `mhsa`.
     pub fn tables(&self) -> Vec<Table> {
-        let ratio = |cell: &LatencyCell, of: fn(&LatencyMeasurement) -> f64| {
+        let ratio = |cell: &LatencyGroup, of: fn(&LatencyMeasurement) -> f64| {
             let mhsa = self.at("mhsa", cell.n)?.over(of)?;
             Some(cell.over(of)?.median / mhsa.median)
         };
-        let bytes =
-            |cell: &LatencyCell| Some(cell.over(|round| round.cache_bytes as f64)?.median as usize);
+        let bytes = |cell: &LatencyGroup| {
+            Some(cell.over(|round| round.cache_bytes as f64)?.median as usize)
+        };
         let title =
             "Time to read n tokens, time of one more token, and size of the cached keys and values";
         let table = Table::from_items("latency", title, &self.cells)
@@ -78,13 +79,13 @@ impl Latencies {
     }
 }
 
-fn gather(rows: &[Row<LatencyMeasurement>]) -> Vec<LatencyCell> {
+fn gather(rows: &[Row<LatencyMeasurement>]) -> Vec<LatencyGroup> {
     type Of = Row<LatencyMeasurement>;
     let sorted = sorted(rows, |row| (row.of.model.run.as_str(), row.of.n, row.of.round));
     let alike = |row: &'_ Of| (row.of.model.run.clone(), row.of.model.arm.clone(), row.of.n);
     let cell = |rounds: Vec<&Of>| {
         let of = &rounds[0].of;
-        LatencyCell {
+        LatencyGroup {
             run: of.model.run.clone(),
             arm: of.model.arm.clone(),
             n: of.n,

@@ -1,6 +1,6 @@
 //! The figures of a study of singular values.
 
-use crate::experiments::spectrum::tables::{Spectra, SpectrumCell};
+use crate::experiments::spectrum::tables::{Spectra, SpectrumGroup};
 use crate::figure::ticks::{length, symbols};
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 
@@ -35,7 +35,7 @@ fn labels(study: &Spectra) -> Vec<&str> {
 fn values(study: &Spectra, n: usize) -> Figure {
     let panels = labels(study).into_iter().map(|label| {
         let here = study.cells.iter().filter(|cell| cell.label == label && cell.n == n);
-        let line = |cell: &SpectrumCell| {
+        let line = |cell: &SpectrumGroup| {
             let points = cell.spectrum.iter().copied().filter(|(_, sigma)| *sigma >= LEAST);
             Series::new(&cell.matrix, ink(&cell.matrix), Shape::Line, points.collect())
         };

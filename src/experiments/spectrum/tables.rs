@@ -7,7 +7,7 @@ use crate::table::{Spread, Table, TableError};
 
 /// One matrix of one target at one length, over seeds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SpectrumCell {
+pub struct SpectrumGroup {
     /// The target family.
     pub family: String,
     /// The family with its parameters.
@@ -30,7 +30,7 @@ pub struct SpectrumCell {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spectra {
     /// The cells in order.
-    pub cells: Vec<SpectrumCell>,
+    pub cells: Vec<SpectrumGroup>,
     /// The number of cells that failed and are left out.
     pub failed: usize,
 }
@@ -50,7 +50,7 @@ impl Spectra {
     /// One table: effective ranks of attention and of logits, by target and n.
     pub fn tables(&self) -> Vec<Table> {
         let title = "Effective rank of each target's attention matrix and of its logits";
-        let share = |cell: &SpectrumCell| Some(cell.effective_rank?.median / cell.n as f64);
+        let share = |cell: &SpectrumGroup| Some(cell.effective_rank?.median / cell.n as f64);
         let table = Table::from_items("ranks", title, &self.cells)
             .words("target", "target", |cell| &cell.label)
             .words("matrix", "matrix", |cell| &cell.matrix)
@@ -70,7 +70,7 @@ impl Spectra {
     }
 }
 
-fn gather(rows: &[Row<SpectrumMeasurement>]) -> Vec<SpectrumCell> {
+fn gather(rows: &[Row<SpectrumMeasurement>]) -> Vec<SpectrumGroup> {
     let place = |row: &Row<SpectrumMeasurement>| {
         (row.of.of.label(row.of.visibility), row.found.matrix.clone(), row.of.n)
     };
@@ -78,7 +78,7 @@ fn gather(rows: &[Row<SpectrumMeasurement>]) -> Vec<SpectrumCell> {
     groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
 }
 
-fn cell_of(rows: &[&Row<SpectrumMeasurement>]) -> Option<SpectrumCell> {
+fn cell_of(rows: &[&Row<SpectrumMeasurement>]) -> Option<SpectrumGroup> {
     // One group per index, with one row per seed.
     let indices = groups(rows.iter().copied(), |row| row.found.index);
     let first = indices.first()?;
@@ -91,7 +91,7 @@ fn cell_of(rows: &[&Row<SpectrumMeasurement>]) -> Option<SpectrumCell> {
     let medians: Vec<(f64, f64)> = indices.iter().filter_map(median).collect();
     let &(_, largest) = medians.first()?;
     let of = &first[0].of;
-    Some(SpectrumCell {
+    Some(SpectrumGroup {
         family: of.of.family.clone(),
         label: of.of.label(of.visibility),
         matrix: first[0].found.matrix.clone(),

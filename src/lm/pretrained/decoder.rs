@@ -1,15 +1,5 @@
-//! Llama-type decoders: RMSNorm, rotary positions, grouped queries and gated MLPs. The types differ as follows:
-//!
-//! | `model_type` | differences from Llama (Touvron et al. 2023, arXiv 2302.13971) |
-//! |---|---|
-//! | `llama` | – |
-//! | `mistral` | a window in every layer |
-//! | `qwen2` | biases of queries, keys and values; windows from a given layer on |
-//! | `qwen3` | windows as in `qwen2`; queries and keys of each head normalised |
-//! | `gemma2` | norms before and after, gains 1 + w, embeddings times √C, another scale, softcaps, alternating windows |
-//! | `gemma3_text` | as `gemma2` without softcaps; heads normalised; two kinds of rotary positions |
-//! | `olmo2` | norms only after; queries and keys normalised over all heads together |
-//! | `gpt_oss` | biases, learned sinks, alternating windows, a mixture of experts |
+//! Llama-type decoders: RMSNorm, rotary positions, grouped queries and gated MLPs. [`TYPES`] has an entry per type, which says
+//! how it differs from Llama (Touvron et al. 2023, arXiv 2302.13971).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,8 +13,133 @@ use super::weights::Weights;
 use crate::lm::LmError;
 use crate::targets::{HeadKind, Visibility};
 
-pub(super) const NAMES: [&str; 8] =
-    ["llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "olmo2", "gpt_oss"];
+/// A type of model, as its differences from Llama.
+#[derive(Clone, Copy)]
+struct ModelType {
+    /// `model_type` of its configuration.
+    name: &'static str,
+    norms: NormPlaces,
+    /// Normalisation of queries and keys.
+    qk_norm: Option<NormOver>,
+    /// Gains of 1 + w, embeddings times √C, the scale by `query_pre_attn_scalar`, GELU.
+    is_gemma: bool,
+    /// ε of the norms, where the configuration has none.
+    epsilon: f32,
+    biases: Biases,
+    windows: Windows,
+    /// The window, where the configuration has none.
+    window: usize,
+    has_softcap: bool,
+    /// The base of the rotary positions, where the configuration has none.
+    rope_theta: f64,
+    /// The same of local layers, if they have positions of their own.
+    local_rope_theta: Option<f64>,
+    /// A mixture of experts, and learned sinks.
+    has_experts: bool,
+}
+
+#[derive(Clone, Copy)]
+enum NormPlaces {
+    Before,
+    After,
+    Both,
+}
+
+#[derive(Clone, Copy)]
+enum NormOver {
+    /// The channels of each head.
+    Head,
+    /// The channels of all heads.
+    Layer,
+}
+
+#[derive(Clone, Copy)]
+enum Biases {
+    /// As `attention_bias` and `mlp_bias` say.
+    Configured,
+    Never,
+    /// Of queries, keys and values.
+    Projections,
+}
+
+/// The layers with a window, where the configuration has no `layer_types`.
+#[derive(Clone, Copy)]
+enum Windows {
+    Never,
+    /// All, whatever `layer_types` says.
+    All,
+    /// From layer `max_window_layers` on, if `use_sliding_window` says so.
+    From,
+    /// All but every n-th.
+    AllBut(usize),
+    /// The same, where `sliding_window_pattern` is n if the configuration has it.
+    AllButPattern(usize),
+}
+
+const LLAMA: ModelType = ModelType {
+    name: "llama",
+    norms: NormPlaces::Before,
+    qk_norm: None,
+    is_gemma: false,
+    epsilon: 1e-6,
+    biases: Biases::Configured,
+    windows: Windows::Never,
+    window: 4096,
+    has_softcap: false,
+    rope_theta: 10_000.0,
+    local_rope_theta: None,
+    has_experts: false,
+};
+
+const GEMMA2: ModelType = ModelType {
+    name: "gemma2",
+    norms: NormPlaces::Both,
+    is_gemma: true,
+    windows: Windows::AllBut(2),
+    has_softcap: true,
+    ..LLAMA
+};
+
+const QWEN3: ModelType =
+    ModelType { name: "qwen3", qk_norm: Some(NormOver::Head), windows: Windows::From, ..LLAMA };
+
+const TYPES: &[ModelType] = &[
+    LLAMA,
+    ModelType { name: "mistral", biases: Biases::Never, windows: Windows::All, ..LLAMA },
+    ModelType { name: "qwen2", qk_norm: None, biases: Biases::Projections, ..QWEN3 },
+    QWEN3,
+    GEMMA2,
+    ModelType {
+        name: "gemma3_text",
+        qk_norm: Some(NormOver::Head),
+        windows: Windows::AllButPattern(6),
+        has_softcap: false,
+        rope_theta: 1_000_000.0,
+        local_rope_theta: Some(10_000.0),
+        ..GEMMA2
+    },
+    ModelType {
+        name: "olmo2",
+        norms: NormPlaces::After,
+        qk_norm: Some(NormOver::Layer),
+        epsilon: 1e-5,
+        ..LLAMA
+    },
+    ModelType {
+        name: "gpt_oss",
+        epsilon: 1e-5,
+        windows: Windows::AllBut(2),
+        window: 128,
+        rope_theta: 150_000.0,
+        has_experts: true,
+        ..LLAMA
+    },
+];
+
+/// The names of the types.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TYPES.iter().map(|of| of.name)
+}
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
@@ -49,7 +164,7 @@ pub(super) fn weights(folder: &Path) -> Result<Weights, LmError> {
 
 /// A type with its configuration.
 struct Kind<'c> {
-    name: &'static str,
+    of: &'static ModelType,
     config: &'c Config,
 }
 
@@ -60,7 +175,8 @@ pub(super) fn read(
     weights: &Weights,
     form: &Form,
 ) -> Result<Transformer, LmError> {
-    let kind = Kind { name, config };
+    let of = TYPES.iter().find(|of| of.name == name).expect("a name of this module");
+    let kind = Kind { of, config };
     kind.check()?;
     let (c, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
     let key_heads = config.count_if_there("num_key_value_heads")?.unwrap_or(heads);
@@ -101,14 +217,14 @@ pub(super) fn read(
         let norm_of = |side: &str, channels| {
             weights.rms_norm(&at(&format!("self_attn.{side}_norm")), channels, kind.rms()?)
         };
-        let norm = match name {
-            "qwen3" | "gemma3_text" => Some(QkNorm::Each([norm_of("q", d)?, norm_of("k", d)?])),
-            "olmo2" => {
+        let norm = match of.qk_norm {
+            Some(NormOver::Head) => Some(QkNorm::Each([norm_of("q", d)?, norm_of("k", d)?])),
+            Some(NormOver::Layer) => {
                 Some(QkNorm::Together([norm_of("q", heads * d)?, norm_of("k", key_heads * d)?]))
             }
-            _ => None,
+            None => None,
         };
-        let sinks = (name == "gpt_oss").then(|| weights.vector(&at("self_attn.sinks"), heads));
+        let sinks = of.has_experts.then(|| weights.vector(&at("self_attn.sinks"), heads));
         let attention = Attention {
             projections,
             output: linear("self_attn.o_proj", [heads * d, c])?,
@@ -123,9 +239,9 @@ pub(super) fn read(
             softcap: kind.softcap()?,
             sinks: sinks.transpose()?,
         };
-        let mlp = match name {
-            "gpt_oss" => Mlp::Experts(Box::new(experts(config, weights, &at("mlp"), [c, hidden])?)),
-            _ => Mlp::Gated {
+        let mlp = match of.has_experts {
+            true => Mlp::Experts(Box::new(experts(config, weights, &at("mlp"), [c, hidden])?)),
+            false => Mlp::Gated {
                 gate: linear("mlp.gate_proj", [c, hidden])?,
                 up: linear("mlp.up_proj", [c, hidden])?,
                 activation: kind.activation()?,
@@ -139,7 +255,7 @@ pub(super) fn read(
     Ok(Transformer {
         embedding: Embedding {
             tokens: weights.tensor("embed_tokens.weight", &[vocabulary, c])?,
-            scale: if kind.is_gemma() { (c as f32).sqrt() } else { 1.0 },
+            scale: if of.is_gemma { (c as f32).sqrt() } else { 1.0 },
             positions: None,
             shift: None,
             norm: None,
@@ -167,20 +283,16 @@ pub(super) fn turned_scale(
 }
 
 impl Kind<'_> {
-    fn is_gemma(&self) -> bool {
-        self.name.starts_with("gemma")
-    }
-
     /// Refuses settings that change logits and are not supported.
     fn check(&self) -> Result<(), LmError> {
         self.config.only("partial_rotary_factor", "1.0")?;
         self.config.only("use_bidirectional_attention", "false")?;
-        if self.name == "gemma3_text" {
+        if self.of.is_gemma && !self.of.has_softcap {
             self.config.only("attn_logit_softcapping", "null")?;
         }
         if let Some(found) = self.config.part("quantization_config")? {
             let method = found.value("quant_method").and_then(|v| v.as_str()).unwrap_or("unnamed");
-            if (self.name, method) != ("gpt_oss", "mxfp4") {
+            if !self.of.has_experts || method != "mxfp4" {
                 return Err(self.config.wrong(format!(
                     "has weights quantised by {method}, and only mxfp4 of gpt_oss is supported; save them \
                      dequantised"
@@ -192,7 +304,7 @@ impl Kind<'_> {
 
     /// The scale s of the logits s·QKᵀ.
     fn scale(&self, d: usize) -> Result<f64, LmError> {
-        let of = match self.is_gemma() {
+        let of = match self.of.is_gemma {
             true => self.config.above_zero_or("query_pre_attn_scalar", 256.0)?,
             false => d as f64,
         };
@@ -201,7 +313,7 @@ impl Kind<'_> {
 
     fn softcap(&self) -> Result<Option<f32>, LmError> {
         const KEY: &str = "attn_logit_softcapping";
-        if self.name != "gemma2" {
+        if !self.of.has_softcap {
             return Ok(None);
         }
         // Null means no softcap.
@@ -211,13 +323,12 @@ impl Kind<'_> {
 
     /// ε of a norm, and the offset that is added to its weights.
     fn rms(&self) -> Result<(f32, f32), LmError> {
-        let usual = if ["olmo2", "gpt_oss"].contains(&self.name) { 1e-5 } else { 1e-6 };
-        let offset = if self.is_gemma() { 1.0 } else { 0.0 };
-        Ok((self.config.epsilon("rms_norm_eps", usual)?, offset))
+        let offset = if self.of.is_gemma { 1.0 } else { 0.0 };
+        Ok((self.config.epsilon("rms_norm_eps", self.of.epsilon)?, offset))
     }
 
     fn activation(&self) -> Result<Activation, LmError> {
-        match self.is_gemma() {
+        match self.of.is_gemma {
             true => self.config.activation("hidden_activation", Activation::TanhGelu),
             false => self.config.activation("hidden_act", Activation::Silu),
         }
@@ -227,10 +338,11 @@ impl Kind<'_> {
     fn bias(&self, part: &str) -> Result<Bias, LmError> {
         let of_attention = part.starts_with("self_attn");
         let key = if of_attention { "attention_bias" } else { "mlp_bias" };
-        Ok(match (self.name, part) {
-            ("qwen2", "self_attn.q_proj" | "self_attn.k_proj" | "self_attn.v_proj") => Bias::Always,
-            ("mistral" | "qwen2", _) => Bias::Never,
-            _ => match self.config.value(key) {
+        let is_input = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"].contains(&part);
+        Ok(match self.of.biases {
+            Biases::Projections if is_input => Bias::Always,
+            Biases::Projections | Biases::Never => Bias::Never,
+            Biases::Configured => match self.config.value(key) {
                 Some(_) if self.config.flag(key, false)? => Bias::Always,
                 Some(_) => Bias::Never,
                 None => Bias::WhereThere,
@@ -243,16 +355,22 @@ impl Kind<'_> {
         let norm = |part| norm(part).map(Some);
         let before = |part| Ok::<_, LmError>(Norms { before: norm(part)?, ..Norms::default() });
         let after = |part| Ok::<_, LmError>(Norms { after: norm(part)?, ..Norms::default() });
-        Ok(match self.name {
-            "olmo2" => [after("post_attention_layernorm")?, after("post_feedforward_layernorm")?],
-            name if name.starts_with("gemma") => [
-                Norms { after: norm("post_attention_layernorm")?, ..before("input_layernorm")? },
-                Norms {
-                    after: norm("post_feedforward_layernorm")?,
-                    ..before("pre_feedforward_layernorm")?
-                },
+        let both = |before, after| {
+            Ok::<_, LmError>(Norms {
+                before: norm(before)?,
+                after: norm(after)?,
+                ..Norms::default()
+            })
+        };
+        Ok(match self.of.norms {
+            NormPlaces::Before => [before("input_layernorm")?, before("post_attention_layernorm")?],
+            NormPlaces::After => {
+                [after("post_attention_layernorm")?, after("post_feedforward_layernorm")?]
+            }
+            NormPlaces::Both => [
+                both("input_layernorm", "post_attention_layernorm")?,
+                both("pre_feedforward_layernorm", "post_feedforward_layernorm")?,
             ],
-            _ => [before("input_layernorm")?, before("post_attention_layernorm")?],
         })
     }
 
@@ -265,19 +383,18 @@ impl Kind<'_> {
                 config.wrong(format!("has {layers} layers; it must have at most {MOST_LAYERS}"))
             );
         }
-        let asked = match self.name {
-            "llama" | "olmo2" => false,
-            "qwen2" | "qwen3" => config.flag("use_sliding_window", false)?,
+        let asked = match self.of.windows {
+            Windows::Never => false,
+            Windows::From => config.flag("use_sliding_window", false)?,
             _ => true,
         };
-        // If the key is absent, the type's default window applies.
-        let usual = if self.name == "gpt_oss" { 128 } else { 4096 };
         let window = match config.count_if_there(KEY)? {
             _ if !asked => None,
-            None if !config.names(KEY) => Some(usual),
+            None if !config.names(KEY) => Some(self.of.window),
             found => found,
         };
-        let types = config.words("layer_types")?.filter(|_| self.name != "mistral");
+        let types =
+            config.words("layer_types")?.filter(|_| !matches!(self.of.windows, Windows::All));
         if let Some(types) = &types {
             if types.len() != layers {
                 let found = types.len();
@@ -289,19 +406,23 @@ impl Kind<'_> {
                 )));
             }
         }
-        let pattern = match self.name {
-            "gemma3_text" => config.count_if_there("sliding_window_pattern")?.unwrap_or(6),
-            _ => 2,
-        };
         let first = match config.value("max_window_layers").and_then(serde_json::Value::as_u64) {
             Some(first) => first as usize,
             None => 28,
         };
-        let slides = |layer: usize| match (&types, self.name) {
+        let nth = match self.of.windows {
+            Windows::AllBut(nth) => nth,
+            Windows::AllButPattern(usual) => {
+                config.count_if_there("sliding_window_pattern")?.unwrap_or(usual)
+            }
+            // No layer's.
+            _ => usize::MAX,
+        };
+        let slides = |layer: usize| match (&types, self.of.windows) {
             (Some(types), _) => types[layer] == SLIDING,
-            (None, "gemma2" | "gemma3_text" | "gpt_oss") => !(layer + 1).is_multiple_of(pattern),
-            (None, "qwen2" | "qwen3") => layer >= first,
-            (None, name) => name == "mistral",
+            (None, Windows::From) => layer >= first,
+            // Types without windows have none to take.
+            (None, _) => !(layer + 1).is_multiple_of(nth),
         };
         Ok((0..layers).map(|layer| window.filter(|_| slides(layer))).collect())
     }
@@ -309,17 +430,15 @@ impl Kind<'_> {
     /// The rotary positions of layers of a type.
     fn rotary(&self, layer_type: &str, d: usize) -> Result<Rotary, LmError> {
         let config = self.config;
-        let local = self.name == "gemma3_text" && layer_type == SLIDING;
-        let (key, usual) = match self.name {
-            "gemma3_text" if local => ("rope_local_base_freq", 10_000.0),
-            "gemma3_text" => ("rope_theta", 1_000_000.0),
-            "gpt_oss" => ("rope_theta", 150_000.0),
-            _ => ("rope_theta", 10_000.0),
+        let local = self.of.local_rope_theta.filter(|_| layer_type == SLIDING);
+        let (key, usual) = match local {
+            Some(usual) => ("rope_local_base_freq", usual),
+            None => ("rope_theta", self.of.rope_theta),
         };
         // Newer configurations have one set of settings, or one per type of layer. Older ones scale only global layers.
         let settings = match config.part("rope_parameters")? {
             Some(all) => all.part(layer_type)?.unwrap_or(all),
-            None if local => config.nothing(),
+            None if local.is_some() => config.nothing(),
             None => config.part("rope_scaling")?.unwrap_or_else(|| config.nothing()),
         };
         settings.only("partial_rotary_factor", "1.0")?;

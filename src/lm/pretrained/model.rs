@@ -69,7 +69,7 @@ impl PretrainedModel {
         let path = folder.join(CONFIG);
         let config = Config::read(&path)?;
         let plain = plain::TYPES.iter();
-        let known: Vec<_> = plain.clone().map(|of| of.name).chain(decoder::NAMES).collect();
+        let known: Vec<_> = plain.clone().map(|of| of.name).chain(decoder::names()).collect();
         let name = config.model_type(&known)?;
         let transformer = match plain.clone().find(|of| of.name == name) {
             Some(of) => of.read(&config, folder),

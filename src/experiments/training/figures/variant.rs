@@ -102,7 +102,7 @@ const OTHER: Rgb = (85, 85, 85);
 
 /// Okabe and Ito's colours for the variants that most figures compare, Tol's muted ones for the others. Markers differ
 /// too, so that colour is never the only cue.
-const INKS: [(Variant<'static>, Rgb, Marker); 16] = [
+const INKS: &[(Variant<'static>, Rgb, Marker)] = &[
     (Variant::plain("mhsa"), (213, 94, 0), Marker::Circle),
     (Variant::plain("ls"), (0, 114, 178), Marker::Triangle),
     (Variant::of("mhsa", "rope", "none"), (230, 159, 0), Marker::Inverted),
