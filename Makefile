@@ -7,7 +7,7 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers test-readers test-data test-export data-books data-python data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
+.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers setup-venv test-readers test-data test-export wheel test-python data-books data-python data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
 	test-unsafe fuzz deny bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
@@ -167,15 +167,25 @@ test-smollm2: setup data-smollm2
 test-data:
 	python3 -m unittest discover --quiet --start-directory analysis/data --pattern 'test_*.py'
 
+# The Python package as a wheel, to dist/.
+wheel: setup setup-venv
+	python/wheel.sh
+
+# The wheel, installed into an environment of its own.
+test-python: wheel
+	python/test.sh
+
 # The export from PyTorch, in an environment of its own: six gigabytes, the first time.
-test-export:
+test-export: setup-venv
+	python/test_export.sh
+
+setup-venv:
 	@if ! python3 -c "import ensurepip, venv" 2>/dev/null; then \
 		if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; \
 		echo "installing python3-venv"; \
 		$$sudo apt-get update -qq && \
 		$$sudo apt-get install -y -qq --no-install-recommends python3-venv; \
 	fi
-	python/test.sh
 
 # A browser, and Node to steer it, for the test of the report's page; without them that test is passed over
 # (in CI it fails).

@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
-# Exports heads of small models from PyTorch and holds them against the models' own attention.
+# Installs the wheel into an environment of its own and tests it there: types, behaviour, the README's first example.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-requirements=$here/../tests/reference/published/requirements.txt
+cd "$(dirname "$0")"
 
-# One environment a list of requirements, kept outside the clone.
-key=$(sha256sum "$requirements" | cut -c1-16)
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/rank-study/export/$key
+venv=${XDG_CACHE_HOME:-$HOME/.cache}/rank-study/python-$(sha256sum requirements.txt | cut -c1-16)
 if [[ ! -f $venv/installed ]]; then
     rm -rf "$venv"
     python3 -m venv "$venv" || { echo "no venv: apt-get install python3-venv" >&2; exit 1; }
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt
     touch "$venv/installed"
 fi
-
-cd "$here"
-PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore -m unittest --quiet test_rank_study_export
+"$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps ../dist/*.whl
+export PYTHONDONTWRITEBYTECODE=1
+# The package that is installed, not the folder of that name here.
+cd tests
+"$venv/bin/mypy" --config-file ../pyproject.toml --no-incremental -p rank_study
+"$venv/bin/python" -m pytest -q -p no:cacheprovider --ignore test_export.py .
+"$venv/bin/python" - ../README.md <<'PYTHON'
+import re, sys
+first = re.search(r"```python\n(.*?)```", open(sys.argv[1], encoding="utf-8").read(), re.S)
+exec(first[1])
+PYTHON

@@ -69,7 +69,7 @@ impl About {
         let Some(text) = file.note(NOTE) else {
             return Err(wrong(format!(
                 "is not a file of exported heads (its header has no {NOTE:?}); write one with \
-                 python/rank_study_export.py, or name a model's folder"
+                 python/rank_study/export.py, or name a model's folder"
             )));
         };
         let unreadable = |e: serde_json::Error| {
@@ -82,7 +82,7 @@ impl About {
                 let found = found.map_or("none".to_owned(), Value::to_string);
                 return Err(wrong(format!(
                     "has export version {found}, but this program reads version {VERSION}; export it again \
-                     with this program's rank_study_export.py"
+                     with this program's rank_study.export"
                 )));
             }
         }

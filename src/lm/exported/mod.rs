@@ -16,7 +16,7 @@ use crate::targets::HeadKind;
 use about::About;
 use layer::ExportedLayer;
 
-/// Heads of some layers of a model on fixed passages, as `python/rank_study_export.py` writes them after it ran the
+/// Heads of some layers of a model on fixed passages, as `python/rank_study/export.py` writes them after it ran the
 /// model. `python/FORMAT.md` specifies the format. Tensors are read when the heads of a layer are requested.
 ///
 /// Channels that are rotated together are adjacent in queries and keys, in any order of the file, and

@@ -46,7 +46,7 @@ impl Config {
         known.iter().find(|&&known| found == known).copied().ok_or_else(|| {
             self.wrong(format!(
                 "has model_type {found}; supported are {all}. Export its heads from PyTorch \
-                         instead: python/rank_study_export.py, docs/diagnose.md"
+                         instead: python/rank_study/export.py, docs/diagnose.md"
             ))
         })
     }

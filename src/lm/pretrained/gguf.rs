@@ -38,7 +38,7 @@ impl Gguf {
         known.into_iter().find(|&name| name == found).ok_or_else(|| {
             self.file.wrong(format!(
                 "has general.architecture {found}; supported as .gguf are {}. Use its safetensors files, \
-                 or export its heads from PyTorch: python/rank_study_export.py, docs/diagnose.md",
+                 or export its heads from PyTorch: python/rank_study/export.py, docs/diagnose.md",
                 "llama, qwen2 and qwen3"
             ))
         })

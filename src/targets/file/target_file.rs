@@ -70,14 +70,34 @@ impl TargetFile {
     /// `File` if the file is missing, cut off, of an unknown format or holds no such matrix of numbers; `InFile` around an
     /// error of [`Target::from_rows`], or around `NotSquare`, `Logits` or `NoLogits`.
     pub fn read(&self, visibility: Visibility) -> Result<TargetRead, TargetError> {
-        let mut dense = self.matrix()?;
-        if self.logits {
-            softmax(&mut dense, visibility).map_err(|problem| self.unfit(problem))?;
+        let matrix = self.matrix()?;
+        TargetRead::of_matrix(matrix, self.logits, visibility)
+            .map_err(|problem| self.unfit(problem))
+    }
+}
+
+impl TargetRead {
+    /// Checks a matrix row by row. If row sums differ from 1 by no more than half-precision rounding, each row is divided by
+    /// its sum. `logits` applies a softmax to the allowed part of each row first.
+    ///
+    /// # Errors
+    /// As [`Target::from_rows`], or `NotSquare`, `Logits` or `NoLogits`.
+    pub fn of_matrix(
+        mut dense: Array2<f64>,
+        logits: bool,
+        visibility: Visibility,
+    ) -> Result<Self, TargetError> {
+        let (rows, columns) = dense.dim();
+        if rows != columns {
+            return Err(TargetError::NotSquare { rows, columns });
+        }
+        if logits {
+            softmax(&mut dense, visibility)?;
         }
         let rescaled = rescale(&mut dense);
         match from_dense(&dense, visibility) {
-            Ok(target) => Ok(TargetRead { target, rescaled }),
-            Err(error) => Err(self.unfit(logits_in(&dense, visibility).unwrap_or(error))),
+            Ok(target) => Ok(Self { target, rescaled }),
+            Err(error) => Err(logits_in(&dense, visibility).unwrap_or(error)),
         }
     }
 }

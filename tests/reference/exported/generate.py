@@ -1,4 +1,4 @@
-"""Heads of the small models of tests/reference/published as python/rank_study_export.py writes them.
+"""Heads of the small models of tests/reference/published as python/rank_study/export.py writes them.
 
     pip install -r tests/reference/published/requirements.txt
     python tests/reference/exported/generate.py [NAME ...]
@@ -18,9 +18,9 @@ from transformers import AutoModel
 
 HERE = pathlib.Path(__file__).resolve().parent
 PUBLISHED = HERE.parent / "published"
-sys.path.insert(0, str(HERE.parents[2] / "python"))
+sys.path.insert(0, str(HERE.parents[2] / "python" / "rank_study"))
 
-import rank_study_export  # noqa: E402
+import export  # noqa: E402
 
 # Passages of a long text lie this many of their lengths apart; those of a short one follow one another.
 STRIDE = 4
@@ -49,7 +49,7 @@ def write(name: str) -> None:
     folder, path = PUBLISHED / name, HERE / f"{name}.safetensors"
     layers, length = MODELS[name]
     model = AutoModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
-    rank_study_export.export(model, passages(folder, length), path, layers=layers, name=name)
+    export.export(model, passages(folder, length), path, layers=layers, name=name)
     print(f"{name}: {path.stat().st_size / 1e3:.0f} KB")
 
 

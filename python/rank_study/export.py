@@ -1,18 +1,19 @@
-"""Attention heads of a model that transformers runs, as one file that `rank-study predict` reads.
+"""Writes attention heads of a model that transformers runs, as one file that `rank-study diagnose` reads.
 
-    import rank_study_export
+    from rank_study import export
 
-    with rank_study_export.capture(model, layers=[0, 7], path="heads.safetensors"):
+    with export.capture(model, layers=[0, 7], path="heads.safetensors"):
         model(**inputs)                                   # as often as there are passages, all of one length
 
-    rank_study_export.export(model, tokens, "heads.safetensors", layers=[0, 7])      # tokens: (passages, T)
+    export.export(model, tokens, "heads.safetensors", layers=[0, 7])                 # tokens: (passages, T)
 
-Copy this file beside your code; it needs torch, transformers (4.53 or later; tried with 5.23) and safetensors. What
-the model computes does not change: its attention is called as before. While heads are captured the model is in eval
-mode, so that nothing is dropped out, and runs uncompiled. In a training loop, a file every 100 steps:
+It needs torch, transformers (4.53 or later; tried with 5.23) and safetensors, and no other file of the package: it may be
+copied beside your code. What the model computes does not change: its attention is called as before. While heads are
+captured the model is in eval mode, so that nothing is dropped out, and runs uncompiled. In a training loop, a file
+every 100 steps:
 
     if step % 100 == 0:
-        rank_study_export.export(model, passages, f"heads/step-{step:06}.safetensors", layers=[0, 1], step=step)
+        export.export(model, passages, f"heads/step-{step:06}.safetensors", layers=[0, 1], step=step)
 
 The same for transformers' Trainer, as `Trainer(..., callbacks=[ExportHeads(passages, every=100, folder="heads")])`:
 
@@ -24,7 +25,7 @@ The same for transformers' Trainer, as `Trainer(..., callbacks=[ExportHeads(pass
             step = state.global_step
             if step % self.every == 0:
                 path = f"{self.folder}/step-{step:06}.safetensors"
-                rank_study_export.export(model, self.passages, path, layers=self.layers, step=step)
+                export.export(model, self.passages, path, layers=self.layers, step=step)
 
 The format is that of python/FORMAT.md. How queries and keys are made is not taken from the model's type but found
 from what its modules are given and return, and held against them; where that fails, nothing is written and the
@@ -126,8 +127,8 @@ def capture(
         stack.callback(
             _embeddings(model).register_forward_pre_hook(lambda _, args: tokens.append(args[0].cpu())).remove
         )
-        for layer in captured.values():
-            stack.enter_context(layer.hooked())
+        for one in captured.values():
+            stack.enter_context(one.hooked())
         yield
     _write(path, _about(model, max(attention) + 1, step, name), tokens, list(captured.values()))
 
@@ -144,7 +145,10 @@ def _attention_modules(model: nn.Module) -> dict[int, tuple[str, nn.Module]]:
 
     found = [(n, m) for n, m in model.named_modules() if calls_interface(m) and not is_cross(n, m)]
     if not found:
-        raise ExportError(f"{type(model).__name__} has no module that calls transformers' attention interface")
+        raise ExportError(
+            f"{type(model).__name__} has no module that calls transformers' attention interface; "
+            "write queries, keys and inputs of its layers with rank_study.write_heads"
+        )
     modules: dict[int, tuple[str, nn.Module]] = {}
     for place, (name, module) in enumerate(found):
         layer = getattr(module, "layer_idx", None)
@@ -185,9 +189,8 @@ def _uncompiled() -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def _through_recorders(model: nn.Module) -> Iterator[None]:
     """Has every part of the model call its attention through `_RECORDERS`, by an implementation of its own name."""
-    configs = {
-        id(c): c for c in (getattr(m, "config", None) for m in model.modules()) if hasattr(c, "_attn_implementation")
-    }
+    found: list[Any] = [getattr(module, "config", None) for module in model.modules()]
+    configs = {id(config): config for config in found if hasattr(config, "_attn_implementation")}
     before = [(config, config._attn_implementation or "eager") for config in configs.values()]
     try:
         for config, implementation in before:
@@ -387,16 +390,16 @@ class _Layer:
         found: list[tuple[_Rotation | None, tuple[_Origin, _Origin]]] = []
         for rotation in _rotations(self._given.get("position_embeddings"), query.shape[-1]):
             sides = [rotation.undone(rows) if rotation else rows for rows in (query, key)]
-            origins = [_origin(rows, stream, self._made, agrees) for rows in sides]
-            if all(origins):
-                found.append((rotation, (origins[0], origins[1])))
+            of_queries, of_keys = (_origin(rows, stream, self._made, agrees) for rows in sides)
+            if of_queries and of_keys:
+                found.append((rotation, (of_queries, of_keys)))
         if not found:
             raise self.error(
                 "its queries and keys are no projection of its input, normalised and then turned by "
                 "position_embeddings; attention of this kind is not exported"
             )
         rotation, origins = max(found, key=lambda one: min(origin.agreement for origin in one[1]))
-        if key.shape[1] == 1 and all(origin.norm for origin in origins):
+        if key.shape[1] == 1 and origins[0].norm and origins[1].norm:
             # Of one head, a head's channels and those of all heads are the same.
             origins[1].norm.over = origins[0].norm.over
         norms = [origin.norm and (origin.norm.over, origin.norm.centred, origin.norm.epsilon) for origin in origins]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import sys
 import tempfile
 import textwrap
 import unittest
@@ -14,7 +15,10 @@ import transformers as t
 from safetensors import safe_open
 from torch import Tensor
 
-import rank_study_export as exporter
+# The file alone: it needs no other part of the package.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "rank_study"))
+
+import export as exporter  # noqa: E402
 
 SIZES = dict(
     vocab_size=64,
