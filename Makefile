@@ -175,8 +175,8 @@ wheel: setup setup-venv
 test-python: wheel
 	python/test.sh
 
-# The export from PyTorch, in an environment of its own: six gigabytes, the first time.
-test-export: setup-venv
+# What needs PyTorch, in an environment of its own: six gigabytes, the first time.
+test-export: wheel
 	python/test_export.sh
 
 setup-venv:

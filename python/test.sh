@@ -16,6 +16,8 @@ export PYTHONDONTWRITEBYTECODE=1
 cd tests
 "$venv/bin/mypy" --config-file ../pyproject.toml --no-incremental -p rank_study
 "$venv/bin/python" -m pytest -q -p no:cacheprovider --ignore test_export.py .
+"$venv/bin/jupyter" nbconvert --log-level ERROR --to notebook --execute --output-dir "$(mktemp -d)" ../../docs/notebooks/matrix.ipynb
+echo "not here, since torch takes gigabytes: the monitor, the export and docs/notebooks/training.ipynb; see make test-export"
 "$venv/bin/python" - ../README.md <<'PYTHON'
 import re, sys
 first = re.search(r"```python\n(.*?)```", open(sys.argv[1], encoding="utf-8").read(), re.S)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Exports heads of small models from PyTorch and holds them against the models' own attention.
+# What needs PyTorch: heads exported from small models against the models' own attention, the monitor, its notebook.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 requirements=$here/../tests/reference/published/requirements.txt
@@ -16,3 +16,7 @@ fi
 
 cd "$here/tests"
 PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore -m unittest --quiet test_export
+"$venv/bin/pip" install --quiet --disable-pip-version-check pytest nbconvert ipykernel matplotlib
+"$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps ../../dist/*.whl
+"$venv/bin/python" -m pytest -q -p no:cacheprovider test_monitor.py
+"$venv/bin/jupyter" nbconvert --log-level ERROR --to notebook --execute --output-dir "$(mktemp -d)" ../../docs/notebooks/training.ipynb

@@ -81,7 +81,7 @@ fn licences_and_citation_are_those_of_the_manifest() {
 fn commands(folder: &Folder) -> Vec<String> {
     let text = folder.done(&["--help"]);
     let (list, _) = text.split_once("\nOptions:\n").unwrap();
-    let (_, list) = list.split_once("<COMMAND>\n").unwrap();
+    let (_, list) = list.split_once("[COMMAND]\n").unwrap();
     let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }

@@ -1,145 +1,17 @@
-//! Llama-type decoders: RMSNorm, rotary positions, grouped queries and gated MLPs. [`TYPES`] has an entry per type, which says
-//! how it differs from Llama (Touvron et al. 2023, arXiv 2302.13971).
+//! Llama-type decoders: RMSNorm, rotary positions, grouped queries and gated MLPs. [`TYPES`] says how the types differ.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::attention::{Attention, Projections, QkNorm};
 use super::config::Config;
+use super::decoder_types::{Biases, ModelType, NormOver, NormPlaces, TYPES, Windows};
 use super::layers::{Activation, Bias, ExpertWeights, Experts, Mlp, Norm};
 use super::rotary::{Pairs, Rotary};
 use super::transformer::{Block, Embedding, Norms, Transformer};
 use super::weights::Weights;
 use crate::lm::LmError;
 use crate::targets::{HeadKind, Visibility};
-
-/// A type of model, as its differences from Llama.
-#[derive(Clone, Copy)]
-struct ModelType {
-    /// `model_type` of its configuration.
-    name: &'static str,
-    norms: NormPlaces,
-    /// Normalisation of queries and keys.
-    qk_norm: Option<NormOver>,
-    /// Gains of 1 + w, embeddings times √C, the scale by `query_pre_attn_scalar`, GELU.
-    is_gemma: bool,
-    /// ε of the norms, where the configuration has none.
-    epsilon: f32,
-    biases: Biases,
-    windows: Windows,
-    /// The window, where the configuration has none.
-    window: usize,
-    has_softcap: bool,
-    /// The base of the rotary positions, where the configuration has none.
-    rope_theta: f64,
-    /// The same of local layers, if they have positions of their own.
-    local_rope_theta: Option<f64>,
-    /// A mixture of experts, and learned sinks.
-    has_experts: bool,
-}
-
-#[derive(Clone, Copy)]
-enum NormPlaces {
-    Before,
-    After,
-    Both,
-}
-
-#[derive(Clone, Copy)]
-enum NormOver {
-    /// The channels of each head.
-    Head,
-    /// The channels of all heads.
-    Layer,
-}
-
-#[derive(Clone, Copy)]
-enum Biases {
-    /// As `attention_bias` and `mlp_bias` say.
-    Configured,
-    Never,
-    /// Of queries, keys and values.
-    Projections,
-}
-
-/// The layers with a window, where the configuration has no `layer_types`.
-#[derive(Clone, Copy)]
-enum Windows {
-    Never,
-    /// All, whatever `layer_types` says.
-    All,
-    /// From layer `max_window_layers` on, if `use_sliding_window` says so.
-    From,
-    /// All but every n-th.
-    AllBut(usize),
-    /// The same, where `sliding_window_pattern` is n if the configuration has it.
-    AllButPattern(usize),
-}
-
-const LLAMA: ModelType = ModelType {
-    name: "llama",
-    norms: NormPlaces::Before,
-    qk_norm: None,
-    is_gemma: false,
-    epsilon: 1e-6,
-    biases: Biases::Configured,
-    windows: Windows::Never,
-    window: 4096,
-    has_softcap: false,
-    rope_theta: 10_000.0,
-    local_rope_theta: None,
-    has_experts: false,
-};
-
-const GEMMA2: ModelType = ModelType {
-    name: "gemma2",
-    norms: NormPlaces::Both,
-    is_gemma: true,
-    windows: Windows::AllBut(2),
-    has_softcap: true,
-    ..LLAMA
-};
-
-const QWEN3: ModelType =
-    ModelType { name: "qwen3", qk_norm: Some(NormOver::Head), windows: Windows::From, ..LLAMA };
-
-const TYPES: &[ModelType] = &[
-    LLAMA,
-    ModelType { name: "mistral", biases: Biases::Never, windows: Windows::All, ..LLAMA },
-    ModelType { name: "qwen2", qk_norm: None, biases: Biases::Projections, ..QWEN3 },
-    QWEN3,
-    GEMMA2,
-    ModelType {
-        name: "gemma3_text",
-        qk_norm: Some(NormOver::Head),
-        windows: Windows::AllButPattern(6),
-        has_softcap: false,
-        rope_theta: 1_000_000.0,
-        local_rope_theta: Some(10_000.0),
-        ..GEMMA2
-    },
-    ModelType {
-        name: "olmo2",
-        norms: NormPlaces::After,
-        qk_norm: Some(NormOver::Layer),
-        epsilon: 1e-5,
-        ..LLAMA
-    },
-    ModelType {
-        name: "gpt_oss",
-        epsilon: 1e-5,
-        windows: Windows::AllBut(2),
-        window: 128,
-        rope_theta: 150_000.0,
-        has_experts: true,
-        ..LLAMA
-    },
-];
-
-/// The names of the types.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    TYPES.iter().map(|of| of.name)
-}
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";

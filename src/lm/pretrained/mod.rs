@@ -3,6 +3,7 @@
 mod attention;
 mod config;
 mod decoder;
+mod decoder_types;
 mod gguf;
 mod layers;
 mod model;

@@ -8,6 +8,7 @@ use tokenizers::Tokenizer;
 
 use super::config::Config;
 use super::decoder::{self, Form};
+use super::decoder_types;
 use super::gguf::Gguf;
 use super::plain;
 use super::transformer::Transformer;
@@ -69,7 +70,7 @@ impl PretrainedModel {
         let path = folder.join(CONFIG);
         let config = Config::read(&path)?;
         let plain = plain::TYPES.iter();
-        let known: Vec<_> = plain.clone().map(|of| of.name).chain(decoder::names()).collect();
+        let known: Vec<_> = plain.clone().map(|of| of.name).chain(decoder_types::names()).collect();
         let name = config.model_type(&known)?;
         let transformer = match plain.clone().find(|of| of.name == name) {
             Some(of) => of.read(&config, folder),

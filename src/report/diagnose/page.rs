@@ -28,7 +28,9 @@ pub struct Diagnosis {
 
 /// Explains how to read the sentences on heads.
 pub const READING: &str = "Ordered by max |logit| minus what the head needs, or its floor. Softmax depends on the \
-    half-range, half of a row's (max − min); the rest of max |logit| shifts whole rows.";
+    half-range, half of a row's (max − min). Factors over the floor: rank penalty (of rank d), input (queries and keys come \
+    from the layer's input), excess (more than its attention needs), shift (moves whole rows, which softmax cancels). What \
+    lowers large logits: docs/findings.md.";
 
 /// A model and the sentences on its notable heads.
 struct Worrying<'d> {
