@@ -56,6 +56,15 @@ def test_a_diagnosis_has_the_logits_of_the_arrays(tmp_path: pathlib.Path, keys: 
     assert (tmp_path / "page.html").read_text() == found.html
 
 
+def test_a_folder_of_steps_is_diagnosed_as_one(tmp_path: pathlib.Path) -> None:
+    for step in (100, 200):
+        write_heads(tmp_path / "heads" / f"step-{step}.safetensors", {0: layer(step)}, TOKENS, step=step)
+    found = rank_study.diagnose(tmp_path / "heads", most=1, out=tmp_path / "out")
+    assert found.heads["step"] == [100, 100, 200, 200]
+    with pytest.raises(ValueError, match="v1.2"):
+        rank_study.diagnose(tmp_path / "heads", out=tmp_path / "v1.2")
+
+
 def test_an_input_that_is_not_that_of_the_projection_is_warned_of(tmp_path: pathlib.Path) -> None:
     q, k, x = layer()
     wrong = np.random.default_rng(9).normal(size=x.shape)

@@ -32,7 +32,7 @@ Examples:
 
 Writes DIR/index.html (works offline) and DIR/rows.csv. Guide: docs/diagnose.md")]
 pub struct DiagnoseArgs {
-    /// Folder of a model or run, a .gguf file, or exported heads
+    /// Model or run, a .gguf file, exported heads or their folder
     model: PathBuf,
     /// Read this text: a .txt, .bin, .zst or folder of them [default: the run's corpus]
     #[arg(long, value_name = "FILE")]
@@ -81,7 +81,8 @@ const MOST_LINES: usize = 24;
 /// # Errors
 /// A folder without a model, an invalid or too short text, rows that cannot be read or written, or failed heads.
 pub fn run(args: &DiagnoseArgs) -> Result<()> {
-    let folders: Vec<PathBuf> = [&args.model].into_iter().chain(&args.compare).cloned().collect();
+    let paths = [&args.model].into_iter().chain(&args.compare);
+    let folders: Vec<PathBuf> = paths.flat_map(|path| models_at(path)).collect();
     let sources = sources(&folders)?;
     let tokens = tokens(args.tokens, &sources)?;
     let texts = (args.text.as_deref())
@@ -147,6 +148,19 @@ struct Source {
     name: String,
     model: ModelSource,
     steps: Vec<Option<usize>>,
+}
+
+/// The files of exported heads in a folder that holds neither a model nor a run, in the order of their names; else the
+/// path itself.
+fn models_at(path: &Path) -> Vec<PathBuf> {
+    let is_model = ["config.json", "manifest.toml"].iter().any(|name| path.join(name).exists());
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|file| file.extension().is_some_and(|ending| ending == "safetensors"))
+        .collect();
+    files.sort();
+    if is_model || files.is_empty() { vec![path.to_owned()] } else { files }
 }
 
 /// Opens the models. Their folder names must differ, because rows identify models by these names.

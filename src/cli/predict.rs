@@ -6,10 +6,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
 
-use super::errors::FlagContext as _;
+use super::errors::{FlagContext as _, UsageError};
 use super::flags::{JsonFlag, Part, ThreadsFlag};
 use super::measuring::{Session, describe, fail_if_unfinished};
 use super::streams::say;
+use crate::experiment::check_study_name;
 use crate::experiments::heads::HeadMeasurement;
 use crate::lm::Device;
 use crate::record::{Row, Rows};
@@ -214,6 +215,7 @@ impl HeadsAsked<'_> {
         let Some(name) = out.file_name().map(|name| name.to_string_lossy()) else {
             bail!("--out {} has no folder name; name a folder for the rows", out.display());
         };
+        check_study_name("the last part of --out", &name).map_err(UsageError)?;
         let search = Search { dtype: "f32" };
         let written = Written { study: &name, kind: "predict", predict: self, search };
         let text = toml::to_string(&written).context("cannot write the definition of the flags")?;

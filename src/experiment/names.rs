@@ -1,6 +1,6 @@
 //! Checks the names that definitions give: each becomes a folder, a key, or both.
 
-use crate::system::{NameError, check_folder_name, check_name};
+use crate::system::{check_folder_name, check_name};
 
 /// Names in `data/` that studies may not have, at any size.
 const OF_DATA: [&str; 3] = ["tokens", "quick", "smoke"];
@@ -20,7 +20,9 @@ pub(crate) fn check_study_name(place: &str, name: &str) -> Result<(), String> {
     let wrong = |why: String| Err(format!("{place} is {name:?}; it names a folder, and {why}"));
     match check_name(name) {
         Err(why) => wrong(why.to_string()),
-        Ok(()) if name.contains('.') => wrong(NameError::Character('.').to_string()),
+        Ok(()) if name.contains('.') => {
+            wrong("contains '.'; use letters, digits, - and _".to_owned())
+        }
         Ok(()) if is_one_of(name, &OF_DATA) => wrong(format!(
             "data/{} is used for something else; choose another name",
             name.to_lowercase()
