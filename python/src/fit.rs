@@ -83,11 +83,18 @@ fn search(
     let (found, candidates): (Vec<FitMeasurement>, Vec<_>) = match tolerance {
         Some(tolerance) => {
             let found = needed_logit(problem, tolerance, options, watch)?;
+            if watch.stop.load(Ordering::Relaxed) {
+                return Ok(Found::default());
+            }
             let row = FitMeasurement::needed(problem, tolerance, &found, seconds());
             (vec![row], vec![found.best])
         }
         None => {
             let points = frontier(problem, max_logit, options, watch)?;
+            if watch.stop.load(Ordering::Relaxed) {
+                // Bounds of rows that nobody gets.
+                return Ok(Found::default());
+            }
             let (mut bounds, share) = (LowerBounds::new(problem), seconds() / points.len() as f64);
             let rows = points.iter().map(|point| FitMeasurement::at_cap(point, &mut bounds, share));
             (rows.collect(), points.into_iter().map(|point| point.best).collect())

@@ -2,6 +2,7 @@
 
 import _thread
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -112,6 +113,8 @@ def test_wrong_input_is_a_value_error_that_says_what_was_found(array: object, op
 
 
 def test_a_fit_lets_other_threads_run_and_stops_at_ctrl_c() -> None:
+    # A shell's background jobs ignore SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     beats, began = [], time.monotonic()
     done = threading.Event()
 
