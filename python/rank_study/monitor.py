@@ -114,6 +114,25 @@ class Monitor:
         if self._failed is not None and error is None:
             raise self._failed
 
+    def plot(self, column: str = "max_abs_logit", ax: Any = None) -> Any:
+        """Draws a column against the step, a line per head. Needs matplotlib; returns the axes."""
+        if column not in COLUMNS[3:]:
+            raise ValueError(f"column must be one of {', '.join(COLUMNS[3:])} ({column!r} found)")
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots()
+        heads: dict[tuple[int, int], list[dict[str, Any]]] = {}
+        for row in self.rows:
+            heads.setdefault((row["layer"], row["head"]), []).append(row)
+        for (layer, head), rows in sorted(heads.items()):
+            label = f"layer {layer}, head {head}"
+            ax.plot([row["step"] for row in rows], [row[column] for row in rows], label=label)
+        ax.set(xlabel="step", ylabel="max |logit|" if column == "max_abs_logit" else column)
+        if len(heads) <= 12:
+            ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        return ax
+
     def _before(self, module: nn.Module, _: Any) -> None:
         """Records the calls of a pass that is looked at."""
         # Evaluation, and passes within a pass, are no steps.

@@ -163,6 +163,17 @@ def test_rows_go_to_a_file_a_function_and_a_writer(tmp_path: pathlib.Path) -> No
     assert named[f"attention/layer{last['layer']}.head{last['head']}/half_range", 2] == last["half_range"]
 
 
+def test_it_draws_a_line_per_head() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monitor = train(Model(), 4, every=2)
+    lines = monitor.plot("half_range").get_lines()
+    assert len(lines) == LAYERS * H
+    assert list(lines[-1].get_ydata()) == [row["half_range"] for row in monitor.rows[LAYERS * H - 1 :: LAYERS * H]]
+    with pytest.raises(ValueError, match="half_range"):
+        monitor.plot("halfrange")
+
+
 def test_a_large_and_rising_logit_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
     model = Model()
     with Monitor(model, every=1, alert=1.0):
