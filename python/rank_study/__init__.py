@@ -53,7 +53,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     # It needs torch, which the rest does not.
     if name == "Monitor":
-        from .monitor import Monitor
-
+        try:
+            from .monitor import Monitor
+        except ModuleNotFoundError as error:
+            raise ImportError(f"Monitor needs torch ({error}); pip install torch") from error
         return Monitor
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,7 +32,7 @@ class Diagnosis:
         self.folder = folder
         self.heads: _native.Table = read(folder)["rows"]
         # Files are listed after an empty line.
-        self.sentences: list[str] = printed.split("\n\n")[0].splitlines()
+        self.sentences: list[str] = printed.split("\n\n")[0].replace("--above", "above").splitlines()
 
     @property
     def summary(self) -> str:
@@ -46,9 +46,7 @@ class Diagnosis:
 
     def worst(self, count: int = 8) -> list[dict[str, Any]]:
         """The rows of the heads with the largest max |logit|, as dicts."""
-        names = self.heads.columns
-        rows = [dict(zip(names, row)) for row in zip(*(self.heads[name] for name in names))]
-        return sorted(rows, key=lambda row: -(row["actual"] or 0.0))[:count]
+        return sorted(self.heads, key=lambda row: -(row["actual"] or 0.0))[:count]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Copies the page to a .html file, or page and rows to a folder."""
@@ -100,7 +98,8 @@ def diagnose(
     tolerance
         ε, the error within which the least max |logit| is searched (KL, nats).
     above, most
-        Fits only heads whose max |logit| is above this (20), and at most this many (16).
+        Fits only heads whose max |logit| is above this (default 20), and at most this many (default 16). Other heads are
+        compared with their floor alone. `above=0` fits small models too.
     out
         The folder to write to; a temporary one by default.
     verbose

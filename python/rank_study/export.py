@@ -112,7 +112,8 @@ def capture(
     """Captures the heads of `layers` of every pass within, and writes them to `path` at its end.
 
     The passes are over whole passages of one length, (B, T) of `input_ids`, without padding and without tokens kept
-    from before. Of a model of several parts, give the part: `capture(model.language_model, ...)`."""
+    from before. If the model reads images, sounds or embeddings, the tokens in the file are places, counted from 0
+    through all passages. Of a model of several parts, give the part: `capture(model.language_model, ...)`."""
     attention = _attention_modules(model)
     chosen = sorted(attention) if layers is None else list(dict.fromkeys(layers))
     for layer in chosen:
@@ -124,9 +125,15 @@ def capture(
         stack.enter_context(_in_eval_mode(model))
         stack.enter_context(_uncompiled())
         stack.enter_context(_through_recorders(model))
-        stack.callback(
-            _embeddings(model).register_forward_pre_hook(lambda _, args: tokens.append(args[0].cpu())).remove
-        )
+        embeddings = _embeddings(model)
+        if embeddings is not None:
+
+            def keep(_: nn.Module, args: tuple[Any, ...]) -> None:
+                # Images and sounds are no tokens.
+                if args and isinstance(args[0], Tensor) and not args[0].is_floating_point():
+                    tokens.append(args[0].cpu())
+
+            stack.callback(embeddings.register_forward_pre_hook(keep).remove)
         for one in captured.values():
             stack.enter_context(one.hooked())
         yield
@@ -161,12 +168,13 @@ def _attention_modules(model: nn.Module) -> dict[int, tuple[str, nn.Module]]:
     return modules
 
 
-def _embeddings(model: nn.Module) -> nn.Module:
-    """What is given the tokens."""
+def _embeddings(model: nn.Module) -> nn.Module | None:
+    """What is given the tokens; None of models that read none, such as those of sound."""
     for module in model.modules():
         with contextlib.suppress(AttributeError, NotImplementedError):
-            return module.get_input_embeddings()
-    raise ExportError(f"{type(model).__name__} has no embedding of tokens, get_input_embeddings()")
+            found: nn.Module | None = module.get_input_embeddings()
+            return found
+    return None
 
 
 @contextlib.contextmanager
@@ -573,9 +581,11 @@ def _write(
     for layer in layers:
         if layer.about is None:
             raise layer.error("was not run; run the model within capture, by its own forward")
+    if not tokens:
+        # A model of images or sounds, or one that was given embeddings: its rows have places alone.
+        passages, length = torch.cat(layers[0].by_passage["stream"]).shape[:2]
+        tokens = [torch.arange(passages * length).view(passages, length)]
     lengths = sorted({one.shape[-1] for one in tokens})
-    if not lengths:
-        raise ExportError("no tokens were seen; run the model on input_ids")
     if len(lengths) > 1:
         raise ExportError(f"passages of {lengths[0]} and of {lengths[-1]} tokens; run passages of one length")
     about["tokens"] = torch.cat(list(tokens)).tolist()

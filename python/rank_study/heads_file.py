@@ -85,7 +85,10 @@ def write_heads(
     turned = None if rotary is None else _rotation(rotary, ids.shape[1])
     tensors: dict[str, NDArray[Any]] = {}
     heads: list[dict[str, object]] = []
-    for layer, (q, k, x) in sorted(layers.items()):
+    for layer, arrays in sorted(layers.items()):
+        if len(arrays) != 3:
+            raise ValueError(f"layer {layer}: layers must map to (Q, K, X), three arrays ({len(arrays)} found)")
+        q, k, x = arrays
         queries, keys, stream = (_stored(name, layer, array) for name, array in (("Q", q), ("K", k), ("X", x)))
         _check_shapes(layer, queries, keys, stream, ids)
         for side, rows in (("queries", queries), ("keys", keys)):
@@ -127,7 +130,7 @@ def write_heads(
 def _stored(name: str, layer: int, array: Any) -> NDArray[np.float32]:
     stored = np.ascontiguousarray(as_numpy(array), dtype=np.float32)
     if not np.isfinite(stored).all():
-        raise ValueError(f"layer {layer}: {name} has values that are NaN or infinite; export an earlier step")
+        raise ValueError(f"layer {layer}: {name} has values that are NaN or infinite; write finite ones, such as those of an earlier step")
     return stored
 
 

@@ -167,14 +167,15 @@ def fit(
     KeyboardInterrupt
         Ctrl-C stops the search.
     """
-    if (max_logit is None) == (tolerance is None):
-        raise ValueError("give max_logit or tolerance, and not both")
-    bounds = [] if max_logit is None else [float(b) for b in _several(max_logit)]
+    _check_goal(tolerance, max_logit)
+    bounds = [] if max_logit is None else [_number("max_logit", bound) for bound in _several(max_logit)]
     if tolerance is None and not bounds:
         raise ValueError("max_logit is empty; give at least one bound")
     for name, value in (("d_head", d_head), ("starts", starts), ("iterations", iterations), ("threads", threads)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1 ({value} found)")
+        if value is not None and not (_is_whole(value) and value >= 1):
+            raise ValueError(f"{name} must be a whole number, at least 1 ({value!r} found); call fit for each of several")
+    if tolerance is not None:
+        tolerance = _number("tolerance", tolerance)
     matrix = as_matrix(attention, head)
     if d_head >= len(matrix):
         warnings.warn(f"d_head = {d_head} is no restriction: the matrix has rank {len(matrix)} at most", stacklevel=2)
@@ -205,8 +206,7 @@ def floor(
     Returns None where no logits reach it. Give `tolerance` (nats) or `max_logit`. The other parameters are those of
     `fit`.
     """
-    if (max_logit is None) == (tolerance is None):
-        raise ValueError("give max_logit or tolerance, and not both")
+    _check_goal(tolerance, max_logit)
     return _native.floor(as_matrix(attention, head), mask, softmax, tolerance, max_logit)
 
 
@@ -230,6 +230,24 @@ def lower_bound(
 def spectrum(attention: Any, *, mask: str = "causal", softmax: bool = False, head: int | None = None) -> Spectrum:
     """Singular values of an attention matrix, its numerical rank, and its effective rank exp(entropy of σ/Σσ)."""
     return Spectrum(*_native.spectrum(as_matrix(attention, head), mask, softmax))
+
+
+def _check_goal(tolerance: object, max_logit: object) -> None:
+    if max_logit is None and tolerance is None:
+        raise ValueError("neither max_logit nor tolerance is given; give one of them")
+    if max_logit is not None and tolerance is not None:
+        raise ValueError("max_logit and tolerance are both given; give one of them, not both")
+
+
+def _is_whole(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be one number ({value!r} found); call again for each of several") from None
 
 
 def _several(bounds: float | Sequence[float]) -> Sequence[float]:

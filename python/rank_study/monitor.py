@@ -44,7 +44,7 @@ class Monitor:
         The layers to look at, by the order in which they attend; all by default.
     log
         Where rows go: a function that takes a list of dicts; a SummaryWriter of TensorBoard; a run of Weights & Biases;
-        or the path of a .csv file.
+        or the path of a new .csv file.
     alert
         Warns when the largest max |logit| is above this and higher than at the look before.
     sequences
@@ -53,7 +53,8 @@ class Monitor:
     Attributes
     ----------
     rows
-        One dict per step, layer and head. `max_abs_logit`, `max_logit`: the largest |z| and the largest z over the pairs
+        One dict per step, layer and head. Steps are forward passes in training mode, counted from 1: with every=100 it looks
+        at steps 1, 101, 201. `max_abs_logit`, `max_logit`: the largest |z| and the largest z over the pairs
         that the mask allows. `half_range`: half of the largest (max − min) of a row, on which softmax depends.
         `entropy_nats`: the mean over rows. `first_token`: the mean weight on the first token that a row attends to.
         `kl_bf16`: KL divergence in nats between the attention and that of logits rounded to bfloat16.
@@ -113,6 +114,8 @@ class Monitor:
             self._thread = None
         if self._failed is not None and error is None:
             raise self._failed
+        if not self.step and error is None and _is_first_worker():
+            warnings.warn("no pass in training mode was seen; call model.train(), and run the model itself", stacklevel=2)
 
     def plot(self, column: str = "max_abs_logit", ax: Any = None) -> Any:
         """Draws a column against the step, a line per head. Needs matplotlib; returns the axes."""
@@ -292,7 +295,8 @@ def _logger(log: Any) -> Callable[[list[dict[str, Any]]], object]:
     if isinstance(log, (str, Path)):
         path = Path(log)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", newline="") as file:
+        # Rows of an earlier training are not lost.
+        with path.open("x", newline="") as file:
             csv.writer(file).writerow(COLUMNS)
 
         def append(rows: list[dict[str, Any]]) -> None:

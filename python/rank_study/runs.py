@@ -85,11 +85,10 @@ def train(
         nonlocal seen
         if on_evaluation is None or not evaluations.exists():
             return
-        table = _native.read_table(evaluations)
-        names = table.columns
-        for row in list(zip(*(table[name] for name in names)))[seen:]:
-            on_evaluation(dict(zip(names, row)))
-        seen = len(table)
+        rows = _native.read_table(evaluations).rows()
+        for row in rows[seen:]:
+            on_evaluation(row)
+        seen = len(rows)
 
     if resume and evaluations.exists():
         seen = len(_native.read_table(evaluations))

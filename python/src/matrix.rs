@@ -6,9 +6,12 @@ use pyo3::prelude::*;
 use rank_study::solver::{self, Floor, Problem, check_cap, check_tolerance};
 use rank_study::targets::{Family, Layout, Parameters, Spectrum, Target, TargetRead, Visibility};
 
-/// A `ValueError` with the message of an error.
+/// A `ValueError` with the message of an error, flags as parameters.
 pub(crate) fn value_error(error: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    let message = error.to_string();
+    let other_mask = r#"use the other mask ("causal" or "bidirectional")"#;
+    let message = message.replace("--softmax", "softmax=True");
+    PyValueError::new_err(message.replace("use the other mask", other_mask))
 }
 
 /// Checks that the rows of a matrix are attention under a mask.

@@ -13,7 +13,7 @@ use polars_arrow::datatypes::{ArrowDataType, Field};
 use polars_arrow::ffi::{ArrowArrayStream, export_iterator};
 use pyo3::exceptions::{PyKeyError, PyOSError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
 use rank_study::record::{Line, Record, columns_of, to_frame};
 
 use crate::matrix::value_error;
@@ -103,6 +103,21 @@ impl Table {
             }
         }
         Ok(list)
+    }
+
+    /// The rows as dicts.
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let rows: Vec<_> = (0..self.0.height()).map(|_| PyDict::new(py)).collect();
+        for name in self.columns() {
+            for (row, value) in rows.iter().zip(self.__getitem__(py, &name)?) {
+                row.set_item(&name, value)?;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.rows(py)?)?.try_iter()
     }
 
     fn __repr__(&self) -> String {

@@ -203,6 +203,33 @@ class ExportTest(unittest.TestCase):
             for name, tensor in expected.items():
                 self.assertTrue(tensor.equal(found.tensors[name]), name)
 
+    def test_models_of_images_and_sounds_have_places_for_tokens(self) -> None:
+        small = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
+        image = t.ViTModel(
+            t.ViTConfig(**small, image_size=32, patch_size=8, attn_implementation="eager"), add_pooling_layer=False
+        )
+        sound = t.Wav2Vec2Model(
+            t.Wav2Vec2Config(
+                **small, conv_dim=(16, 16), conv_stride=(8, 4), conv_kernel=(8, 4), num_feat_extract_layers=2,
+                num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=4, attn_implementation="eager",
+            )
+        )  # fmt: skip
+        draw = torch.Generator().manual_seed(0)
+        for model, inputs in (
+            (image, {"pixel_values": torch.randn(2, 3, 32, 32, generator=draw)}),
+            (sound, {"input_values": torch.randn(2, 800, generator=draw)}),
+        ):
+            with self.subTest(type(model).__name__), torch.no_grad():
+                expected = model.eval()(**inputs, output_attentions=True).attentions
+                with exporter.capture(model, self.path):
+                    model(**inputs)
+                file = Exported(self.path)
+                rows = expected[0].shape[-1]
+                self.assertEqual(file.about["tokens"], [list(range(rows)), list(range(rows, 2 * rows))])
+                for about, own in zip(file.about["heads"], expected):
+                    self.assertFalse(about["causal"])
+                    self.assertLess((file.attention(about) - own).abs().max(), 1e-5)
+
     def test_what_cannot_be_exported_is_refused_in_one_line(self) -> None:
         model = model_of("llama")
 
@@ -233,7 +260,6 @@ class ExportTest(unittest.TestCase):
             (lambda: exporter.export(torch.nn.Linear(2, 2), TOKENS, self.path), "Linear has no module that calls"),
             (lambda: run(input_ids=TOKENS, attention_mask=padded), "run passages whole, without padding"),
             (lambda: run(input_ids=TOKENS, position_ids=shifted), "passages have different positions"),
-            (lambda: run(inputs_embeds=torch.randn(1, 9, 32)), "no tokens were seen"),
             (lambda: exporter.export(t5, TOKENS, self.path), "its attention takes position_bias"),
             (lambda: exporter.export(latent, TOKENS, self.path), "no projection of its input"),
             (lambda: exporter.export(bart, TOKENS, self.path), "are both layer 0; name the part of the model"),
@@ -267,7 +293,7 @@ class ExportTest(unittest.TestCase):
     def test_the_callback_of_the_docstring_works_as_it_stands(self) -> None:
         text = exporter.__doc__ or ""
         code = text[text.index("    class ExportHeads") : text.index("The format is")]
-        names = {"transformers": t, "rank_study_export": exporter}
+        names = {"transformers": t, "export": exporter}
         exec(textwrap.dedent(code), names)  # noqa: S102
         callback = names["ExportHeads"](repeats(2), every=20, folder=str(self.folder / "heads"), layers=[1])
         data = [{"input_ids": row, "labels": row} for row in repeats(64)]

@@ -105,6 +105,9 @@ def test_logits_are_taken_with_softmax() -> None:
         (np.eye(4), {"layout": "locl:3"}, "locl"),
         (np.eye(4), {"tolerance": 0.1}, "not both"),
         (np.eye(4), {"starts": 0}, "starts"),
+        (np.eye(4), {"max_logit": None}, "neither"),
+        (np.eye(4), {"max_logit": None, "tolerance": [0.1, 0.2]}, "tolerance must be one number"),
+        (np.eye(4) * 8, {}, "softmax=True"),
     ],
 )
 def test_wrong_input_is_a_value_error_that_says_what_was_found(array: object, options: dict, words: str) -> None:
@@ -153,6 +156,9 @@ def test_tables_go_to_polars_pandas_and_pyarrow() -> None:
             ) else frame[name].to_list()
             found = [None if value != value else value for value in found]
             assert found == frontier[name], name
+    assert [row["kl_nats"] for row in frontier] == frontier["kl_nats"]
+    with pytest.raises(ValueError, match="d_head"):
+        rank_study.fit(DENSE, [4, 8], max_logit=4)  # type: ignore[arg-type]
     with pytest.raises(KeyError, match="kl_nats"):
         frontier["kl"]
 

@@ -155,6 +155,8 @@ def test_rows_go_to_a_file_a_function_and_a_writer(tmp_path: pathlib.Path) -> No
     monitor = train(Model(), 2, every=1, log=tmp_path / "logs" / "heads.csv")
     assert train(Model(), 2, every=1, log=taken.extend).rows == taken
     train(Model(), 2, every=1, log=writer)
+    with pytest.raises(FileExistsError, match="heads.csv"):
+        Monitor(Model(), log=tmp_path / "logs" / "heads.csv")
     with (tmp_path / "logs" / "heads.csv").open() as file:
         read = list(csv.DictReader(file))
     assert [float(row["max_abs_logit"]) for row in read] == [row["max_abs_logit"] for row in monitor.rows]
@@ -184,6 +186,8 @@ def test_a_large_and_rising_logit_is_told_of(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_model_whose_attention_is_not_seen_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="training mode"), Monitor(Model().eval()):
+        pass
     model = torch.nn.Linear(C, C)
     with pytest.warns(UserWarning, match="sdpa"), Monitor(model):
         model(X)

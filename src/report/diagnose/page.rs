@@ -28,9 +28,9 @@ pub struct Diagnosis {
 
 /// Explains how to read the sentences on heads.
 pub const READING: &str = "Ordered by max |logit| minus what the head needs, or its floor. Softmax depends on the \
-    half-range, half of a row's (max − min). Factors over the floor: rank penalty (of rank d), input (queries and keys come \
-    from the layer's input), excess (more than its attention needs), shift (moves whole rows, which softmax cancels). What \
-    lowers large logits: docs/findings.md.";
+    half-range, half of a row's (max − min). max |logit| is the floor, the least at any rank, times four factors: rank penalty (of \
+    rank d), input (queries and keys must come from the layer's input), excess (more than its attention needs), shift (of \
+    whole rows, which softmax cancels). What lowers large logits: docs/findings.md.";
 
 /// A model and the sentences on its notable heads.
 struct Worrying<'d> {
@@ -203,7 +203,7 @@ fn of_model(model: &DiagnosedModel) -> Option<String> {
         largest.layer,
         largest.found.head,
         match fitted {
-            0 => "No head was fitted: none is above --above".to_owned(),
+            0 => "No head was fitted: none is above --above; give a smaller one".to_owned(),
             1 => "1 head was fitted to find what it needs at its rank".to_owned(),
             fitted => format!("{fitted} heads were fitted to find what they need at their rank"),
         },
