@@ -1,5 +1,6 @@
 //! Flags that several commands share. Each is defined once, so that its name, meaning and wording are the same.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
@@ -109,6 +110,10 @@ const MOST: usize = 4096;
 
 /// Below this much available memory in bytes, there may be no space for threads, which take 2 MiB each.
 const LITTLE: u64 = 1 << 30;
+/// Memory in bytes that a thread takes: its stack of 2 MiB, and the stack of its signals.
+const OF_THREAD: u64 = (2 << 20) + (64 << 10);
+/// Memory in bytes that starting them all takes besides.
+const OF_START: u64 = 8 << 20;
 const NO_THREADS: &str =
     "cannot start threads; allow the process more memory or processes, or set RAYON_NUM_THREADS=1";
 
@@ -154,11 +159,20 @@ fn pool(asked: Option<usize>) -> Result<(usize, ThreadPool)> {
 /// # Errors
 /// The system cannot start the threads, as under a small `ulimit -v` or `ulimit -u`.
 pub fn start_threads() -> Result<()> {
+    let spare_of = |threads: usize| 2 * threads + 2;
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|threads| threads.parse().ok());
+    let threads = asked.filter(|threads| (1..=MOST).contains(threads)).unwrap_or(cores);
+    // A thread that has its own stack but no room for the stack of its signals ends the process.
+    let needed = (threads + spare_of(threads)) as u64 * OF_THREAD + OF_START;
+    if available_bytes().is_some_and(|bytes| bytes < needed) {
+        bail!(NO_THREADS);
+    }
     rayon::ThreadPoolBuilder::new().build_global().context(NO_THREADS)?;
     if available_bytes().is_some_and(|bytes| bytes < LITTLE) {
         // Libraries start threads of their own, and panic if that fails. So this tests whether more threads can start.
         std::thread::scope(|scope| -> std::io::Result<()> {
-            let spare = 2 * rayon::current_num_threads() + 2;
+            let spare = spare_of(rayon::current_num_threads());
             (0..spare).try_for_each(|_| Builder::new().spawn_scoped(scope, || ()).map(drop))
         })
         .context(NO_THREADS)?;
