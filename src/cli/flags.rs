@@ -10,6 +10,7 @@ use rayon::ThreadPool;
 
 use super::errors::{FlagContext as _, UsageError};
 use crate::lm::{Device, Dtype, Split, Texts};
+use crate::numerics::share_one_heap;
 use crate::run::TrainedRun;
 use crate::study::Preset;
 use crate::system::available_bytes;
@@ -167,6 +168,9 @@ pub fn start_threads() -> Result<()> {
     let needed = (threads + spare_of(threads)) as u64 * OF_THREAD + OF_START;
     if available_bytes().is_some_and(|bytes| bytes < needed) {
         bail!(NO_THREADS);
+    }
+    if available_bytes().is_some_and(|bytes| bytes < LITTLE) {
+        share_one_heap();
     }
     rayon::ThreadPoolBuilder::new().build_global().context(NO_THREADS)?;
     if available_bytes().is_some_and(|bytes| bytes < LITTLE) {

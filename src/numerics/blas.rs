@@ -128,27 +128,39 @@ pub unsafe fn prepare_process() {
     keep_freed_memory();
 }
 
-#[cfg(target_env = "gnu")]
 fn keep_freed_memory() {
-    use std::ffi::c_int;
-
     // Values from glibc's malloc.h.
     const M_TRIM_THRESHOLD: c_int = -1;
     const M_MMAP_THRESHOLD: c_int = -3;
 
+    set_malloc(M_TRIM_THRESHOLD, 1 << 30);
+    set_malloc(M_MMAP_THRESHOLD, 32 << 20);
+}
+
+/// Makes all threads allocate from one heap. By default glibc reserves 64 MiB of addresses for a thread's own, of which
+/// other threads then have none left under a small `ulimit -v`.
+#[cfg(feature = "cli")]
+pub(crate) fn share_one_heap() {
+    // From glibc's malloc.h.
+    const M_ARENA_MAX: c_int = -8;
+
+    set_malloc(M_ARENA_MAX, 1);
+}
+
+#[cfg(target_env = "gnu")]
+fn set_malloc(parameter: c_int, value: c_int) {
     unsafe extern "C" {
         fn mallopt(parameter: c_int, value: c_int) -> c_int;
     }
-    // SAFETY: glibc exports this symbol with this signature. If it rejects a value, only
-    // speed is affected, so the result is ignored.
+    // SAFETY: glibc exports this symbol with this signature. If it rejects a value, only speed and
+    // memory are affected, so the result is ignored.
     unsafe {
-        mallopt(M_TRIM_THRESHOLD, 1 << 30);
-        mallopt(M_MMAP_THRESHOLD, 32 << 20);
+        mallopt(parameter, value);
     }
 }
 
 #[cfg(not(target_env = "gnu"))]
-fn keep_freed_memory() {}
+fn set_malloc(_: c_int, _: c_int) {}
 
 #[cfg(test)]
 mod tests {

@@ -23,6 +23,8 @@ mod tile;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(feature = "cli")]
+pub(crate) use blas::share_one_heap;
 pub use blas::{prepare_process, single_threaded_blas};
 pub(crate) use buffer::{Buffer, Pool};
 pub(crate) use extension::Extension;
