@@ -57,7 +57,8 @@ say "$(submit)"
 for task in 1 2 3 4; do
     wait_for "rows of part $task" has_rows "$task"
     job=$(job_of "$task")
-    [[ $job ]] || { echo "nobody is at work on part $task" >&2; exit 1; }
+    # Nothing is done to the last part, which may have ended by now.
+    [[ $job || $task = 4 ]] || { echo "nobody is at work on part $task" >&2; exit 1; }
     case $task in
     1)
         say "part 1 is killed"
@@ -71,8 +72,11 @@ for task in 1 2 3 4; do
         ;;
     3)
         say "the controller is restarted, and part 3 requeued"
+        # The part stands still meanwhile, or it might end before the controller is back.
+        pkill -STOP --full -- "--shard 3/4 --stage 1"
         "$here/tests/slurm/cluster.sh" restart "$work/cluster"
         is_running "$job" || { echo "part 3 did not outlive the controller's restart" >&2; exit 1; }
+        pkill -CONT --full -- "--shard 3/4 --stage 1"
         scontrol requeue "$job"
         ;;
     esac
