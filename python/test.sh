@@ -3,13 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/rank-study/python-$(sha256sum requirements.txt | cut -c1-16)
-if [[ ! -f $venv/installed ]]; then
-    rm -rf "$venv"
-    python3 -m venv "$venv" || { echo "no venv: apt-get install python3-venv" >&2; exit 1; }
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt
-    touch "$venv/installed"
-fi
+venv=$(./venv.sh python requirements.txt)
 "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps ../dist/*.whl
 export PYTHONDONTWRITEBYTECODE=1
 # The package that is installed, not the folder of that name here.

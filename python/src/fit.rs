@@ -25,7 +25,7 @@ type Factors<'py> = Option<(Bound<'py, PyArray3<f64>>, Bound<'py, PyArray3<f64>>
 
 /// The rows of a fit, its queries and keys, and its sentences.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)]
+#[expect(clippy::too_many_arguments, reason = "those of Python's fit")]
 pub(crate) fn fit<'py>(
     py: Python<'py>,
     matrix: PyReadonlyArray2<'py, f64>,

@@ -156,5 +156,5 @@ impl Table {
 #[repr(transparent)]
 struct Stream(ArrowArrayStream);
 
-// SAFETY: the stream owns a list of arrays, which are shared by reference counts of threads, and nothing else points to it.
+// SAFETY: the stream is the only owner of its list of arrays, and the arrays count their references atomically.
 unsafe impl Send for Stream {}

@@ -108,7 +108,9 @@ def test_heads_that_cannot_be_written_leave_no_file(tmp_path: pathlib.Path, chan
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_training_calls_back_and_its_tables_are_read(tmp_path: pathlib.Path) -> None:
+def test_a_training_calls_back_and_its_tables_are_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A training keeps the tokens of its text below the current folder.
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny.toml").write_text(TINY)
     seen: list[dict] = []
     run = rank_study.train(
