@@ -40,7 +40,12 @@ pub const FAULTS: [Fault; 5] = [
     Fault::Broken { for_good: true },
 ];
 
-/// One operation that was done.
+/// One operation that was done, and by which thread.
+pub struct Step {
+    pub thread: String,
+    pub done: Done,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Done {
     Create(PathBuf),
@@ -87,7 +92,7 @@ fn run(folder: &Folder, arguments: &[&str], variable: &str, value: &std::ffi::Os
 }
 
 /// The operations of a command that must succeed, in order.
-pub fn journal(folder: &Folder, arguments: &[&str]) -> Vec<Done> {
+pub fn journal(folder: &Folder, arguments: &[&str]) -> Vec<Step> {
     let notes = tempfile::NamedTempFile::new().unwrap();
     let Ended { code, stderr, .. } = run(folder, arguments, JOURNAL, notes.path().as_os_str());
     assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
@@ -162,7 +167,7 @@ impl Watch for Failing {
     fn done(&self, _: &Operation<'_>) {}
 }
 
-/// A line of what was done: kind, number, how many bytes follow the line, paths.
+/// A line of what was done: kind, thread, number, how many bytes follow the line, paths.
 fn written(operation: &Operation<'_>) -> Vec<u8> {
     let none = (0, &[][..], Path::new(""));
     let (kind, path, (number, bytes, to)) = match *operation {
@@ -177,22 +182,23 @@ fn written(operation: &Operation<'_>) -> Vec<u8> {
     };
     let mut line = Vec::new();
     let (path, to) = (path.display(), to.display());
-    writeln!(line, "{kind}\t{number}\t{}\t{path}\t{to}", bytes.len()).unwrap();
+    let thread = std::thread::current().id();
+    writeln!(line, "{kind}\t{thread:?}\t{number}\t{}\t{path}\t{to}", bytes.len()).unwrap();
     line.extend_from_slice(bytes);
     line
 }
 
-fn read(mut lines: &[u8]) -> Vec<Done> {
+fn read(mut lines: &[u8]) -> Vec<Step> {
     let mut all = Vec::new();
     while let Some(end) = lines.iter().position(|&byte| byte == b'\n') {
         let line = str::from_utf8(&lines[..end]).unwrap();
-        let [kind, number, length, path, to] =
+        let [kind, thread, number, length, path, to] =
             line.split('\t').collect::<Vec<_>>().try_into().unwrap();
         let [number, length] = [number, length].map(|field| field.parse::<usize>().unwrap());
         let [path, to] = [path, to].map(PathBuf::from);
         let bytes = lines[end + 1..end + 1 + length].to_vec();
         lines = &lines[end + 1 + length..];
-        all.push(match kind {
+        let done = match kind {
             "create" => Done::Create(path),
             "write" => Done::Write { path, offset: number, bytes },
             "length" => Done::SetLength { path, length: number },
@@ -202,7 +208,8 @@ fn read(mut lines: &[u8]) -> Vec<Done> {
             "folder" => Done::MakeFolder(path),
             "names" => Done::SyncFolder(path),
             _ => panic!("{line}"),
-        });
+        };
+        all.push(Step { thread: thread.to_owned(), done });
     }
     all
 }

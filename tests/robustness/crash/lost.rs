@@ -1,12 +1,12 @@
 //! Power that is lost after each operation.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::double::{Done, journal};
+use super::double::{Done, Step, journal};
 use super::model::{Clock, Disk, Loss, View, make};
 use super::scenario::{Scenario, rows};
 use crate::common::binary::{Folder, Record};
@@ -26,13 +26,13 @@ pub fn at_each_operation(promise: &'static str, scenario: &Scenario) {
     let mut tries = Tries::of(promise);
     let whole = scenario.folder();
     let mut disk = Disk::of(&whole.path(""));
-    let done = journal(&whole, scenario.command);
-    let states = states(scenario, &mut disk, &done, &mut tries);
+    let steps = journal(&whole, scenario.command);
+    let states = states(scenario, &mut disk, &steps, &mut tries);
     for (path, bytes) in disk.now() {
         let there = std::fs::read(whole.path("").join(&path)).ok();
         assert!(bytes == there, "{} is not what was noted", path.display());
     }
-    println!("{promise}: {} operations, {} states", done.len(), states.len());
+    println!("{promise}: {} operations, {} states", steps.len(), states.len());
     let finished = std::fs::read(whole.path(scenario.rows)).unwrap();
     let step = states.len() / share_of(states.len());
     // Another tenth of each command.
@@ -41,7 +41,7 @@ pub fn at_each_operation(promise: &'static str, scenario: &Scenario) {
         // After every other operation the clock is put back too.
         let clock = if at % 2 == 0 { Clock::GoesOn } else { Clock::JumpsBack };
         let wrong = after(scenario, (view, clock), &whole, &finished).err()?;
-        Some(format!("{loss:?} after {at}, {}, {clock:?}: {wrong}", described(&done[*at])))
+        Some(format!("{loss:?} after {at}, {}, {clock:?}: {wrong}", described(&steps[*at].done)))
     });
     tries.add(chosen.len(), failures);
     tries.end();
@@ -51,17 +51,20 @@ pub fn at_each_operation(promise: &'static str, scenario: &Scenario) {
 fn states(
     scenario: &Scenario,
     disk: &mut Disk,
-    done: &[Done],
+    steps: &[Step],
     tries: &mut Tries,
 ) -> Vec<(usize, Loss, View)> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    for (at, operation) in done.iter().enumerate() {
-        // Another thread may begin a file while a rename is put on the disk; the check at the end knows no such gap.
-        let is_amid_rename = at > 0 && matches!(done[at - 1], Done::Rename { .. });
-        if begins_a_file(operation) && !is_amid_rename {
+    let mut last_of: HashMap<&str, &Done> = HashMap::new();
+    for (at, Step { thread, done }) in steps.iter().enumerate() {
+        // A thread may begin a file while another has renamed one and has yet to put the name on the disk.
+        let is_amid_rename =
+            last_of.iter().any(|(of, last)| *of != thread.as_str() && matches!(last, Done::Rename { .. }));
+        if begins_a_file(done) && !is_amid_rename {
             tries.tried(kept(scenario, disk, at));
         }
-        disk.apply(operation);
+        disk.apply(done);
+        last_of.insert(thread, done);
         for loss in losses(at) {
             let view = disk.after(loss);
             let mut hasher = DefaultHasher::new();
@@ -71,7 +74,7 @@ fn states(
             }
         }
     }
-    tries.tried(kept(scenario, disk, done.len()));
+    tries.tried(kept(scenario, disk, steps.len()));
     found
 }
 
