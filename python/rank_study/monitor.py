@@ -17,9 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from .matrices import floor
+from .program import run
+
 #: Columns of a row, in order.
 COLUMNS = (
-    "step", "layer", "head", "max_abs_logit", "max_logit", "half_range", "entropy_nats", "first_token", "kl_bf16",
+    "step", "layer", "head", "max_abs_logit", "max_logit", "half_range", "floor", "entropy_nats", "first_token", "kl_bf16",
 )  # fmt: skip
 _ATTENTION = torch.nn.functional.scaled_dot_product_attention
 #: Looks that wait for the thread that measures them. One more would keep another copy of queries and keys.
@@ -49,6 +52,9 @@ class Monitor:
         Warns when the largest max |logit| is above this and higher than at the look before.
     sequences
         At most so many sequences of a batch are looked at.
+    tolerance
+        The error, in nats, of the floor: the least max |logit|, at any rank, that gives the attention of the first sequence
+        within it. None leaves the floor out.
 
     Attributes
     ----------
@@ -75,11 +81,14 @@ class Monitor:
         log: Any = None,
         alert: float = 50.0,
         sequences: int = 4,
+        tolerance: float | None = 0.01,
     ) -> None:
         for name, value in (("every", every), ("sequences", sequences)):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1 ({value} found)")
-        self.model, self.every, self.alert, self.sequences = model, every, alert, sequences
+        if tolerance is not None and not tolerance > 0.0:
+            raise ValueError(f"tolerance must be above 0 ({tolerance} found)")
+        self.model, self.every, self.alert, self.sequences, self.tolerance = model, every, alert, sequences, tolerance
         self.layers = None if layers is None else frozenset(layers)
         self.rows: list[dict[str, Any]] = []
         self.step = 0
@@ -136,6 +145,21 @@ class Monitor:
             ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
         return ax
 
+    def page(self, folder: str | Path) -> Path:
+        """Writes what was seen so far as a page: folder/index.html, beside heads.csv, figures and tables.
+
+        The same page is made of the file of `log` by `rank-study show heads.csv --out folder`. Returns the path of the page.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = list(self.rows)
+        with (folder / "heads.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
+        run(["show", str(folder / "heads.csv"), "--out", str(folder)])
+        return folder / "index.html"
+
     def _before(self, module: nn.Module, _: Any) -> None:
         """Records the calls of a pass that is looked at."""
         # Evaluation, and passes within a pass, are no steps.
@@ -172,7 +196,7 @@ class Monitor:
                 continue
             try:
                 step, calls = look
-                rows = [{"step": step, **row} for call in calls for row in call.rows()]
+                rows = [{"step": step, **row} for call in calls for row in call.rows(self.tolerance)]
                 self.rows += rows
                 self._log(rows)
                 self._warn(rows)
@@ -198,7 +222,7 @@ class _Call:
         self.layer, self.query, self.key, self.mask, self.causal, self.scale = layer, query, key, mask, causal, scale
 
     @torch.no_grad()
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self, tolerance: float | None) -> Iterator[dict[str, Any]]:
         """One row per head."""
         groups = self.query.shape[1] // self.key.shape[1]
         for head in range(self.query.shape[1]):
@@ -211,7 +235,8 @@ class _Call:
             if mask is not None and mask.dtype != torch.bool:
                 # A finite part is a bias that softmax receives.
                 z = z + mask.float().where(seen, 0.0)
-            yield {"layer": self.layer, "head": head, **_measured(z, seen)}
+            least = float("nan") if tolerance is None else _floor(z[0], seen[0], tolerance)
+            yield {"layer": self.layer, "head": head, **_measured(z, seen), "floor": least}
 
 
 def _seen(z: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
@@ -244,6 +269,23 @@ def _measured(z: Tensor, seen: Tensor) -> dict[str, float]:
         "kl_bf16": (p * (log_p - log_q).where(seen, 0.0)).sum(-1).mean(),
     }
     return {name: value.item() for name, value in held.items()}
+
+
+def _floor(z: Tensor, seen: Tensor, tolerance: float) -> float:
+    """The floor of one sequence without its padding: rows that attend to nothing, and keys that no row attends to."""
+    rows, keys = seen.any(1), seen.any(0)
+    z, seen = z[rows][:, keys], seen[rows][:, keys]
+    ones = torch.ones_like(seen)
+    if not len(z) or z.shape[0] != z.shape[1]:
+        return float("nan")
+    if torch.equal(seen, ones.tril()):
+        mask = "causal"
+    elif torch.equal(seen, ones):
+        mask = "bidirectional"
+    else:
+        return float("nan")
+    least = floor(z.double().where(seen, -float("inf")).softmax(-1), tolerance, mask=mask)
+    return float("nan") if least is None else least
 
 
 class _Recorder(TorchFunctionMode):

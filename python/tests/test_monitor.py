@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import rank_study  # noqa: E402
 from rank_study import Monitor  # noqa: E402
 
 F = torch.nn.functional
@@ -103,6 +104,24 @@ def test_rows_are_those_of_attention_computed_by_hand(padded: bool) -> None:
         assert 0 <= row["kl_bf16"] < 1
 
 
+@pytest.mark.parametrize("padding", [0, 3])
+def test_the_floor_is_that_of_the_first_sequences_attention(padding: int) -> None:
+    class Layer(torch.nn.Module):
+        def forward(self, q: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return F.scaled_dot_product_attention(q, q, q, attn_mask=mask, scale=1.0)
+
+    seen = torch.ones(T, T, dtype=torch.bool).tril()
+    seen[:, :padding] = False
+    q = X[:, None, :, :8].clone().requires_grad_()
+    with Monitor(Layer(), tolerance=0.05) as monitor:
+        monitor.model(q, seen.expand(B, 1, T, T))
+    real = q[0, 0, padding:].detach().double()
+    attention = (real @ real.T).masked_fill(~seen[padding:, padding:], -torch.inf).softmax(-1)
+    (row,) = monitor.rows
+    assert row["floor"] == pytest.approx(rank_study.floor(attention, 0.05), rel=1e-4)
+    assert row["floor"] <= row["max_abs_logit"]
+
+
 def test_training_is_not_changed() -> None:
     def weights(**options: object) -> list[torch.Tensor]:
         model = Model()
@@ -174,6 +193,19 @@ def test_it_draws_a_line_per_head() -> None:
     assert list(lines[-1].get_ydata()) == [row["half_range"] for row in monitor.rows[LAYERS * H - 1 :: LAYERS * H]]
     with pytest.raises(ValueError, match="half_range"):
         monitor.plot("halfrange")
+
+
+def test_it_writes_a_page_of_what_it_saw(tmp_path: pathlib.Path) -> None:
+    monitor = train(Model(), 4, every=2)
+    page = monitor.page(tmp_path / "heads")
+    assert page.is_file()
+    with (tmp_path / "heads" / "tables" / "heads.csv").open() as file:
+        heads = {(int(row["layer"]), int(row["head"])): row for row in csv.DictReader(file)}
+    assert len(heads) == LAYERS * H
+    last = monitor.rows[-1]
+    for column in ("max_abs_logit", "half_range", "floor", "entropy_nats"):
+        assert float(heads[last["layer"], last["head"]][column]) == pytest.approx(last[column], rel=1e-5)
+    monitor.page(tmp_path / "heads")  # it is written again as training goes on
 
 
 def test_a_large_and_rising_logit_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import rank_study
 from rank_study import write_heads
+from rank_study.program import run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = ROOT / "analysis" / "data" / "tinyshakespeare.txt.zst"
@@ -140,3 +141,37 @@ def test_the_command_line_is_installed() -> None:
     assert version.returncode == 0 and rank_study.__version__ in version.stdout
     wrong = subprocess.run([program, "fit", "--rank", "0"], capture_output=True, text=True)
     assert wrong.returncode == 2 and wrong.stderr.startswith("error: ")
+
+
+def test_matrices_saved_by_other_tools_have_their_values(tmp_path: pathlib.Path) -> None:
+    pd = pytest.importorskip("pandas")
+    wanted = np.asarray(rank_study.targets.dirichlet_band(24, window=6))
+    n = len(wanted)
+    labels = [f"token {i}, {i}" for i in range(n)]
+    frame, named = pd.DataFrame(wanted), pd.DataFrame(wanted, index=labels, columns=labels)
+    padded = np.zeros((n + 5, n + 5))
+    padded[5:, 5:] = wanted
+    stack = np.zeros((2, 3, 2, n, n))
+    stack[1, 2, 0] = wanted
+    saved = {
+        "one.npz": lambda file: np.savez(file, wanted),
+        "small.npz": lambda file: np.savez_compressed(file, other=wanted.T, attention=wanted),
+        "frame.csv": frame.to_csv,
+        "bare.csv": lambda file: frame.to_csv(file, index=False),
+        "named.csv": named.to_csv,
+        "european.csv": lambda file: named.to_csv(file, sep=";", decimal=","),
+        "tabs.tsv": lambda file: named.to_csv(file, sep="\t"),
+        "plain.txt": lambda file: np.savetxt(file, wanted),
+        "header.txt": lambda file: np.savetxt(file, wanted, header="attention of layer 0"),
+        "frame.parquet": lambda file: frame.rename(columns=str).to_parquet(file),
+        "named.parquet": named.to_parquet,
+        "padded.npy": lambda file: np.save(file, padded),
+        "stack.npy": lambda file: np.save(file, stack),
+    }
+    flags = {"padded.npy": ["--trim-padding"], "stack.npy": ["--layer", "1", "--batch", "2", "--head", "0"]}
+    for name, save in saved.items():
+        save(tmp_path / name)
+        path = str(tmp_path / name) + ("#attention" if name == "small.npz" else "")
+        out = tmp_path / "read.npy"
+        run(["target", "--target", path, "--out", str(out), *flags.get(name, [])])
+        assert np.allclose(np.load(out), wanted, rtol=1e-14, atol=0), name

@@ -9,7 +9,9 @@ use clap::{ArgGroup, Args};
 use super::errors::{FlagContext as _, UsageError, with_flag};
 use super::streams::tell;
 use crate::table::significant;
-use crate::targets::{Family, Parameters, Target, TargetError, TargetFile, TargetRead, Visibility};
+use crate::targets::{
+    Family, Parameters, StackIndex, Target, TargetError, TargetFile, TargetRead, Visibility,
+};
 
 /// Flags of a target: a family with its parameters, or a file.
 #[derive(Args, Clone, Debug)]
@@ -41,9 +43,18 @@ pub struct FamilyFlags {
     /// Use only this head, from 0 [default: the only one]
     #[arg(long, value_name = "H", requires = "target")]
     head: Option<usize>,
+    /// Use only this layer of a stack of layers, from 0
+    #[arg(long, value_name = "L", requires = "target")]
+    layer: Option<usize>,
+    /// Use only this sequence of a batch, from 0
+    #[arg(long, value_name = "B", requires = "target")]
+    batch: Option<usize>,
     /// Treat --target as logits: apply a softmax to each row
     #[arg(long, requires = "target")]
     softmax: bool,
+    /// Leave out tokens at either end whose row or column is zero
+    #[arg(long, requires = "target")]
+    trim_padding: bool,
 }
 
 impl FamilyFlags {
@@ -54,8 +65,17 @@ impl FamilyFlags {
     pub fn target(&self) -> Result<Target> {
         let visibility = self.visibility()?;
         if let Some(path) = &self.target {
-            let file = TargetFile { path: path.clone(), head: self.head, logits: self.softmax };
-            let TargetRead { target, rescaled } = file.read(visibility).context("--target")?;
+            let file = TargetFile {
+                path: path.clone(),
+                index: StackIndex { layer: self.layer, batch: self.batch, head: self.head },
+                logits: self.softmax,
+                trim_padding: self.trim_padding,
+            };
+            let TargetRead { target, rescaled, left_out } =
+                file.read(visibility).context("--target")?;
+            if !left_out.is_empty() {
+                tell(&format!("note: {}: left out {}", path.display(), left_out.join(" and ")));
+            }
             if let Some(furthest) = rescaled {
                 tell(&format!(
                     "note: {}: rows sum to 1 within {} (half precision), so each row is divided by its sum",
@@ -84,9 +104,13 @@ impl FamilyFlags {
     pub fn label(&self) -> Result<String> {
         match &self.target {
             Some(path) => {
-                let head = self.head.map_or_else(String::new, |head| format!(", head {head}"));
+                let parts = [("layer", self.layer), ("batch", self.batch), ("head", self.head)];
+                let index: String = parts
+                    .iter()
+                    .filter_map(|(name, at)| Some(format!(", {name} {}", (*at)?)))
+                    .collect();
                 let softmax = if self.softmax { ", softmax" } else { "" };
-                Ok(format!("{}{head}{softmax}", path.display()))
+                Ok(format!("{}{index}{softmax}", path.display()))
             }
             None => Ok(self.family()?.label()),
         }

@@ -18,10 +18,11 @@ Examples:
   rank-study show runs/mhsa runs/ls --out compared
   rank-study show predicted/book
   rank-study show matrices
+  rank-study show heads.csv --out heads
 
 Writes DIR/index.html (works offline), figures/ and tables/. Guide: docs/train.md")]
 pub struct ShowArgs {
-    /// Folders of fits, runs, predictions or matrices, or matrix files
+    /// Folders of fits, runs, predictions or matrices; matrices; logs of heads
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Write to this folder [default: PATH/shown]

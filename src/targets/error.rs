@@ -84,7 +84,7 @@ pub enum TargetError {
     /// A probability below zero, or NaN, or infinite.
     #[error(
         "target row {row}, column {column} (from 0) is {value}; every entry must be a finite probability ≥ \
-         0"
+         0, and 0 where it is masked"
     )]
     NotAProbability {
         /// Row, from 0.
@@ -103,6 +103,31 @@ pub enum TargetError {
         /// The smallest finite entry that the mask allows.
         least: f64,
         /// The largest finite entry that the mask allows.
+        greatest: f64,
+    },
+    /// Rows of padding at an end.
+    #[error(
+        "rows {first} to {last} (from 0) are all zero, as those of padding are; leave them out with \
+         --trim-padding"
+    )]
+    Padding {
+        /// The first row.
+        first: usize,
+        /// The last row.
+        last: usize,
+    },
+    /// Attention saved while dropout was on.
+    #[error(
+        "{:.0} % of the allowed entries are 0 and rows sum to {least:.3} to {greatest:.3}, as dropout leaves \
+         attention; call model.eval() before saving it",
+        100.0 * zeros
+    )]
+    Dropout {
+        /// Share of zeros among the entries that the mask allows.
+        zeros: f64,
+        /// The smallest row sum.
+        least: f64,
+        /// The largest row sum.
         greatest: f64,
     },
     /// An entry that cannot be a logit, or a row without a finite logit.

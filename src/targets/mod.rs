@@ -22,7 +22,7 @@ pub use family::Family;
 #[cfg(feature = "study")]
 pub(crate) use file::read_frame;
 pub(crate) use file::read_npy;
-pub use file::{TargetFile, TargetRead, write_matrix};
+pub use file::{StackIndex, TargetFile, TargetRead, write_matrix};
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;
 pub use parameters::Parameters;

@@ -131,6 +131,26 @@ fn predictions_and_dumped_heads_are_shown() {
 }
 
 #[test]
+fn a_log_of_heads_is_shown_head_by_head() {
+    let folder = Folder::new();
+    folder.write(
+        "heads.csv",
+        "step,layer,head,max_abs_logit,max_logit,half_range,floor\n1,0,0,2.5,2,2,nan\n1,0,1,4,4,3,1\n11,0,0,7,7,4,2\n11,0,1,inf,inf,nan,nan\n",
+    );
+    let said = folder.done(&["show", "heads.csv", "--out", "page"]);
+    assert!(said.contains("layer 0, head 0, at step 11"), "{said}");
+    for name in ["logits", "half-range", "floor"] {
+        assert!(folder.path(&format!("page/figures/{name}-by-head.svg")).exists(), "{name}");
+    }
+    assert!(!folder.path("page/figures/entropy-by-head.svg").exists(), "it is not logged");
+    let (_, rows) = folder.csv("page/tables/heads.csv");
+    assert_eq!(rows.len(), 2);
+    folder.write("cut.csv", "step,layer,head,max_abs_logit\n1,0,0,2.5\n1,0,");
+    let said = folder.refused(&["show", "cut.csv", "--out", "out"]);
+    assert!(said.contains("cut.csv") && said.contains("line 3"), "{said}");
+}
+
+#[test]
 fn a_path_without_content_is_an_error_of_one_line() {
     let folder = Folder::new();
     folder.write("empty/notes.txt", "nothing");
@@ -159,4 +179,23 @@ fn the_pages_work_in_a_browser() {
     let pages =
         ["fits/band", "runs/a", "predicted"].map(|p| folder.path(p).join("shown/index.html"));
     browser::check("show.mjs", &pages.each_ref().map(|page| page.as_path()), 12);
+}
+
+#[test]
+fn heads_that_were_only_screened_are_shown_over_their_steps() {
+    let folder = Folder::new();
+    train(&folder, "runs/a", &[]);
+    folder.done(&["predict", "runs/a", "--screen", "--out", "screened"]);
+    folder.done(&["show", "screened"]);
+    let (_, rows) = folder.csv("screened/shown/tables/heads.csv");
+    assert!(!rows.is_empty());
+    assert!(folder.path("screened/shown/figures/floor-by-head.svg").exists());
+}
+
+#[test]
+fn exported_heads_are_sent_to_their_own_command() {
+    let folder = Folder::new();
+    let heads = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/exported/gpt2.safetensors");
+    let said = folder.refused(&["show", heads, "--out", "out"]);
+    assert!(said.contains("rank-study diagnose"), "{said}");
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ShapeBuilder, arr2};
 use ndarray_npy::write_npy;
-use rank_study::targets::{Family, Spectrum, Statistics, Target, TargetFile, Visibility};
+use rank_study::targets::{
+    Family, Spectrum, StackIndex, Statistics, Target, TargetFile, Visibility,
+};
 use safetensors::tensor::{Dtype, TensorView, serialize};
 
 const CAUSAL: Visibility = Visibility::Causal;
@@ -31,6 +33,10 @@ fn error_of(path: &Path) -> String {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     assert!(error.contains(&name), "does not name the file: {error}");
     error
+}
+
+fn at_head(head: usize) -> StackIndex {
+    StackIndex { head: Some(head), ..StackIndex::default() }
 }
 
 fn file_with(folder: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
@@ -182,7 +188,7 @@ fn a_tensor_is_found_by_name_or_because_it_is_the_only_matrix() {
 fn files_that_are_missing_or_of_no_known_kind_are_errors() {
     let folder = folder();
     for (name, part) in
-        [("no.npy", "No such file"), ("a.txt", ".safetensors"), ("a", "no extension")]
+        [("no.npy", "No such file"), ("a.doc", ".safetensors"), ("a", "no extension")]
     {
         let error = error_of(&folder.path().join(name));
         assert!(error.contains(part), "{error}");
@@ -253,7 +259,7 @@ fn a_head_of_a_stack_is_named() {
     let path = folder.path().join("heads.npy");
     ndarray_npy::write_npy(&path, &stack).unwrap();
     assert!(error_of(&path).contains("--head 0 to --head 1"));
-    let read = |head| TargetFile { head: Some(head), ..TargetFile::at(&path) }.read(CAUSAL);
+    let read = |head| TargetFile { index: at_head(head), ..TargetFile::at(&path) }.read(CAUSAL);
     let off = read(1).unwrap().target.dense() - &attention;
     assert!(off.iter().all(|off| off.abs() < 1e-15));
     assert!(read(2).unwrap_err().to_string().contains("2 heads"));
@@ -282,6 +288,136 @@ fn logits_are_told_from_attention_and_softmaxed_where_asked() {
     bad[[2, 1]] = -0.5;
     ndarray_npy::write_npy(&path, &bad).unwrap();
     assert!(error_of(&path).contains("row 2, column 1"), "{}", error_of(&path));
+}
+
+#[test]
+fn text_of_every_tool_is_read() {
+    let folder = folder();
+    let wanted = arr2(&[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]]);
+    let (header, index) = ("a header", "an index");
+    let of_tools: [(&str, &str, &[&str]); 11] = [
+        // DataFrame(A).to_csv(): header and index
+        ("a.csv", ",0,1,2\n0,1.0,0.0,0.0\n1,0.5,0.5,0.0\n2,0.25,0.25,0.5\n", &[header, index]),
+        // DataFrame(A).to_csv(index=False)
+        ("a.csv", "0,1,2\n1.0,0.0,0.0\n0.5,0.5,0.0\n0.25,0.25,0.5\n", &[header]),
+        // DataFrame(A, index=tokens, columns=tokens).to_csv()
+        (
+            "a.csv",
+            ",the,cat,\"s,at\"\nthe,1.0,0.0,0.0\ncat,0.5,0.5,0.0\n\"s,at\",0.25,0.25,0.5\n",
+            &[header, index],
+        ),
+        // DataFrame(A).to_csv(header=False)
+        ("a.csv", "0,1.0,0.0,0.0\n1,0.5,0.5,0.0\n2,0.25,0.25,0.5\n", &[index]),
+        // sep=";", decimal=",", as write.csv2 of R and spreadsheets in Europe
+        (
+            "a.csv",
+            "\"\";\"V1\";\"V2\";\"V3\"\n\"1\";1;0;0\n\"2\";0,5;0,5;0\n\"3\";0,25;0,25;0,5\n",
+            &[header, index],
+        ),
+        ("a.csv", "1;0;0\r\n0.5;0.5;0\r\n0.25;0.25;0.5\r\n", &[]),
+        // write.table of R: the header is shorter by one
+        ("a.txt", "V1 V2 V3\n1 1 0 0\n2 0.5 0.5 0\n3 0.25 0.25 0.5\n", &[header, index]),
+        ("a.tsv", "1\t0\t0\n0.5\t0.5\t0\n0.25\t0.25\t0.5\n", &[]),
+        // numpy.savetxt, with and without a header
+        (
+            "a.txt",
+            "1.000000000000000000e+00 0.000000000000000000e+00 0.0\n5.0e-01 5.0e-01 0.0\n2.5e-01 2.5e-01 5.0e-01\n",
+            &[],
+        ),
+        (
+            "a.txt",
+            "# attention\n1.0e+00 0.0 0.0\n5.0e-01 5.0e-01 0.0\n2.5e-01 2.5e-01 5.0e-01\n",
+            &[],
+        ),
+        // "CSV UTF-8" of Excel begins with a byte order mark
+        ("a.csv", "\u{feff}1,0,0\r\n0.5,0.5,0\r\n0.25,0.25,0.5\r\n", &[]),
+    ];
+    for (name, text, left_out) in of_tools {
+        let read = TargetFile::at(&file_with(&folder, name, text)).read(CAUSAL);
+        let read = read.unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        assert_eq!(read.target.dense(), wanted, "{text:?}");
+        assert_eq!(read.left_out, left_out, "{text:?}");
+    }
+    let long = "1.0 ".repeat(300) + "x" + &"1".repeat(5000) + "\n";
+    let error = error_of(&file_with(&folder, "a.txt", long));
+    assert!(error.len() < 300 && error.contains("field 301"), "{error}");
+}
+
+fn npz(arrays: &[(&str, &Array2<f64>)], compression: zip::CompressionMethod) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default().compression_method(compression);
+    for (name, array) in arrays {
+        let mut bytes = Vec::new();
+        ndarray_npy::WriteNpyExt::write_npy(*array, &mut bytes).unwrap();
+        archive.start_file(format!("{name}.npy"), options).unwrap();
+        std::io::Write::write_all(&mut archive, &bytes).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+#[test]
+fn an_array_of_an_npz_file_is_found_by_name_or_because_it_is_the_only_one() {
+    let folder = folder();
+    let (attention, logits) = attention(9);
+    for method in [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated] {
+        let one = file_with(&folder, "one.npz", npz(&[("arr_0", &attention)], method));
+        assert_eq!(Target::read(&one, CAUSAL).unwrap().dense(), attention);
+        let both = npz(&[("probs", &attention), ("scores", &logits)], method);
+        let path = file_with(&folder, "two.npz", &both);
+        assert!(error_of(&path).contains("probs, scores"));
+        let named = PathBuf::from(format!("{}#probs", path.display()));
+        assert_eq!(Target::read(&named, CAUSAL).unwrap().dense(), attention);
+        let named = PathBuf::from(format!("{}#prob", path.display()));
+        let error = Target::read(&named, CAUSAL).unwrap_err().to_string();
+        assert!(error.contains("did you mean \"probs\"?"), "{error}");
+        for end in (0..both.len()).step_by(13) {
+            error_of(&file_with(&folder, "cut.npz", &both[..end]));
+        }
+    }
+}
+
+#[test]
+fn padding_is_told_and_left_out_where_asked() {
+    let folder = folder();
+    let (attention, logits) = attention(5);
+    for (before, after, says) in
+        [(0, 3, "rows 5 to 7"), (2, 0, "rows 0 to 1"), (1, 1, "rows 0 to 0")]
+    {
+        let n = before + 5 + after;
+        let within = ndarray::s![before..before + 5, before..before + 5];
+        let mut padded = Array2::zeros((n, n));
+        padded.slice_mut(within).assign(&attention);
+        let path = folder.path().join("padded.npy");
+        write_npy(&path, &padded).unwrap();
+        let error = error_of(&path);
+        assert!(error.contains(says) && error.contains("--trim-padding"), "{error}");
+        let trimmed = TargetFile { trim_padding: true, ..TargetFile::at(&path) };
+        let read = trimmed.read(CAUSAL).unwrap();
+        assert_eq!(read.target.dense(), attention);
+        assert!(read.left_out[0].starts_with(&format!("{} of {n} tokens", before + after)));
+        let mut padded = Array2::from_elem((n, n), f64::NEG_INFINITY);
+        padded.slice_mut(within).assign(&logits);
+        write_npy(&path, &padded).unwrap();
+        let read = TargetFile { logits: true, ..trimmed }.read(CAUSAL).unwrap();
+        assert!((read.target.dense() - &attention).iter().all(|off| off.abs() < 1e-15));
+    }
+}
+
+#[test]
+fn attention_after_dropout_is_recognised() {
+    let folder = folder();
+    let target = example(64);
+    let mut draws = 12345_u64;
+    let mut is_dropped = || {
+        draws =
+            draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (draws >> 33).is_multiple_of(10)
+    };
+    let dropped = target.dense().mapv(|p| if is_dropped() { 0.0 } else { p / 0.9 });
+    let path = folder.path().join("dropped.npy");
+    write_npy(&path, &dropped).unwrap();
+    let error = error_of(&path);
+    assert!(error.contains("dropout") && error.contains("model.eval()"), "{error}");
 }
 
 #[test]

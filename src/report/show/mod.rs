@@ -1,6 +1,7 @@
 //! Shows a folder that the program wrote as an interactive page.
 
 mod dumped;
+mod head_log;
 mod page;
 mod shown;
 mod sources;
@@ -14,16 +15,18 @@ use crate::experiments::heads::tables::heads::TrainedHeads;
 use crate::experiments::heads::{HeadMeasurement, PREDICTION};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::figure::Figure;
+use crate::lm::ExportedHeads;
 use crate::record::Rows;
 use crate::run::{Manifest, RunError};
 use crate::study::{Kind, PredictStudy, StudyError};
 use crate::system::near_files;
+use crate::table::distinct;
 
 pub use page::shown_page;
 pub use shown::{GridHead, HeadGrid, Shown};
 
-/// Reads each path: a folder of a fit, a training run, predictions, a study or dumped matrices, or a file with a
-/// matrix. Several runs are shown together.
+/// Reads each path: a folder of a fit, a training run, predictions, a study or dumped matrices, a log of heads, or a file
+/// with a matrix. Several runs are shown together.
 ///
 /// # Errors
 /// A path is none of these, or a file is damaged.
@@ -47,7 +50,16 @@ fn one(path: &Path) -> Result<Shown, ReportError> {
         return sources::runs(&[path.to_owned()]);
     }
     if path.join("rows.csv").is_file() {
-        return study(path);
+        return screened(path)?.map_or_else(|| study(path), Ok);
+    }
+    if head_log::is_at(path) {
+        return head_log::show(path);
+    }
+    if ExportedHeads::read(path).is_ok() {
+        return Err(ReportError::NothingToShow {
+            path: path.to_owned(),
+            problem: "holds exported heads; their page is made by `rank-study diagnose`".to_owned(),
+        });
     }
     match dumped::files(path) {
         files if files.is_empty() => Err(ReportError::NothingToShow {
@@ -59,6 +71,19 @@ fn one(path: &Path) -> Result<Shown, ReportError> {
         }),
         files => dumped::show(path, &files),
     }
+}
+
+/// Shows predictions of one model none of whose heads was fitted, over its steps.
+fn screened(folder: &Path) -> Result<Option<Shown>, ReportError> {
+    let read = |error: RunError| ReportError::Study(StudyError::from(error));
+    let manifest = Manifest::read(&folder.join("manifest.toml")).map_err(read)?;
+    if !manifest.text("view").is_empty() {
+        return Ok(None);
+    }
+    let rows = Rows::<HeadMeasurement>::read(&[folder.to_owned()])?.rows;
+    let models = distinct(rows.iter().map(|row| (row.run(), row.seed())));
+    let is_screened = models.len() == 1 && rows.iter().all(|row| !row.found.is_fitted());
+    Ok(is_screened.then(|| head_log::screened(models[0].0.to_owned(), &rows)))
 }
 
 /// Shows the folder of a study, or of `predict`, whose rows have no definition.

@@ -1,58 +1,151 @@
-//! CSV files: comma-separated numbers, one line per row.
+//! Text files of numbers, one line per row, as spreadsheets, pandas, R and `numpy.savetxt` write them.
 
 use std::io::Write;
 
-use ndarray::Array2;
+use csv::StringRecord;
+use ndarray::{Array2, s};
 
 use super::stack::{Problem, square};
 
-pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
+/// Most characters of a field that an error shows.
+const SHOWN: usize = 20;
+
+/// The signs that separate numbers, by precedence: a semicolon or a tab leaves the comma to decimals.
+const SEPARATORS: [u8; 4] = [b';', b'\t', b',', b' '];
+
+/// Reads a matrix, and says what beside it was left out: a header, an index.
+///
+/// The first line shows the separator. Lines that start with # are left out. With semicolons or tabs, a comma may be a
+/// decimal point.
+pub(super) fn read(bytes: &[u8]) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let separator = separator(bytes);
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         .trim(csv::Trim::All)
+        .delimiter(separator)
+        .comment(Some(b'#'))
         .from_reader(bytes);
-    let mut values: Vec<f64> = Vec::new();
-    let mut first: Option<(u64, usize)> = None;
-    let mut rows = 0;
-    for (at, record) in reader.records().enumerate() {
+    let mut read = Lines { separator, ..Lines::default() };
+    for record in reader.records() {
         let record = record.map_err(|error| error.to_string())?;
         let line = record.position().map_or(0, csv::Position::line);
-        if at == 0 && record.iter().all(|field| field.parse::<f64>().is_err()) {
-            if let Some(sign) = other_separator(&record) {
-                return Err(
-                    format!("separate the numbers by commas (by {sign} in line {line})").into()
-                );
-            }
-            continue;
+        read.add(line, &record)?;
+    }
+    read.matrix()
+}
+
+/// The sign that separates the numbers of the first line that is no comment.
+fn separator(bytes: &[u8]) -> u8 {
+    let mut lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let first = lines.find(|line| !line.is_empty() && line[0] != b'#').unwrap_or_default();
+    SEPARATORS.into_iter().find(|sign| first.contains(sign)).unwrap_or(b',')
+}
+
+/// The lines so far.
+#[derive(Default)]
+struct Lines {
+    separator: u8,
+    /// Whether the first line was a header.
+    has_header: bool,
+    /// Line and length of the first row.
+    first: Option<(u64, usize)>,
+    rows: usize,
+    /// Row by row; NaN for a label.
+    values: Vec<f64>,
+    /// How many rows begin with a label, and the first of them: its line and text.
+    labels: usize,
+    label: Option<(u64, String)>,
+}
+
+impl Lines {
+    fn add(&mut self, line: u64, record: &StringRecord) -> Result<(), Problem> {
+        // Columns may be aligned by several spaces.
+        let is_field = |field: &&str| self.separator != b' ' || !field.is_empty();
+        let fields: Vec<&str> = record.iter().filter(is_field).collect();
+        if self.first.is_none() && !self.has_header && self.is_header(&fields) {
+            self.has_header = true;
+            return Ok(());
         }
-        let (first_line, columns) = *first.get_or_insert((line, record.len()));
-        if record.len() != columns {
-            let found = match record.len() {
+        let (first, columns) = *self.first.get_or_insert((line, fields.len()));
+        if fields.len() != columns {
+            let found = match fields.len() {
                 1 => "1 number".to_owned(),
                 found => format!("{found} numbers"),
             };
-            return Err(format!("line {line} has {found}, line {first_line} has {columns}").into());
+            return Err(format!("line {line} has {found}, line {first} has {columns}").into());
         }
-        for (field, text) in record.iter().enumerate() {
-            let value = text.parse().map_err(|_| {
-                format!("line {line}, field {} is not a number ({text:?})", field + 1)
-            })?;
-            values.push(value);
+        for (at, text) in fields.iter().enumerate() {
+            match self.number(text) {
+                Some(value) => self.values.push(value),
+                None if at == 0 && columns > 1 => {
+                    self.values.push(f64::NAN);
+                    self.labels += 1;
+                    self.label.get_or_insert_with(|| (line, (*text).to_owned()));
+                }
+                None => return Err(no_number(line, at + 1, text).into()),
+            }
         }
-        rows += 1;
+        self.rows += 1;
+        Ok(())
     }
-    let n = square(rows, first.map_or(0, |(_, columns)| columns))?;
-    Array2::from_shape_vec((n, n), values).map_err(|error| error.to_string().into())
+
+    /// Whether no field is a number, or only those after a first one that is none: the names of pandas are numbers.
+    fn is_header(&self, fields: &[&str]) -> bool {
+        let (first, rest) = fields.split_first().unwrap_or((&"", &[]));
+        let is_named = |(at, field): (usize, &&str)| field.parse() == Ok(at);
+        self.number(first).is_none()
+            && (fields.iter().all(|field| self.number(field).is_none())
+                || rest.iter().enumerate().all(is_named))
+    }
+
+    fn number(&self, text: &str) -> Option<f64> {
+        text.parse().ok().or_else(|| {
+            let is_decimal = matches!(self.separator, b';' | b'\t') && text.contains(',');
+            is_decimal.then(|| text.replacen(',', ".", 1).parse().ok()).flatten()
+        })
+    }
+
+    fn matrix(self) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
+        let columns = self.first.map_or(0, |(_, columns)| columns);
+        let shape = (self.rows, columns);
+        if let Some((line, text)) =
+            self.label.filter(|_| self.labels < self.rows || columns <= self.rows)
+        {
+            return Err(no_number(line, 1, &text).into());
+        }
+        let has_labels = self.labels > 0;
+        let whole =
+            Array2::from_shape_vec(shape, self.values).map_err(|error| error.to_string())?;
+        // R counts rows from 1.
+        let counts_from =
+            |first: f64| move |(at, value): (usize, &f64)| *value == at as f64 + first;
+        let mut left_out = Vec::new();
+        let mut kept = whole.view();
+        let is_header =
+            shape.0 == shape.1 + 1 && kept.row(0).iter().enumerate().all(counts_from(0.0));
+        if self.has_header || is_header {
+            left_out.push("a header");
+        }
+        if is_header {
+            kept = kept.slice_move(s![1.., ..]);
+        }
+        let is_wider = kept.ncols() == kept.nrows() + 1;
+        let counts = |first| kept.column(0).iter().enumerate().all(counts_from(first));
+        if is_wider && (has_labels || counts(0.0) || counts(1.0)) {
+            left_out.push("an index");
+            kept = kept.slice_move(s![.., 1..]);
+        }
+        square(kept.nrows(), kept.ncols())?;
+        Ok((kept.to_owned(), left_out))
+    }
 }
 
-/// Name of the separator of a line of numbers without commas.
-fn other_separator(record: &csv::StringRecord) -> Option<&'static str> {
-    let line = record.iter().next().filter(|_| record.len() == 1)?;
-    [(';', "semicolons"), ('\t', "tabs"), (' ', "spaces")].into_iter().find_map(|(sign, name)| {
-        let mut fields = line.split(sign).map(str::trim).filter(|field| !field.is_empty());
-        (line.contains(sign) && fields.all(|field| field.parse::<f64>().is_ok())).then_some(name)
-    })
+fn no_number(line: u64, field: usize, text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN).collect();
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    format!("line {line}, field {field} is not a number ({shown:?}{more})")
 }
 
 /// Writes each number in the shortest form that reads back as the same float64.

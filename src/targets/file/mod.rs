@@ -2,6 +2,8 @@
 
 mod csv;
 mod npy;
+mod npz;
+mod padding;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod safetensors;
@@ -11,4 +13,5 @@ mod target_file;
 pub(crate) use npy::read_npy;
 #[cfg(feature = "study")]
 pub(crate) use parquet::read_frame;
+pub use stack::StackIndex;
 pub use target_file::{TargetFile, TargetRead, write_matrix};

@@ -25,20 +25,27 @@ const OF_A_WORD: usize = 1 << 16;
 
 type Reader<'b> = ParquetReader<Cursor<&'b [u8]>>;
 
-/// Reads a square matrix. polars panics on some damaged files, so the panic is caught on this thread.
-pub(super) fn read(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
+/// How the names of index columns begin that pandas writes.
+const INDEX: &str = "__index_level_";
+
+/// Reads a square matrix, and says if an index was left out. polars panics on some damaged files, so the panic is caught on
+/// this thread.
+pub(super) fn read(bytes: &[u8]) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
     let read = || dense_of(bytes);
     caught(read).unwrap_or_else(|why| Err(format!("damaged file ({why}); write it again").into()))
 }
 
-fn dense_of(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
+fn dense_of(bytes: &[u8]) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
     let mut reader = ParquetReader::new(Cursor::new(bytes));
-    let (rows, columns) = shape_of(&mut reader).map_err(|error| one_line(&error))?;
+    let (rows, names) = shape_of(&mut reader).map_err(|error| one_line(&error))?;
+    let all = names.len();
+    let names: Vec<String> = names.into_iter().filter(|name| !name.starts_with(INDEX)).collect();
+    let left_out = if names.len() < all { vec!["an index"] } else { Vec::new() };
     // Checked before anything is decompressed: a few bytes can stand for any number of rows.
-    let n = square(rows, columns)?;
-    check_pages(bytes, &mut reader, OF_A_NUMBER)
+    let n = square(rows, names.len())?;
+    check_pages(bytes, &mut reader, OF_A_NUMBER, |name| !name.starts_with(INDEX))
         .map_err(|why| format!("damaged file ({why}); write it again"))?;
-    let frame = reader.read_parallel(ParallelStrategy::None).finish();
+    let frame = reader.with_columns(Some(names)).read_parallel(ParallelStrategy::None).finish();
     let frame = frame.map_err(|error| one_line(&error))?;
     if frame.shape() != (n, n) {
         let (rows, columns) = frame.shape();
@@ -61,22 +68,29 @@ fn dense_of(bytes: &[u8]) -> Result<Array2<f64>, Problem> {
                 .ok_or_else(|| format!("column {name:?} has no value in row {row} (from 0)"))?;
         }
     }
-    Ok(dense)
+    Ok((dense, left_out))
 }
 
-/// Rows and columns from the file's metadata. The row count is the larger of the total and the sum over row groups.
-fn shape_of(reader: &mut Reader<'_>) -> PolarsResult<(usize, usize)> {
+/// Rows and names of columns from the file's metadata. The row count is the larger of the total and the sum over row groups.
+fn shape_of(reader: &mut Reader<'_>) -> PolarsResult<(usize, Vec<String>)> {
     let described = reader.get_metadata()?;
     let groups = described.row_groups.iter().map(|group| group.num_rows());
     let rows = groups.fold(0, usize::saturating_add).max(described.num_rows);
-    Ok((rows, reader.schema()?.len()))
+    Ok((rows, reader.schema()?.iter_names().map(ToString::to_string).collect()))
 }
 
-/// Checks that no page announces more rows than its row group has, or more than `of_a_row` bytes per row.
-fn check_pages(bytes: &[u8], reader: &mut Reader<'_>, of_a_row: usize) -> Result<(), String> {
+/// Checks that no page of the columns that are read announces more rows than its row group has, or more than `of_a_row` bytes
+/// per row.
+fn check_pages(
+    bytes: &[u8],
+    reader: &mut Reader<'_>,
+    of_a_row: usize,
+    is_read: impl Fn(&str) -> bool,
+) -> Result<(), String> {
     let described = reader.get_metadata().map_err(|error| one_line(&error))?;
     for group in &described.row_groups {
-        for column in group.parquet_columns() {
+        let columns = group.parquet_columns().iter();
+        for column in columns.filter(|column| is_read(&column.descriptor().path_in_schema[0])) {
             check_column(bytes, column.byte_range(), group.num_rows(), of_a_row)?;
         }
     }
@@ -92,7 +106,7 @@ pub(crate) fn read_frame(path: &Path) -> Result<DataFrame, String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     let read = || {
         let mut reader = ParquetReader::new(Cursor::new(&bytes[..]));
-        check_pages(&bytes, &mut reader, OF_A_WORD)?;
+        check_pages(&bytes, &mut reader, OF_A_WORD, |_| true)?;
         let frame = reader.read_parallel(ParallelStrategy::None).finish();
         frame.map_err(|error| one_line(&error))
     };

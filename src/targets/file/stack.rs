@@ -1,4 +1,4 @@
-//! Selection of one matrix from an array: the array is a matrix or a stack of matrices, one per head.
+//! Selection of one matrix from an array: the array is a matrix, or a stack of matrices of heads, batches and layers.
 
 use ndarray::{Array2, ArrayD, Axis, Ix2};
 
@@ -29,64 +29,73 @@ pub(super) fn square(rows: usize, columns: usize) -> Result<usize, Problem> {
     }
 }
 
-/// Returns `array` if it is a matrix, or head `head` of a stack (heads, n, n). Leading axes of length 1 before a stack are
-/// removed.
-pub(super) fn matrix_of(array: ArrayD<f64>, head: Option<usize>) -> Result<Array2<f64>, Problem> {
+/// One matrix of a stack: its index along each leading axis, from 0. An axis of length 1 needs none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackIndex {
+    /// The layer, in a stack of shape (layers, batch, heads, n, n).
+    pub layer: Option<usize>,
+    /// The sequence, in a stack of shape (batch, heads, n, n) or with layers.
+    pub batch: Option<usize>,
+    /// The head, in a stack of shape (heads, n, n) or with further axes.
+    pub head: Option<usize>,
+}
+
+/// Returns `array` if it is a matrix, or the one at `index` of a stack.
+pub(super) fn matrix_of(array: ArrayD<f64>, index: StackIndex) -> Result<Array2<f64>, Problem> {
+    const UNSUPPORTED: &str = "save a matrix, or a stack of shape (heads, n, n), (batch, heads, n, n) or (layers, \
+                               batch, heads, n, n)";
     let shape = array.shape().to_vec();
     let mut stack = array;
-    while stack.ndim() > 3 && stack.shape()[0] == 1 {
+    while stack.ndim() > 5 && stack.shape()[0] == 1 {
         stack = stack.index_axis_move(Axis(0), 0);
     }
-    let matrix = match (stack.ndim(), head) {
-        (2, None) => stack,
-        (2, Some(head)) => {
-            return Err(format!(
-                "--head {head} needs a stack of heads, but the file holds one matrix of shape {shape:?}; \
-                 leave --head out"
-            )
-            .into());
-        }
-        (3, head) => {
-            let heads = stack.shape()[0];
-            let all = format!("--head 0 to --head {}", heads.saturating_sub(1));
-            match head {
-                Some(head) if head < heads => stack.index_axis_move(Axis(0), head),
-                Some(head) => {
-                    return Err(format!(
-                        "--head {head} is out of range: the file holds {heads} heads; give {all}"
-                    )
-                    .into());
-                }
-                None => {
-                    return Err(format!(
-                        "the file holds a stack of {heads} heads (shape {shape:?}); choose one with {all}"
-                    )
-                    .into());
-                }
+    if !(2..=5).contains(&stack.ndim()) {
+        return Err(format!("unsupported shape {shape:?}; {UNSUPPORTED}").into());
+    }
+    let axes = [
+        ("layer", "layers", index.layer),
+        ("batch", "sequences", index.batch),
+        ("head", "heads", index.head),
+    ];
+    let (absent, present) = axes.split_at(5 - stack.ndim());
+    if let Some((name, index)) = absent.iter().find_map(|(name, _, at)| Some((name, (*at)?))) {
+        return Err(format!(
+            "--{name} {index} needs a stack, but the file holds shape {shape:?}; leave --{name} out, or {UNSUPPORTED}"
+        )
+        .into());
+    }
+    for (name, several, index) in present {
+        let length = stack.shape()[0];
+        let all = format!("--{name} 0 to --{name} {}", length.saturating_sub(1));
+        let at = match index {
+            Some(at) if *at < length => *at,
+            Some(at) => {
+                let held = format!("the file holds {length} {several}");
+                return Err(format!("--{name} {at} is out of range: {held}; give {all}").into());
             }
-        }
-        _ => {
-            return Err(format!(
-                "unsupported shape {shape:?}; save a matrix, or a stack of heads of shape (heads, n, n)"
-            )
-            .into());
-        }
-    };
-    square(matrix.shape()[0], matrix.shape()[1])?;
-    matrix.into_dimensionality::<Ix2>().map_err(|error| error.to_string().into())
+            None if length == 1 => 0,
+            None => {
+                let held = format!("the file holds a stack of {length} {several}");
+                return Err(format!("{held} (shape {shape:?}); choose one with {all}").into());
+            }
+        };
+        stack = stack.index_axis_move(Axis(0), at);
+    }
+    square(stack.shape()[0], stack.shape()[1])?;
+    stack.into_dimensionality::<Ix2>().map_err(|error| error.to_string().into())
 }
 
 #[cfg(test)]
 mod tests {
     use ndarray::ArrayD;
 
-    use super::{Problem, matrix_of};
+    use super::*;
 
-    fn told(shape: &[usize], head: Option<usize>) -> Result<f64, String> {
+    fn told(shape: &[usize], [layer, batch, head]: [Option<usize>; 3]) -> Result<f64, String> {
         let count = shape.iter().product::<usize>();
         let values = (0..count).map(|at| at as f64).collect();
         let array = ArrayD::from_shape_vec(shape, values).unwrap();
-        match matrix_of(array, head) {
+        match matrix_of(array, StackIndex { layer, batch, head }) {
             Ok(matrix) => Ok(matrix[[0, 1]]),
             Err(Problem::Unreadable(why)) => Err(why),
             Err(Problem::Unfit(error)) => Err(error.to_string()),
@@ -94,24 +103,33 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_taken_from_its_stack() {
-        assert_eq!(told(&[2, 2], None), Ok(1.0));
-        assert_eq!(told(&[3, 2, 2], Some(2)), Ok(9.0));
-        assert_eq!(told(&[1, 3, 2, 2], Some(1)), Ok(5.0));
+    fn a_matrix_is_taken_from_its_stack() {
+        for (shape, index, value) in [
+            (&[2, 2][..], [None; 3], 1.0),
+            (&[3, 2, 2], [None, None, Some(2)], 9.0),
+            (&[1, 3, 2, 2], [None, None, Some(1)], 5.0),
+            (&[1, 2, 2], [None; 3], 1.0),
+            (&[2, 3, 2, 2], [None, Some(1), Some(0)], 13.0),
+            (&[2, 1, 3, 2, 2], [Some(1), None, Some(2)], 21.0),
+            (&[1, 1, 1, 1, 1, 2, 2], [None; 3], 1.0),
+        ] {
+            assert_eq!(told(shape, index), Ok(value), "{shape:?}");
+        }
     }
 
     #[test]
     fn what_is_no_matrix_says_what_to_do() {
-        for (shape, head, part) in [
-            (&[3, 2, 2][..], None, "--head 0 to --head 2"),
-            (&[3, 2, 2], Some(3), "holds 3 heads"),
-            (&[2, 2], Some(0), "leave --head out"),
-            (&[2, 3, 2, 2], Some(0), "save a matrix, or a stack of heads"),
-            (&[4], None, "save a matrix"),
-            (&[3, 2, 4], Some(0), "2 × 4"),
+        for (shape, index, part) in [
+            (&[3, 2, 2][..], [None; 3], "--head 0 to --head 2"),
+            (&[3, 2, 2], [None, None, Some(3)], "holds 3 heads"),
+            (&[2, 2], [None, None, Some(0)], "leave --head out"),
+            (&[3, 2, 2], [Some(0), None, Some(0)], "leave --layer out"),
+            (&[2, 3, 2, 2], [None, None, Some(0)], "--batch 0 to --batch 1"),
+            (&[4], [None; 3], "save a matrix"),
+            (&[3, 2, 4], [None, None, Some(0)], "2 × 4"),
         ] {
-            let why = told(shape, head).unwrap_err();
-            assert!(why.contains(part), "{shape:?}, {head:?}: {why}");
+            let why = told(shape, index).unwrap_err();
+            assert!(why.contains(part), "{shape:?}, {index:?}: {why}");
         }
     }
 }

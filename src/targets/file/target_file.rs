@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ndarray::{Array2, ArrayView1};
+use ndarray::{Array2, ArrayView1, s};
 
 #[cfg(feature = "parquet")]
 use super::parquet;
-use super::stack::{Problem, matrix_of};
-use super::{csv, npy, safetensors};
+use super::stack::{Problem, StackIndex, matrix_of};
+use super::{csv, npy, npz, padding, safetensors};
 use crate::system::write_whole_with;
 use crate::targets::matrix::ROW_SUM_TOLERANCE;
 use crate::targets::{Target, TargetError, Visibility};
@@ -18,19 +18,26 @@ use crate::targets::{Target, TargetError, Visibility};
 const HALF_PRECISION: f64 = 1.0 / 256.0;
 /// A row whose sum is further from 1 than this is not attention, whatever its precision.
 const NO_ROW_OF_ATTENTION: f64 = 0.01;
+/// Least share of zeros that dropout leaves, ...
+const LEAST_DROPPED: f64 = 0.02;
+/// ... and how far from 1 the mean row sum may then be.
+const MEAN_AFTER_DROPOUT: f64 = 0.25;
 
 /// The location of a target and how to read it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TargetFile {
     /// The file. Its extension gives the format: `.npy` (float64, float32, float16, bfloat16 as ml_dtypes saves it, int32, int8
-    /// or uint8), `.csv` (one line per row; a first line without numbers is a header), `.parquet` (one numeric column per
-    /// matrix column; needs the feature `parquet`) or `.safetensors` (F64, F32, F16 or BF16; the only tensor of two or more
-    /// dimensions, or the one named as in `heads.safetensors#layer0`).
+    /// or uint8), `.npz` (such arrays; the only one, or the one named as in `heads.npz#layer0`), `.csv`, `.tsv` or `.txt` (one line
+    /// per row, separated by commas, semicolons, tabs or spaces; a header and an index are left out), `.parquet` (one numeric
+    /// column per matrix column, an index of pandas left out; needs the feature `parquet`) or `.safetensors` (F64, F32, F16 or
+    /// BF16; the only tensor of two or more dimensions, or the one named as in `heads.safetensors#layer0`).
     pub path: PathBuf,
-    /// Index of the matrix in a stack of shape (heads, n, n), from 0.
-    pub head: Option<usize>,
+    /// The matrix of a stack.
+    pub index: StackIndex,
     /// Whether the entries are logits z. The target is then A = softmax(z), row by row over the pairs that the mask allows.
     pub logits: bool,
+    /// Whether tokens at either end are left out whose row or column is zero (−∞ in logits), as padding leaves them.
+    pub trim_padding: bool,
 }
 
 /// A target that was read from a file.
@@ -40,12 +47,14 @@ pub struct TargetRead {
     pub target: Target,
     /// Largest deviation of a row sum from 1, if the rows were rescaled because half precision had rounded them.
     pub rescaled: Option<f64>,
+    /// What was left out of the file: a header, an index, tokens of padding.
+    pub left_out: Vec<String>,
 }
 
 impl TargetFile {
     /// The file `path`, which holds one attention matrix.
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), head: None, logits: false }
+        Self { path: path.to_owned(), ..Self::default() }
     }
 
     /// Reads the matrix without checking its entries.
@@ -53,7 +62,11 @@ impl TargetFile {
     /// # Errors
     /// As [`Self::read`], except for the checks of entries and rows.
     pub fn matrix(&self) -> Result<Array2<f64>, TargetError> {
-        read_matrix(&self.path, self.head).map_err(|problem| match problem {
+        Ok(self.matrix_and_left_out()?.0)
+    }
+
+    fn matrix_and_left_out(&self) -> Result<(Array2<f64>, Vec<&'static str>), TargetError> {
+        read_matrix(&self.path, self.index).map_err(|problem| match problem {
             Problem::Unreadable(why) => TargetError::File { path: self.path.clone(), why },
             Problem::Unfit(problem) => self.unfit(problem),
         })
@@ -68,11 +81,23 @@ impl TargetFile {
     ///
     /// # Errors
     /// `File` if the file is missing, cut off, of an unknown format or holds no such matrix of numbers; `InFile` around an
-    /// error of [`Target::from_rows`], or around `NotSquare`, `Logits` or `NoLogits`.
+    /// error of [`TargetRead::of_matrix`].
     pub fn read(&self, visibility: Visibility) -> Result<TargetRead, TargetError> {
-        let matrix = self.matrix()?;
-        TargetRead::of_matrix(matrix, self.logits, visibility)
-            .map_err(|problem| self.unfit(problem))
+        let (mut matrix, left_out) = self.matrix_and_left_out()?;
+        let mut left_out: Vec<String> = left_out.into_iter().map(ToOwned::to_owned).collect();
+        if self.trim_padding {
+            let (n, kept) = (matrix.nrows(), padding::tokens(&matrix, self.logits));
+            matrix = matrix.slice_move(s![kept.clone(), kept.clone()]);
+            let trimmed = n - matrix.nrows();
+            if trimmed > 0 {
+                let (first, last) = (kept.start, kept.end - 1);
+                left_out.push(format!(
+                    "{trimmed} of {n} tokens of padding; {first} to {last} are kept"
+                ));
+            }
+        }
+        let read = TargetRead::of_matrix(matrix, self.logits, visibility);
+        Ok(TargetRead { left_out, ..read.map_err(|problem| self.unfit(problem))? })
     }
 }
 
@@ -81,7 +106,7 @@ impl TargetRead {
     /// its sum. `logits` applies a softmax to the allowed part of each row first.
     ///
     /// # Errors
-    /// As [`Target::from_rows`], or `NotSquare`, `Logits` or `NoLogits`.
+    /// As [`Target::from_rows`], or `NotSquare`, `Logits`, `NoLogits`, `Padding` or `Dropout`.
     pub fn of_matrix(
         mut dense: Array2<f64>,
         logits: bool,
@@ -96,8 +121,11 @@ impl TargetRead {
         }
         let rescaled = rescale(&mut dense);
         match from_dense(&dense, visibility) {
-            Ok(target) => Ok(Self { target, rescaled }),
-            Err(error) => Err(logits_in(&dense, visibility).unwrap_or(error)),
+            Ok(target) => Ok(Self { target, rescaled, left_out: Vec::new() }),
+            Err(error) => Err(padding::rows_of(&dense)
+                .or_else(|| dropout_in(&dense, visibility))
+                .or_else(|| logits_in(&dense, visibility))
+                .unwrap_or(error)),
         }
     }
 }
@@ -168,6 +196,24 @@ fn rescale(dense: &mut Array2<f64>) -> Option<f64> {
     Some(furthest)
 }
 
+/// Returns `Dropout` if the matrix looks like attention after dropout with rescaling: none of its entries is negative, some are
+/// zero, more than half of the rows do not sum to 1, and the mean row does.
+fn dropout_in(dense: &Array2<f64>, visibility: Visibility) -> Option<TargetError> {
+    let n = dense.nrows();
+    let seen = |row: usize| dense.row(row).slice_move(s![visibility.columns(row, n)]);
+    let sums: Vec<f64> = (0..n).map(|row| seen(row).sum()).collect();
+    let count: usize = (0..n).map(|row| seen(row).len()).sum();
+    let zeros = (0..n).flat_map(seen).filter(|p| **p == 0.0).count() as f64 / count as f64;
+    let mean = sums.iter().sum::<f64>() / n as f64;
+    let off = sums.iter().filter(|sum| (*sum - 1.0).abs() > NO_ROW_OF_ATTENTION).count();
+    let is_so = dense.iter().all(|p| *p >= 0.0 && p.is_finite())
+        && zeros > LEAST_DROPPED
+        && (mean - 1.0).abs() < MEAN_AFTER_DROPOUT
+        && 2 * off > n;
+    let [least, greatest] = [f64::min, f64::max].map(|of| sums.iter().copied().reduce(of));
+    is_so.then_some(TargetError::Dropout { zeros, least: least?, greatest: greatest? })
+}
+
 /// Returns `Logits` if the matrix looks like logits: more than half of the rows do not sum to 1, and some finite entry is not a
 /// probability.
 fn logits_in(dense: &Array2<f64>, visibility: Visibility) -> Option<TargetError> {
@@ -185,10 +231,14 @@ fn logits_in(dense: &Array2<f64>, visibility: Visibility) -> Option<TargetError>
 /// The name of the tensor that is written to a .safetensors file.
 const TENSOR_NAME: &str = "target";
 
+const EXTENSIONS: &str = ".npy, .npz, .csv, .tsv, .txt, .parquet or .safetensors";
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Format {
     Npy,
-    Csv,
+    Npz,
+    /// Numbers in lines, with any separator.
+    Text,
     #[cfg(feature = "parquet")]
     Parquet,
     Safetensors,
@@ -200,7 +250,8 @@ impl Format {
         let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
         match extension.as_deref() {
             Some("npy") => Ok(Self::Npy),
-            Some("csv") => Ok(Self::Csv),
+            Some("npz") => Ok(Self::Npz),
+            Some("csv" | "tsv" | "txt") => Ok(Self::Text),
             #[cfg(feature = "parquet")]
             Some("parquet") => Ok(Self::Parquet),
             #[cfg(not(feature = "parquet"))]
@@ -210,26 +261,36 @@ impl Format {
                     .to_owned(),
             ),
             Some("safetensors") => Ok(Self::Safetensors),
-            Some(other) => {
-                Err(format!("unknown extension .{other}; use .npy, .csv, .parquet or .safetensors"))
-            }
-            None => Err("no extension; use .npy, .csv, .parquet or .safetensors".to_owned()),
+            Some(other) => Err(format!("unknown extension .{other}; use {EXTENSIONS}")),
+            None => Err(format!("no extension; use {EXTENSIONS}")),
         }
     }
 }
 
-/// Reads the matrix of a file, or one head of a stack.
-fn read_matrix(path: &Path, head: Option<usize>) -> Result<Array2<f64>, Problem> {
-    let (file, tensor) = split_tensor_name(path);
+/// Reads the matrix of a file, or one of a stack, and says what beside it was left out.
+fn read_matrix(
+    path: &Path,
+    index: StackIndex,
+) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
+    let (file, name) = split_name(path);
+    let name = name.as_deref();
     let format = Format::of(&file)?;
+    let bytes = bytes(&file)?;
     let array = match format {
-        Format::Npy => npy::read(&bytes(&file)?)?,
-        Format::Csv => csv::read(&bytes(&file)?)?.into_dyn(),
+        Format::Npy => npy::read(&bytes)?,
+        Format::Npz => npz::read(&bytes, name)?,
+        Format::Safetensors => safetensors::read(&bytes, name)?,
+        Format::Text => {
+            let (matrix, left_out) = csv::read(&bytes)?;
+            return Ok((matrix_of(matrix.into_dyn(), index)?, left_out));
+        }
         #[cfg(feature = "parquet")]
-        Format::Parquet => parquet::read(&bytes(&file)?)?.into_dyn(),
-        Format::Safetensors => safetensors::read(&bytes(&file)?, tensor.as_deref())?,
+        Format::Parquet => {
+            let (matrix, left_out) = parquet::read(&bytes)?;
+            return Ok((matrix_of(matrix.into_dyn(), index)?, left_out));
+        }
     };
-    matrix_of(array, head)
+    Ok((matrix_of(array, index)?, Vec::new()))
 }
 
 /// Writes any matrix as [`Target::write`] does.
@@ -242,7 +303,8 @@ pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError
     write_whole_with(path, |file| {
         match format {
             Format::Npy => npy::write(matrix, file),
-            Format::Csv => csv::write(matrix, file),
+            Format::Text => csv::write(matrix, file),
+            Format::Npz => Err("a .npz file can be read, not written; use .npy".to_owned()),
             #[cfg(feature = "parquet")]
             Format::Parquet => parquet::write(matrix, file),
             Format::Safetensors => safetensors::write(matrix, TENSOR_NAME, file),
@@ -252,11 +314,11 @@ pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError
     .map_err(|error| wrong(error.to_string()))
 }
 
-/// Splits `file.safetensors#name` into file and tensor name. An existing file with # in its own name is not split.
-fn split_tensor_name(path: &Path) -> (PathBuf, Option<String>) {
+/// Splits `file.safetensors#name` or `file.npz#name` into file and name. An existing file with # in its own name is not split.
+fn split_name(path: &Path) -> (PathBuf, Option<String>) {
     if !path.exists()
         && let Some((file, tensor)) = path.to_string_lossy().rsplit_once('#')
-        && Format::of(Path::new(file)) == Ok(Format::Safetensors)
+        && matches!(Format::of(Path::new(file)), Ok(Format::Safetensors | Format::Npz))
     {
         return (PathBuf::from(file), Some(tensor.to_owned()));
     }

@@ -1,13 +1,18 @@
 //! Files with a matrix, as `fit`, `target` and `show` read them.
 
 use std::fs;
+use std::io::{Cursor, Write as _};
 use std::path::Path;
 
 use ::safetensors::tensor::{Dtype, TensorView, serialize};
 use ndarray::{Array2, Array3, ShapeBuilder as _};
 use ndarray_npy::WriteNpyExt as _;
 use rank_study::solver::{Problem, lower_bound};
-use rank_study::targets::{Family, Layout, Target as Matrix, TargetFile, Visibility, write_matrix};
+use rank_study::targets::{
+    Family, Layout, StackIndex, Target as Matrix, TargetFile, Visibility, write_matrix,
+};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 use super::super::forms::{Form, Headed};
 use super::super::target::{Target, Whole};
@@ -35,12 +40,16 @@ fn target(place: &Path, ending: &str, files: Vec<Whole>) -> Target {
     let path = place.join(format!("matrix.{ending}"));
     let read = move |_, bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        let file = |logits| TargetFile { path: path.clone(), head: None, logits };
+        let file = |logits| TargetFile { logits, ..TargetFile::at(&path) };
         let used = [false, true].map(|logits| match file(logits).read(Visibility::Causal) {
             Ok(read) => is_used(read.target),
             Err(_) => false,
         });
-        let head = TargetFile { head: Some(1), ..file(false) };
+        let head = TargetFile {
+            index: StackIndex { head: Some(1), ..StackIndex::default() },
+            trim_padding: true,
+            ..file(false)
+        };
         let _ = head.read(Visibility::Bidirectional);
         used.contains(&true)
     };
@@ -72,9 +81,28 @@ pub fn npy(place: &Path) -> Target {
     target(place, "npy", all(Form::Headed(Headed::Npy), files))
 }
 
+pub fn npz(place: &Path) -> Target {
+    let mut files = Vec::new();
+    for method in [CompressionMethod::Stored, CompressionMethod::Deflated] {
+        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+        let options = SimpleFileOptions::default().compression_method(method);
+        archive.start_file("arr_0.npy", options).unwrap();
+        archive.write_all(&written(place, "npy")[1]).unwrap();
+        files.push(archive.finish().unwrap().into_inner());
+    }
+    target(place, "npz", all(Form::Bytes, files))
+}
+
 pub fn csv(place: &Path) -> Target {
     let mut files = written(place, "csv");
-    files.push(b"a,b\n1,0\n 0.5 , 0.5\n".to_vec());
+    for text in [
+        "a,b\n1,0\n 0.5 , 0.5\n",
+        ",0,1\n0,1.0,0.0\n1,0.5,0.5\n",
+        "\"\";\"V1\";\"V2\"\n\"1\";1;0\n\"2\";0,5;0,5\n",
+        "# a\n1.0e+00 0.0\n5.0e-01 5.0e-01\n",
+    ] {
+        files.push(text.as_bytes().to_vec());
+    }
     target(place, "csv", all(Form::Text, files))
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use definitions::{definitions, manifests, training_definitions};
-use matrices::{csv, npy, parquet, safetensors};
+use matrices::{csv, npy, npz, parquet, safetensors};
 use models::{exported_heads, gguf, model_configurations, model_weights, tokenizers};
 use rows::{parts, rows};
 use runs::{checkpoints, run_logs, shown_runs};
@@ -24,6 +24,7 @@ use super::target::{Prepare, Whole};
 /// Every target by its key.
 pub const TARGETS: &[(&str, Prepare)] = &[
     ("npy", npy),
+    ("npz", npz),
     ("csv", csv),
     ("parquet", parquet),
     ("safetensors", safetensors),

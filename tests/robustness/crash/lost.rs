@@ -58,8 +58,9 @@ fn states(
     let mut last_of: HashMap<&str, &Done> = HashMap::new();
     for (at, Step { thread, done }) in steps.iter().enumerate() {
         // A thread may begin a file while another has renamed one and has yet to put the name on the disk.
-        let is_amid_rename =
-            last_of.iter().any(|(of, last)| *of != thread.as_str() && matches!(last, Done::Rename { .. }));
+        let is_amid_rename = last_of
+            .iter()
+            .any(|(of, last)| *of != thread.as_str() && matches!(last, Done::Rename { .. }));
         if begins_a_file(done) && !is_amid_rename {
             tries.tried(kept(scenario, disk, at));
         }

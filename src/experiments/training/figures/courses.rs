@@ -14,22 +14,31 @@ pub fn course(run: &RunCourse) -> Vec<Figure> {
     let mut figures = vec![loss(run)];
     match run.heads.is_empty() {
         true => figures.extend(logits_of_all(run)),
-        false => figures.extend([
-            by_head(
-                run,
-                "logits-by-head",
-                LOGITS,
-                "The largest |logit| of each head at each step, over short stretches of steps. Each panel is one layer.",
-                |head| &head.max_logit,
-            ),
-            by_head(
-                run,
-                "entropy-by-head",
-                "entropy of attention (nats)",
-                "The mean entropy of each head's attention per query. Near 0, a query attends to one token.",
-                |head| &head.entropy_nats,
-            ),
-        ]),
+        false => {
+            let of = |of: fn(&HeadCourse) -> &Curve| {
+                let head = |head: &HeadCourse| HeadCurve {
+                    layer: head.layer,
+                    head: head.head,
+                    name: format!("head {} ({})", head.head, head.kind),
+                    points: of(head).clone(),
+                };
+                run.heads.iter().map(head).collect::<Vec<_>>()
+            };
+            figures.extend([
+                by_head(
+                    &of(|head| &head.max_logit),
+                    "logits-by-head",
+                    LOGITS,
+                    "The largest |logit| of each head at each step, over short stretches of steps. Each panel is one layer.",
+                ),
+                by_head(
+                    &of(|head| &head.entropy_nats),
+                    "entropy-by-head",
+                    "entropy of attention (nats)",
+                    "The mean entropy of each head's attention per query. Near 0, a query attends to one token.",
+                ),
+            ]);
+        }
     }
     figures.push(schedule(run));
     figures
@@ -83,35 +92,37 @@ fn logits_of_all(run: &RunCourse) -> Option<Figure> {
     })
 }
 
-/// A figure with one panel per layer and one line per head.
-fn by_head(
-    run: &RunCourse,
-    name: &str,
-    label: &str,
-    caption: &str,
-    of: fn(&HeadCourse) -> &Curve,
-) -> Figure {
-    let ink = |head: usize| Ink::numbered(head);
-    let values = run.heads.iter().flat_map(|head| of(head).iter().map(|point| point.1));
-    let y = Axis::linear(label, values, Some(0.0));
-    let steps = || run.heads.iter().flat_map(|head| of(head).iter().map(|point| point.0));
-    let panels = run.heads.chunk_by(|a, b| a.layer == b.layer).map(|layer| {
-        let line = |head: &HeadCourse| {
-            let name = format!("head {} ({})", head.head, head.kind);
-            Series::new(&name, ink(head.head), Shape::Line, of(head).clone())
+/// One head's value against the step.
+pub struct HeadCurve {
+    /// The layer, from 0.
+    pub layer: usize,
+    /// The head within it, from 0.
+    pub head: usize,
+    /// The name of its line.
+    pub name: String,
+    /// (step, value).
+    pub points: Curve,
+}
+
+/// A figure with one panel per layer and one line per head. `heads` are in the order of layers.
+pub fn by_head(heads: &[HeadCurve], name: &str, label: &str, caption: &str) -> Figure {
+    let points = || heads.iter().flat_map(|head| &head.points);
+    let y = Axis::linear(label, points().map(|point| point.1), Some(0.0));
+    let panels = heads.chunk_by(|a, b| a.layer == b.layer).map(|layer| {
+        let line = |head: &HeadCurve| {
+            Series::new(&head.name, Ink::numbered(head.head), Shape::Line, head.points.clone())
         };
         let title = format!("Layer {}", layer[0].layer);
-        let x = Axis::from_zero("step", steps());
+        let x = Axis::from_zero("step", points().map(|point| point.0));
         Panel::new(&title, x, y.clone(), layer.iter().map(line).collect())
     });
-    let key = |head: usize| Key::new(&format!("head {head}"), ink(head), Shape::Line);
-    let heads = run.heads.iter();
-    let ends = heads.map(|head| (format!("layer {} head {}", head.layer, head.head), of(head)));
+    let key = |head: usize| Key::new(&format!("head {head}"), Ink::numbered(head), Shape::Line);
+    let ends = heads.iter().map(|of| (format!("layer {} head {}", of.layer, of.head), &of.points));
     Figure {
         name: name.to_owned(),
         caption: caption.to_owned(),
         alt: ends_of(ends),
-        keys: distinct(run.heads.iter().map(|head| head.head)).into_iter().map(key).collect(),
+        keys: distinct(heads.iter().map(|head| head.head)).into_iter().map(key).collect(),
         panels: panels.collect(),
     }
 }
