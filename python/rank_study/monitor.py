@@ -92,7 +92,8 @@ class Monitor:
         self.layers = None if layers is None else frozenset(layers)
         self.rows: list[dict[str, Any]] = []
         self.step = 0
-        self._log = _logger(log)
+        # All workers run the same lines, and name the same file.
+        self._log = _logger(log if _is_first_worker() else None)
         self._waiting: queue.Queue[tuple[int, list[_Call]] | None] = queue.Queue(_WAITING)
         self._look: _Recorder | None = None
         self._open: contextlib.ExitStack | None = None

@@ -147,6 +147,22 @@ def test_checkpoints_and_compilation_give_the_same_rows(wrapped: str) -> None:
         assert one == pytest.approx(other, rel=1e-4)
 
 
+def _worker(rank: int, folder: str) -> None:
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(Model())
+    with Monitor(model, every=1, log=f"{folder}/heads.csv") as monitor:
+        for _ in range(2):
+            model(X).square().mean().backward()
+    assert len(monitor.rows) == (0 if rank else 2 * LAYERS * H)
+    torch.distributed.destroy_process_group()
+
+
+def test_of_several_workers_the_first_looks(tmp_path: pathlib.Path) -> None:
+    torch.multiprocessing.spawn(_worker, (str(tmp_path),), nprocs=2)
+    with (tmp_path / "heads.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 2 * LAYERS * H
+
+
 def test_grouped_queries_and_a_scale_are_taken() -> None:
     class Grouped(torch.nn.Module):
         def forward(self, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:

@@ -168,7 +168,7 @@ def test_matrices_saved_by_other_tools_have_their_values(tmp_path: pathlib.Path)
         "padded.npy": lambda file: np.save(file, padded),
         "stack.npy": lambda file: np.save(file, stack),
     }
-    flags = {"padded.npy": ["--trim-padding"], "stack.npy": ["--layer", "1", "--batch", "2", "--head", "0"]}
+    flags = {"padded.npy": ["--trim-padding"], "stack.npy": ["--layer", "1", "--sequence", "2", "--head", "0"]}
     for name, save in saved.items():
         save(tmp_path / name)
         path = str(tmp_path / name) + ("#attention" if name == "small.npz" else "")

@@ -43,12 +43,12 @@ pub struct FamilyFlags {
     /// Use only this head, from 0 [default: the only one]
     #[arg(long, value_name = "H", requires = "target")]
     head: Option<usize>,
-    /// Use only this layer of a stack of layers, from 0
+    /// Use only this layer, from 0
     #[arg(long, value_name = "L", requires = "target")]
     layer: Option<usize>,
     /// Use only this sequence of a batch, from 0
-    #[arg(long, value_name = "B", requires = "target")]
-    batch: Option<usize>,
+    #[arg(long, value_name = "S", requires = "target")]
+    sequence: Option<usize>,
     /// Treat --target as logits: apply a softmax to each row
     #[arg(long, requires = "target")]
     softmax: bool,
@@ -67,7 +67,7 @@ impl FamilyFlags {
         if let Some(path) = &self.target {
             let file = TargetFile {
                 path: path.clone(),
-                index: StackIndex { layer: self.layer, batch: self.batch, head: self.head },
+                index: StackIndex { layer: self.layer, sequence: self.sequence, head: self.head },
                 logits: self.softmax,
                 trim_padding: self.trim_padding,
             };
@@ -104,7 +104,8 @@ impl FamilyFlags {
     pub fn label(&self) -> Result<String> {
         match &self.target {
             Some(path) => {
-                let parts = [("layer", self.layer), ("batch", self.batch), ("head", self.head)];
+                let parts =
+                    [("layer", self.layer), ("sequence", self.sequence), ("head", self.head)];
                 let index: String = parts
                     .iter()
                     .filter_map(|(name, at)| Some(format!(", {name} {}", (*at)?)))

@@ -152,7 +152,7 @@ fn wrong_files_are_one_line_that_names_them() {
         ("empty.npy", "", "the file is empty"),
         ("empty.parquet", "", "parquet"),
         ("empty.safetensors", "", "not a whole .safetensors file"),
-        ("matrix.txt", "1", ".txt"),
+        ("matrix.doc", "1", ".doc"),
     ] {
         folder.write(name, text);
         let error = folder.refused(&["target", "--target", name]);

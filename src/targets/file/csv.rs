@@ -131,7 +131,7 @@ impl Lines {
         if is_header {
             kept = kept.slice_move(s![1.., ..]);
         }
-        let is_wider = kept.ncols() == kept.nrows() + 1;
+        let is_wider = kept.nrows() > 1 && kept.ncols() == kept.nrows() + 1;
         let counts = |first| kept.column(0).iter().enumerate().all(counts_from(first));
         if is_wider && (has_labels || counts(0.0) || counts(1.0)) {
             left_out.push("an index");

@@ -35,7 +35,7 @@ pub struct StackIndex {
     /// The layer, in a stack of shape (layers, batch, heads, n, n).
     pub layer: Option<usize>,
     /// The sequence, in a stack of shape (batch, heads, n, n) or with layers.
-    pub batch: Option<usize>,
+    pub sequence: Option<usize>,
     /// The head, in a stack of shape (heads, n, n) or with further axes.
     pub head: Option<usize>,
 }
@@ -54,7 +54,7 @@ pub(super) fn matrix_of(array: ArrayD<f64>, index: StackIndex) -> Result<Array2<
     }
     let axes = [
         ("layer", "layers", index.layer),
-        ("batch", "sequences", index.batch),
+        ("sequence", "sequences", index.sequence),
         ("head", "heads", index.head),
     ];
     let (absent, present) = axes.split_at(5 - stack.ndim());
@@ -91,11 +91,11 @@ mod tests {
 
     use super::*;
 
-    fn told(shape: &[usize], [layer, batch, head]: [Option<usize>; 3]) -> Result<f64, String> {
+    fn told(shape: &[usize], [layer, sequence, head]: [Option<usize>; 3]) -> Result<f64, String> {
         let count = shape.iter().product::<usize>();
         let values = (0..count).map(|at| at as f64).collect();
         let array = ArrayD::from_shape_vec(shape, values).unwrap();
-        match matrix_of(array, StackIndex { layer, batch, head }) {
+        match matrix_of(array, StackIndex { layer, sequence, head }) {
             Ok(matrix) => Ok(matrix[[0, 1]]),
             Err(Problem::Unreadable(why)) => Err(why),
             Err(Problem::Unfit(error)) => Err(error.to_string()),
@@ -124,7 +124,7 @@ mod tests {
             (&[3, 2, 2], [None, None, Some(3)], "holds 3 heads"),
             (&[2, 2], [None, None, Some(0)], "leave --head out"),
             (&[3, 2, 2], [Some(0), None, Some(0)], "leave --layer out"),
-            (&[2, 3, 2, 2], [None, None, Some(0)], "--batch 0 to --batch 1"),
+            (&[2, 3, 2, 2], [None, None, Some(0)], "--sequence 0 to --sequence 1"),
             (&[4], [None; 3], "save a matrix"),
             (&[3, 2, 4], [None, None, Some(0)], "2 × 4"),
         ] {

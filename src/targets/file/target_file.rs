@@ -237,7 +237,8 @@ const EXTENSIONS: &str = ".npy, .npz, .csv, .tsv, .txt, .parquet or .safetensors
 enum Format {
     Npy,
     Npz,
-    /// Numbers in lines, with any separator.
+    Csv,
+    /// `.tsv` and `.txt`, which are read as `.csv` is.
     Text,
     #[cfg(feature = "parquet")]
     Parquet,
@@ -251,7 +252,8 @@ impl Format {
         match extension.as_deref() {
             Some("npy") => Ok(Self::Npy),
             Some("npz") => Ok(Self::Npz),
-            Some("csv" | "tsv" | "txt") => Ok(Self::Text),
+            Some("csv") => Ok(Self::Csv),
+            Some("tsv" | "txt") => Ok(Self::Text),
             #[cfg(feature = "parquet")]
             Some("parquet") => Ok(Self::Parquet),
             #[cfg(not(feature = "parquet"))]
@@ -280,7 +282,7 @@ fn read_matrix(
         Format::Npy => npy::read(&bytes)?,
         Format::Npz => npz::read(&bytes, name)?,
         Format::Safetensors => safetensors::read(&bytes, name)?,
-        Format::Text => {
+        Format::Csv | Format::Text => {
             let (matrix, left_out) = csv::read(&bytes)?;
             return Ok((matrix_of(matrix.into_dyn(), index)?, left_out));
         }
@@ -303,8 +305,11 @@ pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError
     write_whole_with(path, |file| {
         match format {
             Format::Npy => npy::write(matrix, file),
-            Format::Text => csv::write(matrix, file),
-            Format::Npz => Err("a .npz file can be read, not written; use .npy".to_owned()),
+            Format::Csv => csv::write(matrix, file),
+            Format::Npz | Format::Text => {
+                Err("it can be read, not written; use .npy, .csv, .parquet or .safetensors"
+                    .to_owned())
+            }
             #[cfg(feature = "parquet")]
             Format::Parquet => parquet::write(matrix, file),
             Format::Safetensors => safetensors::write(matrix, TENSOR_NAME, file),
