@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ def as_matrix(array: Any, head: int | None = None) -> Matrix:
     ValueError
         Another shape, or numbers that are not real.
     """
+    if isinstance(array, (str, PathLike)):
+        raise ValueError(f"attention must be an array ({array!r} found); read the file first, as with numpy.load")
     found = as_numpy(array)
     if found.dtype.kind not in "fiub" and found.dtype.name != "bfloat16":
         raise ValueError(f"attention must hold real numbers (dtype {found.dtype} found)")
@@ -51,5 +54,6 @@ def as_matrix(array: Any, head: int | None = None) -> Matrix:
     elif head is not None:
         raise ValueError(f"head={head} needs a stack of heads (shape {shape} found); leave head out")
     if found.ndim != 2:
-        raise ValueError(f"attention must be a matrix, or a stack of heads (shape {shape} found)")
+        more = "; choose a layer and a sequence first, such as attention[0, 0]" if found.ndim > 3 else ""
+        raise ValueError(f"attention must be a matrix, or a stack of heads (shape {shape} found){more}")
     return np.ascontiguousarray(found, dtype=np.float64)

@@ -184,7 +184,7 @@ class Monitor:
         if not look.count:
             warnings.warn(
                 f"{type(module).__name__} made no call of scaled_dot_product_attention, so nothing is measured; "
-                'load a model of transformers with attn_implementation="sdpa"',
+                'call it in a model of your own, or load one of transformers with attn_implementation="sdpa"',
                 stacklevel=2,
             )
         elif look.calls and self._failed is None:
@@ -339,6 +339,8 @@ def _logger(log: Any) -> Callable[[list[dict[str, Any]]], object]:
         path = Path(log)
         path.parent.mkdir(parents=True, exist_ok=True)
         # Rows of an earlier training are not lost.
+        if path.exists():
+            raise FileExistsError(f"log: {path} exists; name another file, or remove it")
         with path.open("x", newline="") as file:
             csv.writer(file).writerow(COLUMNS)
 
