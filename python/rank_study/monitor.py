@@ -339,10 +339,11 @@ def _logger(log: Any) -> Callable[[list[dict[str, Any]]], object]:
         path = Path(log)
         path.parent.mkdir(parents=True, exist_ok=True)
         # Rows of an earlier training are not lost.
-        if path.exists():
-            raise FileExistsError(f"log: {path} exists; name another file, or remove it")
-        with path.open("x", newline="") as file:
-            csv.writer(file).writerow(COLUMNS)
+        try:
+            with path.open("x", newline="") as file:
+                csv.writer(file).writerow(COLUMNS)
+        except FileExistsError:
+            raise FileExistsError(f"log: {path} exists; name another file, or remove it") from None
 
         def append(rows: list[dict[str, Any]]) -> None:
             with path.open("a", newline="") as file:
