@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::error::ReportError;
 use super::measured::{analyse, measured_study};
 use crate::experiment::MeasuredStudy;
-use crate::experiments::heads::tables::heads::TrainedHeads;
+use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::heads::{HeadMeasurement, PREDICTION};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::figure::Figure;
@@ -50,7 +50,7 @@ fn one(path: &Path) -> Result<Shown, ReportError> {
         return sources::runs(&[path.to_owned()]);
     }
     if path.join("rows.csv").is_file() {
-        return screened(path)?.map_or_else(|| study(path), Ok);
+        return study(path);
     }
     if head_log::is_at(path) {
         return head_log::show(path);
@@ -74,16 +74,10 @@ fn one(path: &Path) -> Result<Shown, ReportError> {
 }
 
 /// Shows predictions of one model none of whose heads was fitted, over its steps.
-fn screened(folder: &Path) -> Result<Option<Shown>, ReportError> {
-    let read = |error: RunError| ReportError::Study(StudyError::from(error));
-    let manifest = Manifest::read(&folder.join("manifest.toml")).map_err(read)?;
-    if !manifest.text("view").is_empty() {
-        return Ok(None);
-    }
-    let rows = Rows::<HeadMeasurement>::read(&[folder.to_owned()])?.rows;
+fn screened(rows: &[HeadRow]) -> Option<Shown> {
     let models = distinct(rows.iter().map(|row| (row.run(), row.seed())));
     let is_screened = models.len() == 1 && rows.iter().all(|row| !row.found.is_fitted());
-    Ok(is_screened.then(|| head_log::screened(models[0].0.to_owned(), &rows)))
+    is_screened.then(|| head_log::screened(models[0].0.to_owned(), rows))
 }
 
 /// Shows the folder of a study, or of `predict`, whose rows have no definition.
@@ -100,6 +94,12 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
             (rows, Kind::of::<PredictStudy>(), PREDICTION)
         }
     };
+    let is_of_heads = kind == Kind::of::<PredictStudy>();
+    let heads = is_of_heads.then(|| Rows::<HeadMeasurement>::read(&[own])).transpose()?;
+    let predicted = heads.as_ref().filter(|_| !is_of_study);
+    if let Some(shown) = predicted.and_then(|heads| screened(&heads.rows)) {
+        return Ok(shown);
+    }
     let analysis = analyse(&[measured], view)?;
     let title = match manifest.text("title") {
         "" => format!("Predictions: {}", folder.display()),
@@ -116,8 +116,8 @@ fn study(folder: &Path) -> Result<Shown, ReportError> {
         notes: analysis.not_known.iter().map(|unknown| format!("{unknown}.")).collect(),
         ..Shown::default()
     };
-    if kind == Kind::of::<PredictStudy>() {
-        sources::add_heads(&mut shown, &TrainedHeads::of(&Rows::<HeadMeasurement>::read(&[own])?)?);
+    if let Some(heads) = heads {
+        sources::add_heads(&mut shown, &TrainedHeads::of(&heads)?);
     }
     Ok(shown)
 }

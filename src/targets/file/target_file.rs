@@ -278,21 +278,16 @@ fn read_matrix(
     let name = name.as_deref();
     let format = Format::of(&file)?;
     let bytes = bytes(&file)?;
-    let array = match format {
-        Format::Npy => npy::read(&bytes)?,
-        Format::Npz => npz::read(&bytes, name)?,
-        Format::Safetensors => safetensors::read(&bytes, name)?,
-        Format::Csv | Format::Text => {
-            let (matrix, left_out) = csv::read(&bytes)?;
-            return Ok((matrix_of(matrix.into_dyn(), index)?, left_out));
-        }
+    let of_table = |(matrix, left_out): (Array2<f64>, _)| (matrix.into_dyn(), left_out);
+    let (array, left_out) = match format {
+        Format::Npy => (npy::read(&bytes)?, Vec::new()),
+        Format::Npz => (npz::read(&bytes, name)?, Vec::new()),
+        Format::Safetensors => (safetensors::read(&bytes, name)?, Vec::new()),
+        Format::Csv | Format::Text => of_table(csv::read(&bytes)?),
         #[cfg(feature = "parquet")]
-        Format::Parquet => {
-            let (matrix, left_out) = parquet::read(&bytes)?;
-            return Ok((matrix_of(matrix.into_dyn(), index)?, left_out));
-        }
+        Format::Parquet => of_table(parquet::read(&bytes)?),
     };
-    Ok((matrix_of(array, index)?, Vec::new()))
+    Ok((matrix_of(array, index)?, left_out))
 }
 
 /// Writes any matrix as [`Target::write`] does.
