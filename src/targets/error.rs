@@ -201,26 +201,12 @@ pub enum TargetError {
         /// The problem, and what to do.
         why: String,
     },
-    /// A matrix that is too large for a full spectrum.
-    #[error(
-        "a full spectrum is limited to n = {most} (n is {n}); ask for the leading singular values"
-    )]
+    /// A matrix that is too large for a spectrum.
+    #[error("singular values are limited to n = {most} (n is {n}); take a smaller matrix")]
     SpectrumTooLarge {
         /// The target's size.
         n: usize,
         /// The largest size.
-        most: usize,
-    },
-    /// More leading singular values than fit in memory.
-    #[error(
-        "{count} leading singular values at n = {n} need too much memory; ask for at most {most}"
-    )]
-    TooManySingularValues {
-        /// The requested number.
-        count: usize,
-        /// The target's size.
-        n: usize,
-        /// The most at this size.
         most: usize,
     },
     /// A decomposition that failed.
