@@ -14,16 +14,11 @@ value!(
     Outcome::from_name,
     Outcome
 );
-value!(Text, "a bound", |by| by.name().to_owned(), bound, BoundKind);
+value!(Text, "a bound", |by| by.name().to_owned(), |text| text.parse().ok(), BoundKind);
 
 fn head_kind(text: &str) -> Option<HeadKind> {
     match text.parse::<Layout>().ok()?.heads() {
         &[kind] => Some(kind),
         _ => None,
     }
-}
-
-fn bound(text: &str) -> Option<BoundKind> {
-    use BoundKind::{Floor, Lift, LogRank, Packing};
-    [Floor, Packing, Lift, LogRank].into_iter().find(|kind| kind.name() == text)
 }
