@@ -160,8 +160,7 @@ pub(super) fn spectrum_of_product(
     keys: &Array2<f64>,
 ) -> Result<Spectrum, TargetError> {
     let triangle = |m: &Array2<f64>| -> Result<Array2<f64>, TargetError> {
-        let (_, r) =
-            on_one_thread(|| m.qr()).map_err(|e| TargetError::Decomposition(e.to_string()))?;
+        let (_, r) = on_one_thread(|| m.qr()).map_err(TargetError::decomposition)?;
         Ok(r)
     };
     Spectrum::of_matrix(&triangle(queries)?.dot(&triangle(keys)?.t()))

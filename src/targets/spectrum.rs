@@ -27,11 +27,14 @@ impl Spectrum {
     /// The spectrum of `target`, from LAPACK's SVD of the dense matrix.
     ///
     /// # Errors
-    /// `SpectrumTooLarge` above [`Spectrum::LARGEST_N`]; `Decomposition` if LAPACK fails.
+    /// n is above [`Spectrum::LARGEST_N`], or LAPACK fails.
     pub fn of(target: &Target) -> Result<Self, TargetError> {
         let n = target.n();
         if n > Self::LARGEST_N {
-            return Err(TargetError::SpectrumTooLarge { n, most: Self::LARGEST_N });
+            let most = Self::LARGEST_N;
+            return Err(TargetError::Other(format!(
+                "singular values are limited to n = {most} (n is {n}); take a smaller matrix"
+            )));
         }
         Self::of_matrix(&target.dense())
     }
@@ -39,10 +42,10 @@ impl Spectrum {
     /// The spectrum of any square matrix.
     ///
     /// # Errors
-    /// `Decomposition` if LAPACK fails.
+    /// LAPACK fails.
     pub fn of_matrix(matrix: &Array2<f64>) -> Result<Self, TargetError> {
-        let (_, singular_values, _) = on_one_thread(|| matrix.svd(false, false))
-            .map_err(|error| TargetError::Decomposition(error.to_string()))?;
+        let (_, singular_values, _) =
+            on_one_thread(|| matrix.svd(false, false)).map_err(TargetError::decomposition)?;
         let singular_values = singular_values.to_vec();
         Ok(Self {
             numerical_rank: above_rounding(&singular_values, matrix.nrows()),

@@ -44,8 +44,8 @@ fn powers(count: usize, degree: usize) -> Array2<f64> {
 fn basis(columns: ArrayView2<'_, f64>) -> Result<Array2<f64>, TargetError> {
     let lengths =
         columns.map_axis(Axis(0), |column| column.dot(&column).sqrt().max(f64::MIN_POSITIVE));
-    let (q, _) = on_one_thread(|| (&columns / &lengths).qr())
-        .map_err(|e| TargetError::Decomposition(e.to_string()))?;
+    let (q, _) =
+        on_one_thread(|| (&columns / &lengths).qr()).map_err(TargetError::decomposition)?;
     Ok(q)
 }
 

@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder as _};
 use ndarray_npy::npy::header::{Header, ReadHeaderError};
 use ndarray_npy::{ReadNpyExt, ReadableElement, WriteNpyExt};
 
-use super::stack::Problem;
+use crate::targets::TargetError;
 
 /// Deepest nesting of brackets that a header may have. A matrix needs two levels, records need four. The reader's time doubles
 /// with each level.
@@ -44,7 +44,7 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
+pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, TargetError> {
     if bytes.is_empty() {
         return Err("the file is empty".to_owned().into());
     }
@@ -56,7 +56,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
     })?;
     let descriptor = header.type_descriptor.to_string();
     let kind = descriptor.trim_matches(['\'', '"', '<', '>', '=', '|']);
-    type Convert = fn(&[u8], &Header, Cursor<&[u8]>) -> Result<ArrayD<f64>, Problem>;
+    type Convert = fn(&[u8], &Header, Cursor<&[u8]>) -> Result<ArrayD<f64>, TargetError>;
     let (convert, width): (Convert, usize) = match kind {
         "f8" => (|bytes, _, _| convert::<f64>(bytes), 8),
         "f4" => (|bytes, _, _| convert::<f32>(bytes), 4),
@@ -87,7 +87,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
 
 fn convert<T: ReadableElement + Copy + Into<f64> + 'static>(
     bytes: &[u8],
-) -> Result<ArrayD<f64>, Problem> {
+) -> Result<ArrayD<f64>, TargetError> {
     let array = ArrayD::<T>::read_npy(Cursor::new(bytes)).map_err(|error| error.to_string())?;
     // `mapv` iterates by position, so a Fortran-ordered file is read correctly as well.
     Ok(array.mapv(Into::into))
@@ -98,7 +98,7 @@ fn halves(
     header: &Header,
     mut data: Cursor<&[u8]>,
     number: fn(u16) -> f64,
-) -> Result<ArrayD<f64>, Problem> {
+) -> Result<ArrayD<f64>, TargetError> {
     let mut rest = Vec::new();
     data.read_to_end(&mut rest).map_err(|error| error.to_string())?;
     let from_bytes = match header.type_descriptor.to_string().contains('>') {
@@ -116,10 +116,7 @@ fn halves(
 /// # Errors
 /// The file cannot be read or holds no array.
 pub(crate) fn read_npy(path: &Path) -> io::Result<ArrayD<f64>> {
-    read(&std::fs::read(path)?).map_err(|problem| match problem {
-        Problem::Unreadable(why) => io::Error::other(why),
-        Problem::Unfit(problem) => io::Error::other(problem),
-    })
+    read(&std::fs::read(path)?).map_err(io::Error::other)
 }
 
 pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {
