@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Context, Error, Result};
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args};
 
 use super::errors::{FlagContext as _, UsageError, with_flag};
@@ -18,7 +19,7 @@ use crate::targets::{
 #[command(next_help_heading = "Target", group = ArgGroup::new("matrix").required(true))]
 pub struct FamilyFlags {
     /// Build a matrix of this family
-    #[arg(long, value_name = "NAME", requires = "n", group = "matrix", value_parser = Family::NAMES)]
+    #[arg(long, value_name = "NAME", requires = "n", group = "matrix", value_parser = PossibleValuesParser::new(Family::NAMES))]
     family: Option<String>,
     #[command(flatten)]
     parameters: Parameters,

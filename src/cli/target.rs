@@ -6,7 +6,6 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 
-use super::blas::warn_of_slow_blas;
 use super::errors::FlagContext as _;
 use super::family::FamilyFlags;
 use super::flags::JsonFlag;
@@ -72,7 +71,6 @@ pub fn run(args: &TargetArgs) -> Result<()> {
         spectrum: None,
     };
     if args.stats {
-        warn_of_slow_blas(inform);
         summary.statistics = Some(Statistics::of(&target));
         if target.n() <= Spectrum::LARGEST_N {
             summary.spectrum = Some(Spectrum::of(&target).flag("--stats")?);

@@ -11,7 +11,8 @@ use crate::system::nearest::UnknownName;
 ///
 /// Every family except `permuted` and `file` is causal: row i has weight on columns j ≤ i only, under either mask. The first
 /// rows of a band have fewer relative distances and are normalised over those that exist.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Family {
     /// Equal weight on the last w tokens: aᵢⱼ = 1/min(w, i + 1) for i − w < j ≤ i.
     UniformBand {
@@ -94,21 +95,7 @@ pub enum Family {
 
 impl Family {
     /// The names of the families.
-    pub const NAMES: [&'static str; 13] = [
-        "uniform-band",
-        "decay-band",
-        "dirichlet-band",
-        "lognormal-band",
-        "previous-token",
-        "landmark",
-        "random-sparse",
-        "clustered",
-        "induction",
-        "prefix",
-        "mixture",
-        "permuted",
-        "file",
-    ];
+    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 
     /// The family called `name` with `parameters`, defaults filled in.
     ///
@@ -140,7 +127,7 @@ impl Family {
     /// Reads and checks the parameters of the family; others are ignored.
     fn read(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
         let Some(&family) = Self::NAMES.iter().find(|&&valid| valid == name) else {
-            return Err(UnknownName::of("family", name, &Self::NAMES).into());
+            return Err(UnknownName::of("family", name, Self::NAMES).into());
         };
         let check = Check { family, parameters };
         Ok(match family {
@@ -155,11 +142,25 @@ impl Family {
             "lognormal-band" => {
                 Self::LognormalBand { window: check.window()?, sigma: check.sigma()? }
             }
-            "previous-token" => Self::PreviousToken { k: check.k()? },
-            "landmark" => Self::Landmark { m: check.m()? },
-            "random-sparse" => Self::RandomSparse { k: check.k()? },
-            "clustered" => Self::Clustered { c: check.c()? },
-            "induction" => Self::Induction { vocabulary: check.vocabulary()? },
+            "previous-token" => {
+                let meaning = "the relative distance; for 0, use uniform-band with window 1";
+                Self::PreviousToken { k: check.count("k", parameters.k, meaning)? }
+            }
+            "landmark" => {
+                let meaning = "the number of columns that all rows share";
+                Self::Landmark { m: check.count("m", parameters.m, meaning)? }
+            }
+            "random-sparse" => {
+                let meaning = "the number of columns per row";
+                Self::RandomSparse { k: check.count("k", parameters.k, meaning)? }
+            }
+            "clustered" => {
+                Self::Clustered { c: check.count("c", parameters.c, "the number of clusters")? }
+            }
+            "induction" => {
+                let (given, meaning) = (parameters.vocabulary, "the number of distinct tokens");
+                Self::Induction { vocabulary: check.count("vocabulary", given, meaning)? }
+            }
             "prefix" => Self::Prefix,
             "mixture" => Self::read_mixture(&check)?,
             "permuted" => Self::Permuted {
@@ -187,21 +188,7 @@ impl Family {
 
     /// The family's name on the command line.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::UniformBand { .. } => "uniform-band",
-            Self::DecayBand { .. } => "decay-band",
-            Self::DirichletBand { .. } => "dirichlet-band",
-            Self::LognormalBand { .. } => "lognormal-band",
-            Self::PreviousToken { .. } => "previous-token",
-            Self::Landmark { .. } => "landmark",
-            Self::RandomSparse { .. } => "random-sparse",
-            Self::Clustered { .. } => "clustered",
-            Self::Induction { .. } => "induction",
-            Self::Prefix => "prefix",
-            Self::Mixture { .. } => "mixture",
-            Self::Permuted { .. } => "permuted",
-            Self::File { .. } => "file",
-        }
+        self.into()
     }
 
     /// Every parameter with its value, defaults included: `from_parameters` with the name and these gives the same family
@@ -242,25 +229,6 @@ impl Family {
     /// A short text for the rows' `target` column, such as `dirichlet-band(window=32,alpha=1)`.
     pub fn label(&self) -> String {
         self.to_string()
-    }
-
-    /// Whether the target depends on the seed.
-    pub fn is_random(&self) -> bool {
-        match self {
-            Self::UniformBand { .. }
-            | Self::DecayBand { .. }
-            | Self::PreviousToken { .. }
-            | Self::Prefix
-            | Self::File { .. } => false,
-            Self::DirichletBand { .. }
-            | Self::LognormalBand { .. }
-            | Self::Landmark { .. }
-            | Self::RandomSparse { .. }
-            | Self::Clustered { .. }
-            | Self::Induction { .. }
-            | Self::Permuted { .. } => true,
-            Self::Mixture { local, global, .. } => local.is_random() || global.is_random(),
-        }
     }
 }
 

@@ -118,26 +118,6 @@ impl<'a> Check<'a> {
         self.count("window", self.parameters.window, "the number of relative distances in the band")
     }
 
-    pub(super) fn k(&self) -> Result<usize, TargetError> {
-        let meaning = match self.family {
-            "previous-token" => "the relative distance; for 0, use uniform-band with window 1",
-            _ => "the number of columns per row",
-        };
-        self.count("k", self.parameters.k, meaning)
-    }
-
-    pub(super) fn m(&self) -> Result<usize, TargetError> {
-        self.count("m", self.parameters.m, "the number of columns that all rows share")
-    }
-
-    pub(super) fn c(&self) -> Result<usize, TargetError> {
-        self.count("c", self.parameters.c, "the number of clusters")
-    }
-
-    pub(super) fn vocabulary(&self) -> Result<usize, TargetError> {
-        self.count("vocabulary", self.parameters.vocabulary, "the number of distinct tokens")
-    }
-
     /// Reads τ; the default is a quarter of the window.
     pub(super) fn tau(&self, window: usize) -> Result<f64, TargetError> {
         let tau = self.parameters.tau.unwrap_or(window as f64 / 4.0);
@@ -187,7 +167,7 @@ impl<'a> Check<'a> {
         TargetError::Parameter { family: self.family, why }
     }
 
-    fn count(
+    pub(super) fn count(
         &self,
         parameter: &str,
         value: Option<usize>,
