@@ -1,6 +1,6 @@
 //! The five factors of a trained head's largest logit.
 
-use super::{PredictError, Screened, TrainedHead};
+use super::{PredictError, TrainedHead};
 use crate::solver::{
     Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from,
     needed_logit_tied,
@@ -27,63 +27,21 @@ pub struct Found {
     pub factors: Option<Factors>,
 }
 
-/// The names of the factors, in the order of [`Levels::parts`].
-pub const PARTS: [&str; 5] = ["floor", "inflation", "tying", "drift", "gauge"];
-
-/// The smallest max |logit| under successive constraints, from the floor to the head itself; `None` if a search found none.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Levels {
-    /// L⁰(ε; P): the smallest for logits of any rank; 0 if P is within ε of uniform attention.
-    pub floor: Option<f64>,
-    /// L*(ε; P, d): the smallest for free queries and keys.
-    pub needed: Option<f64>,
-    /// Lˣ(ε; P, d): the smallest for queries and keys that are projections of the head's own inputs.
-    pub needed_tied: Option<f64>,
-    /// The largest (max − min) of a row of the head's own logits.
-    pub spread: f64,
-    /// The head's own max |logit|.
-    pub actual: f64,
-}
-
-impl Levels {
-    /// The factors of actual = floor · inflation · tying · drift · gauge, in the order of [`PARTS`]: the floor, and the ratio
-    /// of each level to the one before. A ratio is `None` if either level is 0 or was not found. Centring the rows costs one
-    /// rank, so drift may be slightly below 1. Gauge is at least 1 up to rounding.
-    pub fn parts(&self) -> [Option<f64>; 5] {
-        let Self { floor, needed, needed_tied, spread, actual } = *self;
-        let half_spread = Some(0.5 * spread);
-        [
-            floor,
-            ratio(needed, floor),
-            ratio(needed_tied, needed),
-            ratio(half_spread, needed_tied),
-            ratio(Some(actual), half_spread),
-        ]
-    }
-}
-
-/// A trained head's largest logit at one ε, split into its factors.
+/// What a trained head's attention needs at one ε; `None` if a search found none.
 #[derive(Clone, Debug)]
 pub struct Parts {
     /// ε, in nats.
     pub epsilon: f64,
-    /// The levels found by the fits and measured on the head.
-    pub levels: Levels,
-    /// The fit with free queries and keys.
+    /// L⁰(ε; P): the smallest max |logit| of logits of any rank; 0 if P is within ε of uniform attention.
+    pub floor: Option<f64>,
+    /// The fit with free queries and keys: L*(ε; P, d).
     pub needed: Found,
-    /// The fit with queries and keys that are projections of the head's own inputs.
+    /// The fit with queries and keys that are projections of the head's own inputs: Lˣ(ε; P, d).
     pub needed_tied: Found,
 }
 
-fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
-    match (over?, under?) {
-        (over, under) if over > 0.0 && under > 0.0 => Some(over / under),
-        _ => None,
-    }
-}
-
 impl TrainedHead {
-    /// Computes the max |logit| that the head's attention needs at error ε = `epsilon`, and its factors.
+    /// Computes the max |logit| that the head's attention needs at error ε = `epsilon`.
     ///
     /// The fit of free queries and keys starts at the head's own, within its own largest logit, and at `options.starts` others.
     /// The fit of shared projections starts at the projections nearest to the free result and at the head's own weights. So
@@ -92,29 +50,13 @@ impl TrainedHead {
     ///
     /// # Errors
     /// `epsilon` is not above 0.
-    pub fn parts(
-        &self,
-        screened: &Screened,
-        epsilon: f64,
-        options: SearchOptions,
-    ) -> Result<Parts, PredictError> {
+    pub fn parts(&self, epsilon: f64, options: SearchOptions) -> Result<Parts, PredictError> {
         let Self { problem, own, tied, point, .. } = self;
         let floor = Floor::new(problem).max_abs_logit(epsilon);
-        let parts = |needed: Found, needed_tied: Found| Parts {
-            epsilon,
-            levels: Levels {
-                floor,
-                needed: needed.max_abs_logit,
-                needed_tied: needed_tied.max_abs_logit,
-                spread: screened.logit_spread,
-                actual: screened.max_abs_logit,
-            },
-            needed,
-            needed_tied,
-        };
         if floor == Some(0.0) {
             // Uniform attention is within ε, and weights of zero give it.
-            return Ok(parts(Found::NO_LOGITS, Found::NO_LOGITS));
+            let [needed, needed_tied] = [Found::NO_LOGITS; 2];
+            return Ok(Parts { epsilon, floor, needed, needed_tied });
         }
         let near = |least: Option<f64>| least.map(|least| (1.0 + NEAR) * least);
         let is_sparing = options.starts == 0 && options.passes == 0;
@@ -145,12 +87,13 @@ impl TrainedHead {
                 needed_logit_from(problem, epsilon, given, options, &())?
             }
         };
-        Ok(parts(Found::of(free), Found::of(by_inputs)))
+        let (needed, needed_tied) = (Found::of(free), Found::of(by_inputs));
+        Ok(Parts { epsilon, floor, needed, needed_tied })
     }
 }
 
 impl Found {
-    pub(super) const NO_LOGITS: Self = Self {
+    const NO_LOGITS: Self = Self {
         max_abs_logit: Some(0.0),
         kl_nats: None,
         outcome: Outcome::Converged,
@@ -159,7 +102,7 @@ impl Found {
         factors: None,
     };
 
-    pub(super) fn of(needed: Needed) -> Self {
+    fn of(needed: Needed) -> Self {
         let Needed { outcome, best, iterations, evaluations } = needed;
         let solution = best.map(|best| best.solution);
         let reached = solution.as_ref().filter(|_| outcome != Outcome::Infeasible);
@@ -177,7 +120,7 @@ impl Found {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::heads::LAGS;
+    use crate::heads::HeadMeasurement;
     use crate::lm::{
         HeadProbe, Model, ModelShape, Positions, PretrainedModel, Probed as _, Published,
         Stabiliser, TrainDefinition,
@@ -190,11 +133,11 @@ pub(super) mod tests {
         heads_of(definition, None).into_iter().map(|(_, head)| head).collect()
     }
 
-    /// As [`heads`] with at most `most` rows per passage, each head with its [`Screened`].
+    /// As [`heads`] with at most `most` rows per passage, each head with what it has without a fit.
     pub(crate) fn heads_of(
         definition: &TrainDefinition,
         most: Option<usize>,
-    ) -> Vec<(Screened, TrainedHead)> {
+    ) -> Vec<(HeadMeasurement, TrainedHead)> {
         let model = Model::new(ModelShape::new(definition, 23), 0.5, 3).unwrap();
         let passage = |seed: u32| -> Vec<HeadProbe> {
             let tokens: Vec<u32> = (0..40).map(|i| (i * i * 7 + i / 3 + seed * i) % 23).collect();
@@ -203,7 +146,7 @@ pub(super) mod tests {
         let [first, second] = [passage(0), passage(1)];
         let pairs = first.iter().zip(&second);
         let head = |(a, b): (&HeadProbe, &HeadProbe)| {
-            let screened = Screened::of(&[a, b], most).unwrap();
+            let screened = HeadMeasurement::screened(&[a, b], most).unwrap();
             (screened, TrainedHead::new(&[a, b], most).unwrap())
         };
         pairs.map(head).collect()
@@ -282,20 +225,19 @@ pub(super) mod tests {
     #[test]
     fn the_parts_multiply_to_what_is_and_none_is_under_its_least() {
         for (actual, head) in heads_of(&definition("ls", Positions::Learned, &[]), None) {
-            assert!(
-                actual.mass_within.is_sorted() && actual.mass_within[LAGS.len() - 1] < 1.0 + 1e-9
-            );
+            let mass_within = [actual.mass_within_1, actual.mass_within_16, actual.mass_within_64];
+            assert!(mass_within.is_sorted() && actual.mass_within_64 < 1.0 + 1e-9);
             assert!(actual.effective_rank_logits <= head.rank() as f64 + 1e-9);
             for epsilon in [0.1, 0.001] {
-                let parts = head.parts(&actual, epsilon, options()).unwrap();
+                let parts = head.parts(epsilon, options()).unwrap();
                 let [needed, tied] =
                     [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
-                let floor = parts.levels.floor.unwrap();
-                let ascending = [floor, needed, tied, actual.max_abs_logit * (1.0 + 1e-6)];
+                let floor = parts.floor.unwrap();
+                let ascending = [floor, needed, tied, actual.actual * (1.0 + 1e-6)];
                 assert!(ascending.is_sorted(), "{} at {epsilon}: {ascending:?}", head.kind);
                 if floor > 0.0 {
-                    let product: f64 = parts.levels.parts().map(Option::unwrap).iter().product();
-                    assert!((product / actual.max_abs_logit - 1.0).abs() < 1e-12);
+                    let product: f64 = actual.fitted(&parts, 0.0).parts().unwrap().iter().product();
+                    assert!((product / actual.actual - 1.0).abs() < 1e-12);
                     for found in [&parts.needed, &parts.needed_tied] {
                         let factors = found.factors.as_ref().unwrap();
                         let again = Measured::of(&head.problem, factors).unwrap();
@@ -317,7 +259,7 @@ pub(super) mod tests {
         let mut times = Vec::new();
         for positions in [Positions::Learned, Positions::Rope] {
             let definition = definition("mhsa", positions, &[]);
-            for (screened, head) in heads_of(&definition, None).into_iter().take(2) {
+            for (_, head) in heads_of(&definition, None).into_iter().take(2) {
                 let TrainedHead { problem, own, tied, point, .. } = &head;
                 let floor = Floor::new(problem).max_abs_logit(epsilon).unwrap();
                 if floor == 0.0 {
@@ -336,7 +278,7 @@ pub(super) mod tests {
                     fine: SolverBudget { iterations: 1500, ..options().fine },
                     ..options()
                 };
-                let parts = head.parts(&screened, epsilon, for_single).unwrap();
+                let parts = head.parts(epsilon, for_single).unwrap();
                 for (sparing, thorough) in [(&parts.needed, free), (&parts.needed_tied, made)] {
                     let least = thorough.best.unwrap().solution.max_abs_logit;
                     let found = sparing.max_abs_logit.unwrap();
@@ -369,13 +311,13 @@ pub(super) mod tests {
                 assert!(own.kl_nats.abs() < 1e-9, "{arm} {positions:?}: {}", own.kl_nats);
                 let tied = Measured::of(&some.problem, &some.tied.at(&some.point)).unwrap();
                 assert!(tied.kl_nats.abs() < 1e-7, "{arm} {positions:?}: {}", tied.kl_nats);
-                assert!(actual.max_abs_logit <= actual_all.max_abs_logit);
+                assert!(actual.actual <= actual_all.actual);
                 assert_eq!(some.effective_rank_attention().unwrap(), None);
-                let parts = some.parts(&actual, 0.01, options()).unwrap();
-                let whole = all.parts(actual_all, 0.01, options()).unwrap();
+                let parts = some.parts(0.01, options()).unwrap();
+                let whole = all.parts(0.01, options()).unwrap();
                 let [needed, tied] =
                     [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
-                let levels = [parts.levels.floor.unwrap(), needed, tied, actual.max_abs_logit];
+                let levels = [parts.floor.unwrap(), needed, tied, actual.actual];
                 assert!(levels.is_sorted_by(|a, b| *a <= b * (1.0 + 1e-5)), "{arm}: {levels:?}");
                 // The difference depends on the search; a sample of rows only bounds the needed logit from above.
                 assert!(needed <= 1.05 * whole.needed.max_abs_logit.unwrap(), "{arm}");
@@ -391,10 +333,10 @@ pub(super) mod tests {
             Model::new(ModelShape::new(&definition("mhsa", Positions::Learned, &[]), 23), 1e-4, 3);
         let probes = model.unwrap().probe(&[1, 5, 2, 9, 4, 4, 7]).unwrap();
         let head = TrainedHead::new(&[&probes[0]], None).unwrap();
-        let actual = Screened::of(&[&probes[0]], None).unwrap();
-        let parts = head.parts(&actual, 0.01, options()).unwrap();
-        assert_eq!((parts.levels.floor, parts.needed.max_abs_logit), (Some(0.0), Some(0.0)));
-        let [floor, inflation, tying, drift, gauge] = parts.levels.parts();
+        let actual = HeadMeasurement::screened(&[&probes[0]], None).unwrap();
+        let parts = head.parts(0.01, options()).unwrap();
+        assert_eq!((parts.floor, parts.needed.max_abs_logit), (Some(0.0), Some(0.0)));
+        let [floor, inflation, tying, drift, gauge] = actual.fitted(&parts, 0.0).factors();
         assert_eq!((floor, inflation, tying, drift), (Some(0.0), None, None, None));
         assert!(gauge.unwrap() >= 1.0 - 1e-12);
     }
@@ -411,10 +353,10 @@ pub(super) mod tests {
         let head = TrainedHead::new(&[&capped], None).unwrap();
         let own = Measured::of(&head.problem, &head.own).unwrap();
         assert!(own.kl_nats > 0.01, "{}", own.kl_nats);
-        let actual = Screened::of(&[&capped], None).unwrap();
-        let parts = head.parts(&actual, 0.01, options()).unwrap();
-        let needed = parts.levels.needed.unwrap();
-        assert!(parts.levels.floor.unwrap() <= needed && needed < actual.max_abs_logit);
+        let actual = HeadMeasurement::screened(&[&capped], None).unwrap();
+        let parts = head.parts(0.01, options()).unwrap();
+        let needed = parts.needed.max_abs_logit.unwrap();
+        assert!(parts.floor.unwrap() <= needed && needed < actual.actual);
     }
 
     #[test]

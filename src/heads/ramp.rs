@@ -9,7 +9,7 @@ use std::time::Instant;
 use ndarray::{Array2, Axis};
 
 use super::PredictError;
-use super::head::{check_finite, held_rows};
+use super::head::{check_finite, held_rows, refuse};
 use super::positions::{Form, Nearest, SeenRows, Share};
 use super::precision::PrecisionRisk;
 use super::screen::{LAGS, spectrum_of_product};
@@ -161,9 +161,11 @@ impl RampMeasurement {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, .. } = *first;
         check_finite(probes)?;
-        if probes.iter().any(|probe| probe.visibility != Visibility::Causal) {
-            return Err(PredictError::NotCausal { layer, head });
-        }
+        refuse(
+            probes,
+            |probe| probe.visibility != Visibility::Causal,
+            "is not causal, which this measurement needs; take a causal model",
+        )?;
         let tokens = first.queries.nrows();
         let held = held_rows(tokens, most);
         let seen = SeenRows::of(probes, &held);

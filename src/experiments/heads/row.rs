@@ -176,7 +176,7 @@ impl HeadMeasurement {
             check.at_most("kl_nats_tied exceeds ε", self.kl_nats_tied, self.epsilon, OF_WEIGHTS);
         }
         let parts = [self.floor, self.inflation, self.tying, self.drift, self.gauge];
-        for ((told, part), column) in parts.into_iter().zip(self.levels().parts()).zip(PARTS) {
+        for ((told, part), column) in parts.into_iter().zip(self.factors()).zip(PARTS) {
             check.there(column, told.as_ref(), part.is_some());
             if part.is_some() {
                 check.equal(&format!("{column} is not the ratio"), told, part, OF_WEIGHTS);
