@@ -49,7 +49,7 @@ pub(crate) fn fit<'py>(
     let effort = SearchOptions::with_effort(&problem, starts, iterations, seed);
     let options = SearchOptions { precision, ..effort };
     options.check_room(&problem, max_logit.len().max(1)).map_err(|error| match error {
-        FitError::SearchTooLarge { .. } => PyMemoryError::new_err(error.to_string()),
+        FitError::TooLarge(_) => PyMemoryError::new_err(error.to_string()),
         _ => value_error(error),
     })?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

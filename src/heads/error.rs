@@ -1,7 +1,8 @@
 //! Errors of measurements and fits of trained heads.
 
 use crate::lm::LmError;
-use crate::solver::{FactorsFileError, FitError};
+use crate::solver::FitError;
+use crate::system::FileError;
 use crate::targets::TargetError;
 
 /// An error of a measurement or a fit of trained heads.
@@ -31,5 +32,5 @@ pub enum PredictError {
     Model(#[from] LmError),
     /// Factors that cannot be written.
     #[error(transparent)]
-    Factors(#[from] FactorsFileError),
+    Factors(#[from] FileError),
 }

@@ -118,8 +118,7 @@ impl TrainedHead {
             tied = tied.with_queries_at(positions);
         }
         let keys = joined(probes, |probe| &probe.keys);
-        let own = Factors::new(one_head(queries), one_head(keys), Array1::ones(1))
-            .map_err(crate::solver::FitError::from)?;
+        let own = Factors::new(one_head(queries), one_head(keys), Array1::ones(1))?;
         Ok(Self { layer, head, kind, tokens, problem, own, tied, point, rows, attention })
     }
 

@@ -17,7 +17,7 @@ use crate::targets::Visibility;
 /// `seed`; the others are deterministic. Empty for layouts of several heads.
 ///
 /// # Errors
-/// `Cap`; `Factors` if values overflow.
+/// `Cap`, or values overflow.
 pub fn constructions(
     problem: &Problem,
     cap: f64,
@@ -46,7 +46,7 @@ const SAME: f64 = 1e-9;
 /// whose distances are 0 to n − 1, and 2n without, so that no two distances coincide.
 ///
 /// # Errors
-/// `Cap`; `Factors` if values overflow.
+/// `Cap`, or values overflow.
 pub fn fourier_features(problem: &Problem, cap: f64) -> Result<Option<Factors>, FitError> {
     let (n, pairs) = (problem.n(), (problem.rank() - 1) / 2);
     if problem.heads() != 1 || pairs == 0 || n < 3 {
@@ -133,7 +133,7 @@ fn strongest(values: &[f64], count: usize) -> Vec<(usize, f64, f64)> {
 /// All columns of a row get the same logit, so weights within a row are equal.
 ///
 /// # Errors
-/// `Cap`; `Factors` if values overflow.
+/// `Cap`, or values overflow.
 pub fn moment_curve(problem: &Problem, cap: f64) -> Result<Option<Factors>, FitError> {
     let (n, target) = (problem.n(), problem.target());
     let k = (0..n).map(|row| target.row(row).0.len()).max().unwrap_or(0);
@@ -170,7 +170,7 @@ const RIDGE: f64 = 1e-3;
 /// squares is no worse than that sum in squared error, apart from the ridge.
 ///
 /// # Errors
-/// `Cap`; `Factors` if values overflow.
+/// `Cap`, or values overflow.
 pub fn random_codes(problem: &Problem, cap: f64, seed: u64) -> Result<Option<Factors>, FitError> {
     let (n, m) = (problem.n(), problem.rank() - 1);
     if problem.heads() != 1 || m == 0 {
@@ -237,7 +237,7 @@ const FLAT: f64 = 1e-5;
 /// derivative, E_p[x] − E_a[x]. Queries and keys get equal Frobenius norms.
 ///
 /// # Errors
-/// `Cap`; `Factors` if a query or key is not finite.
+/// `Cap`, or a query or key is not finite.
 fn scaled_rows(
     problem: &Problem,
     queries: &Array2<f64>,
@@ -284,7 +284,7 @@ fn scaled_rows(
         q *= balance;
         k /= balance;
     }
-    Ok(Factors::new(q, k, Array1::ones(1))?)
+    Factors::new(q, k, Array1::ones(1))
 }
 
 /// The s in [0, `largest`] of least log Σ e^{s·x} − s·`wanted`.

@@ -39,9 +39,7 @@ mod start;
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use construct::{constructions, fourier_features, moment_curve, random_codes};
 pub use evaluator::{Evaluator, Measured};
-pub use factors::{
-    Factors, FactorsError, FactorsFileError, norm_product, read_factors, write_factors,
-};
+pub use factors::{Factors, norm_product, read_factors, write_factors};
 pub use floor::Floor;
 pub use frontier::frontier;
 pub use lagrangian::{InitialHessian, SolverBudget};

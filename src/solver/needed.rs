@@ -9,7 +9,7 @@ use super::lagrangian::SolverBudget;
 use super::logit_bound_search::{Caps, FAR_BELOW, LogitBoundSearch, Sparing, just_above};
 use super::objective::Objective;
 use super::observer::{FitName, FitObserver, FitState};
-use super::parametrisation::{SharedProjection, Varied};
+use super::parametrisation::SharedProjection;
 use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Search, SearchOptions};
 use super::solution::{Candidate, Outcome, Solution};
@@ -54,7 +54,7 @@ pub struct Needed {
 /// ```
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`.
+/// A wrong tolerance, `NoStarts`.
 pub fn needed_logit(
     problem: &Problem,
     tolerance: f64,
@@ -69,7 +69,7 @@ pub fn needed_logit(
 /// `options.starts` more starts follow; this may be 0.
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`; `OtherFactors` if some factors do not fit this problem.
+/// A wrong tolerance, `NoStarts`; `OtherFactors` if some factors do not fit this problem.
 pub fn needed_logit_from(
     problem: &Problem,
     tolerance: f64,
@@ -167,7 +167,7 @@ pub fn needed_logit_from(
 /// has kl_nats ≤ ε, the result is never larger than that. The result is an upper bound that more starts may lower.
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`; `Inputs` if a point or the inputs belong to another problem, or the problem has several heads.
+/// A wrong tolerance, `NoStarts`, a point or inputs of another problem, or a problem of several heads.
 pub fn needed_logit_tied(
     problem: &Problem,
     tied: &SharedProjection,
@@ -177,18 +177,6 @@ pub fn needed_logit_tied(
     watch: &dyn FitObserver,
 ) -> Result<Needed, FitError> {
     tied.check(problem, starts)?;
-    needed_logit_varying(problem, tied, starts, tolerance, options, watch)
-}
-
-/// As [`needed_logit_tied`] for any parametrisation, from each of its points `starts`.
-pub(super) fn needed_logit_varying(
-    problem: &Problem,
-    varied: &dyn Varied,
-    starts: &[Vec<f64>],
-    tolerance: f64,
-    options: SearchOptions,
-    watch: &dyn FitObserver,
-) -> Result<Needed, FitError> {
     check_tolerance(tolerance)?;
     if starts.is_empty() {
         return Err(FitError::NoStarts);
@@ -199,7 +187,7 @@ pub(super) fn needed_logit_varying(
     let search = Search::new(problem, options, 1, watch)?;
     let numbered: Vec<(usize, &Vec<f64>)> = starts.iter().enumerate().collect();
     let from = |&(start, point): &(usize, &Vec<f64>)| {
-        let objective = Objective::varying(problem, options.precision, varied);
+        let objective = Objective::varying(problem, options.precision, tied);
         let mut objective = objective.sparing(options.sparing.is_some());
         let own = objective.measure(point).max_abs_logit;
         let caps = Caps::above(floor).with(own);
@@ -213,7 +201,7 @@ pub(super) fn needed_logit_varying(
     let all = match options.sparing {
         None => search.each(&numbered, from)?,
         Some(_) => {
-            let mut objective = Objective::varying(problem, options.precision, varied);
+            let mut objective = Objective::varying(problem, options.precision, tied);
             let least = starts
                 .iter()
                 .map(|point| objective.measure(point))

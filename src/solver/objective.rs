@@ -114,7 +114,7 @@ impl<'p> Objective<'p> {
     /// The factors at x.
     pub fn factors(&self, x: &[f64]) -> Result<Factors, FitError> {
         let (heads, n, rank) = (self.problem.heads(), self.problem.n(), self.problem.rank());
-        Ok(Factors::from_vector(&self.varied.factors(Precision::F64, x), heads, n, rank)?)
+        Factors::from_vector(&self.varied.factors(Precision::F64, x), heads, n, rank)
     }
 
     /// The point of given factors; `None` if the parametrisation has no such inverse.

@@ -31,17 +31,17 @@ impl Inputs {
     /// Decomposes inputs of shape (n, C).
     pub fn new(inputs: ArrayView2<'_, f64>) -> Result<Self, FitError> {
         let n = inputs.nrows();
-        let wrong = |why: String| FitError::Inputs(why);
         if n == 0 || !inputs.iter().all(|v| v.is_finite()) {
-            return Err(wrong(format!("{n} rows, or an entry that is NaN or infinite")));
+            let why = format!("{n} rows, or an entry that is NaN or infinite");
+            return Err(FitError::inputs(why));
         }
         let (u, sigma, _) = on_one_thread(|| inputs.svddc(JobSvd::Some))
-            .map_err(|e| wrong(format!("no singular values: {e}")))?;
-        let u = u.ok_or_else(|| wrong("no singular vectors".to_owned()))?;
+            .map_err(|e| FitError::inputs(format!("no singular values: {e}")))?;
+        let u = u.ok_or_else(|| FitError::inputs("no singular vectors"))?;
         let least = NEGLIGIBLE * sigma.first().copied().unwrap_or(0.0);
         let kept = sigma.iter().filter(|&&value| value > least).count();
         if kept == 0 {
-            return Err(wrong("every entry is zero".to_owned()));
+            return Err(FitError::inputs("every entry is zero"));
         }
         let basis = &u.slice(s![.., ..kept]) * (n as f64).sqrt();
         // Stored row by row, as factors are.

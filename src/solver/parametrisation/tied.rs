@@ -59,7 +59,7 @@ impl SharedProjection {
             && turns.dim() != (n, rank / 2)
         {
             let found = turns.dim();
-            return Err(FitError::Inputs(format!("{n} rows of rank {rank}, but turns {found:?}")));
+            return Err(FitError::inputs(format!("{n} rows of rank {rank}, but turns {found:?}")));
         }
         Ok(Self { inputs, rank, normalisation, scales: None, turns, sparing: false })
     }
@@ -81,7 +81,7 @@ impl SharedProjection {
         let is_right = |of: &Vec<f64>| of.len() == n && of.iter().all(|v| v.is_finite());
         match scales.iter().all(is_right) {
             true => Ok(Self { scales: Some(scales), ..self }),
-            false => Err(FitError::Inputs(format!("{n} rows, but not a finite number for each"))),
+            false => Err(FitError::inputs(format!("{n} rows, but not a finite number for each"))),
         }
     }
 
@@ -100,7 +100,7 @@ impl SharedProjection {
         let of_this_problem = problem.heads() == 1
             && (self.n(), self.rank) == (problem.n(), problem.rank())
             && points.iter().all(|point| point.len() == self.length());
-        let error = || FitError::Inputs("they are not of this problem".to_owned());
+        let error = || FitError::inputs("they are not of this problem");
         of_this_problem.then_some(()).ok_or_else(error)
     }
 
