@@ -24,11 +24,6 @@ pub struct LayerFit<'a> {
 }
 
 impl LayerFit<'_> {
-    /// The number of fits of each head on each group of passages.
-    pub fn fits_of_a_head(&self) -> usize {
-        self.epsilons.len()
-    }
-
     /// Screens the heads on groups of passages and fits those whose logits are large enough. Passes the row of each fit, with
     /// its parts, or of each ε of a head that is not fitted, to `found`. Returns `false` if `stop` was set before the end.
     ///

@@ -1,47 +1,9 @@
 //! The record of a trained head: its logits, and those that its attention needs.
 
 use super::{Parts, PrecisionRisk};
-use crate::record::{record, to_milliseconds, value};
+use crate::record::{record, to_milliseconds};
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
-
-/// The outcome of a head's fit, or `Screened` if it was not fitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HeadOutcome {
-    /// It was fitted.
-    Fitted(Outcome),
-    /// It was screened and not fitted, because its logits are below the requested limit.
-    #[default]
-    Screened,
-}
-
-impl HeadOutcome {
-    const SCREENED: &'static str = "screened";
-
-    /// The text of the outcome in rows.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fitted(outcome) => outcome.name(),
-            Self::Screened => Self::SCREENED,
-        }
-    }
-
-    /// Parses the text that `name` returns.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            Self::SCREENED => Some(Self::Screened),
-            _ => Outcome::from_name(name).map(Self::Fitted),
-        }
-    }
-}
-
-value!(
-    Text,
-    "an outcome of a fit, or screened",
-    |outcome| outcome.name().to_owned(),
-    HeadOutcome::from_name,
-    HeadOutcome
-);
 
 record! {
     /// The logits of a trained head on a group of passages, and those that its attention needs at one ε.
@@ -139,9 +101,9 @@ record! {
         #[unit = "nats"]
         kl_nats_tied: Option<f64>,
         /// the outcome of the fit with free queries and keys, or `screened`
-        outcome: HeadOutcome,
+        outcome: Outcome,
         /// the outcome of the fit with Q = X·W_q and K = X·W_k
-        outcome_tied: HeadOutcome,
+        outcome_tied: Outcome,
         /// L-BFGS iterations of both fits
         iterations: usize,
         /// evaluations of objective and gradient in both fits
@@ -170,8 +132,8 @@ impl HeadMeasurement {
             needed_tied: tied.max_abs_logit,
             kl_nats: free.kl_nats,
             kl_nats_tied: tied.kl_nats,
-            outcome: HeadOutcome::Fitted(free.outcome),
-            outcome_tied: HeadOutcome::Fitted(tied.outcome),
+            outcome: free.outcome,
+            outcome_tied: tied.outcome,
             iterations: free.iterations + tied.iterations,
             evaluations: free.evaluations + tied.evaluations,
             ..self.at(*epsilon, *floor, wall_time_s)
@@ -186,7 +148,7 @@ impl HeadMeasurement {
 
     /// Whether the head was fitted, not only screened.
     pub fn is_fitted(&self) -> bool {
-        self.outcome != HeadOutcome::Screened
+        self.outcome != Outcome::Screened
     }
 
     /// The factors of actual = floor · inflation · tying · drift · gauge, in the order of [`PARTS`]: the floor, and the ratio

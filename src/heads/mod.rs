@@ -32,7 +32,7 @@ mod values;
 pub use error::PredictError;
 pub use head::{Streams, TrainedHead, held_rows};
 pub use layer::LayerFit;
-pub use measurement::{HeadMeasurement, HeadOutcome, PARTS};
+pub use measurement::{HeadMeasurement, PARTS};
 pub use parts::{Found, Parts};
 pub use passages::Passages;
 pub use precision::PrecisionRisk;

@@ -10,7 +10,7 @@ use super::precision::PrecisionRisk;
 use super::{HeadMeasurement, PredictError};
 use crate::lm::{HeadProbe, LmError, Probed};
 use crate::numerics::blas::on_one_thread;
-use crate::solver::Floor;
+use crate::solver::{Floor, Outcome};
 use crate::targets::{Spectrum, TargetError, Visibility};
 
 /// Numbers of last tokens, including the token itself, for which the attention mass is reported.
@@ -86,6 +86,8 @@ impl HeadMeasurement {
             sink_mass: Some(sinks / rows),
             share_ramp,
             precision: Some(PrecisionRisk::of_rows(&seen, softcap)),
+            outcome: Outcome::Screened,
+            outcome_tied: Outcome::Screened,
             ..Self::default()
         })
     }

@@ -9,7 +9,7 @@ value!(Text, "a kind of head", ToString::to_string, head_kind, HeadKind);
 value!(Text, "a visibility", ToString::to_string, |text| text.parse().ok(), Visibility);
 value!(
     Text,
-    "an outcome of a fit",
+    "an outcome of a fit, or screened",
     |outcome| outcome.name().to_owned(),
     Outcome::from_name,
     Outcome

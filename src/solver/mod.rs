@@ -44,7 +44,7 @@ pub use floor::Floor;
 pub use frontier::frontier;
 pub use lagrangian::{InitialHessian, SolverBudget};
 pub use needed::{Needed, needed_logit, needed_logit_from, needed_logit_tied};
-pub use observer::{FitName, FitObserver, FitProgress, FitState, Kept};
+pub use observer::{FitObserver, FitProgress, FitState, Kept};
 #[cfg(feature = "lm")]
 pub(crate) use parametrisation::Inputs;
 pub use parametrisation::{Normalisation, SharedProjection};

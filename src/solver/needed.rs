@@ -8,7 +8,7 @@ use super::floor::Floor;
 use super::lagrangian::SolverBudget;
 use super::logit_bound_search::{Caps, FAR_BELOW, LogitBoundSearch, Sparing, just_above};
 use super::objective::Objective;
-use super::observer::{FitName, FitObserver, FitState};
+use super::observer::{FitObserver, FitState};
 use super::parametrisation::SharedProjection;
 use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Search, SearchOptions};
@@ -97,7 +97,7 @@ pub fn needed_logit_from(
     let solve =
         |name: String, effort: SolverBudget, start: &dyn Fn() -> Result<FitState, FitError>| {
             let to = LogitBoundSearch { tolerance, caps, effort, far_below, sparing, best: None };
-            let attendance = search.attendance(FitName(name), effort);
+            let attendance = search.attendance(name, effort);
             search.kept_or(&attendance, |underway| {
                 let from = underway.map_or_else(start, Ok)?;
                 to.fit(&mut search.objective(), from, &attendance)
@@ -143,7 +143,7 @@ pub fn needed_logit_from(
         let Some(before) = best_of(&all).filter(|_| !search.has_ended()) else { break };
         let cap = caps.clamp(before.solution.max_abs_logit);
         let found = search.each(&[2.0, 0.5], |factor| {
-            let name = FitName(format!("away-{pass}-by-{factor}"));
+            let name = format!("away-{pass}-by-{factor}");
             let away = caps.clamp(factor * cap);
             let start = |objective: &mut Objective<'_>| {
                 Ok(within_cap(objective, before.solution.factors.clone(), away))
@@ -193,7 +193,7 @@ pub fn needed_logit_tied(
         let caps = Caps::above(floor).with(own);
         let sparing = options.sparing.map(Sparing::to);
         let from = beginning_at(point.clone(), own, problem, caps, sparing);
-        let attendance = search.attendance(FitName(format!("tied-{start}")), options.fine);
+        let attendance = search.attendance(format!("tied-{start}"), options.fine);
         let (effort, far_below) = (options.fine, FAR_BELOW);
         let to = LogitBoundSearch { tolerance, caps, effort, far_below, sparing, best: None };
         Ok(Candidate { start, solution: to.fit(&mut objective, from, &attendance)? })

@@ -14,7 +14,7 @@ use super::feasible::{feasible, within_cap};
 use super::lagrangian::{Descent, Plan, Policy, SolverBudget};
 use super::lbfgs::Iterate;
 use super::objective::Objective;
-use super::observer::{FitHandle, FitName, FitObserver, FitState, Kept};
+use super::observer::{FitHandle, FitObserver, FitState, Kept};
 use super::problem::{FitError, Precision, Problem};
 use super::solution::{Candidate, Outcome, Solution};
 use super::start::{self, Division};
@@ -180,7 +180,7 @@ impl<'p> Search<'p> {
         Objective::new(self.problem, self.options.precision).sparing(self.options.sparing.is_some())
     }
 
-    pub fn attendance(&self, name: FitName, effort: SolverBudget) -> FitHandle<'_> {
+    pub fn attendance(&self, name: String, effort: SolverBudget) -> FitHandle<'_> {
         FitHandle { watch: self.watch, name, limit: effort.iterations, ended: &self.ended }
     }
 
@@ -246,7 +246,7 @@ impl<'p> Search<'p> {
         }
         let mut objective = self.objective();
         for &cap in caps {
-            let name = FitName(format!("rough-{start}-cap-{cap}"));
+            let name = format!("rough-{start}-cap-{cap}");
             let solution = self.fit(&mut objective, name, cap, self.options.rough, |_| {
                 path.last().map_or_else(
                     || self.start(start, cap),
@@ -271,7 +271,7 @@ impl<'p> Search<'p> {
     ) -> Result<Option<Candidate>, FitError> {
         let numbered: Vec<(usize, &Candidate)> = candidates.iter().enumerate().collect();
         let fitted = self.each(&numbered, |(number, candidate)| {
-            let name = FitName(format!("{pass}-{number}-cap-{cap}"));
+            let name = format!("{pass}-{number}-cap-{cap}");
             let mut objective = self.objective();
             let from = |objective: &mut Objective<'_>| {
                 Ok(within_cap(objective, candidate.solution.factors.clone(), cap))
@@ -287,7 +287,7 @@ impl<'p> Search<'p> {
     pub fn fit(
         &self,
         objective: &mut Objective<'p>,
-        name: FitName,
+        name: String,
         cap: f64,
         effort: SolverBudget,
         start: impl FnOnce(&mut Objective<'p>) -> Result<Factors, FitError>,

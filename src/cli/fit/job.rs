@@ -16,8 +16,8 @@ use crate::experiments::fits::{FitMeasurement, FrontierRow};
 use crate::record::{read_records, records_to_csv};
 use crate::run::Manifest;
 use crate::solver::{
-    Candidate, FitName, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds,
-    Problem, SearchOptions, Solution, frontier, needed_logit, write_factors,
+    Candidate, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem,
+    SearchOptions, Solution, frontier, needed_logit, write_factors,
 };
 use crate::study::{CheckpointStore, StudyError, search_settings};
 use crate::system::{FileError, check_writable, write_whole};
@@ -160,7 +160,7 @@ struct Job<'a> {
     earlier_s: f64,
     /// Time of the last display update, in milliseconds after the start.
     shown_ms: AtomicU64,
-    underway: Mutex<HashMap<FitName, Underway>>,
+    underway: Mutex<HashMap<String, Underway>>,
     saved: Mutex<Saved<'a>>,
     /// The first error of a save.
     failed: Mutex<Option<StudyError>>,
@@ -185,7 +185,7 @@ struct Saved<'a> {
 }
 
 impl FitObserver for Job<'_> {
-    fn recall(&self, fit: &FitName, limit: usize) -> Option<Kept> {
+    fn recall(&self, fit: &str, limit: usize) -> Option<Kept> {
         let kept = self.ledger.read(fit).unwrap_or_else(|error| {
             self.progress.say(&format!("warning: {error}; this part of the search starts again"));
             None
@@ -201,7 +201,7 @@ impl FitObserver for Job<'_> {
         self.progress.done_before(counted as f64);
         let now = Instant::now();
         lock(&self.underway)
-            .insert(fit.clone(), Underway { began: now, kept: now, limit, counted });
+            .insert(fit.to_owned(), Underway { began: now, kept: now, limit, counted });
         kept
     }
 
@@ -228,7 +228,7 @@ impl FitObserver for Job<'_> {
         !stopped && lock(&self.failed).is_none()
     }
 
-    fn finished(&self, fit: &FitName, solution: &Solution) {
+    fn finished(&self, fit: &str, solution: &Solution) {
         let Some(Underway { began, limit, counted, .. }) = lock(&self.underway).remove(fit) else {
             return;
         };

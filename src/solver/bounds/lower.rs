@@ -46,8 +46,7 @@ pub struct LowerBound {
 #[derive(Debug)]
 pub struct LowerBounds<'p> {
     floor: Floor<'p>,
-    /// Cached results by the bits of ε and of L: a frontier's rows are written again as they improve.
-    known: HashMap<u64, Option<LowerBound>>,
+    /// E⁰(L) by the bits of L: a frontier's rows are written again as they improve.
     known_floors: HashMap<u64, f64>,
     lift: Option<Lift>,
 }
@@ -59,7 +58,6 @@ impl<'p> LowerBounds<'p> {
         let decomposed = problem.heads() == 1 && problem.n() <= LARGEST_DECOMPOSED && whole;
         Self {
             floor: Floor::new(problem),
-            known: HashMap::new(),
             known_floors: HashMap::new(),
             lift: decomposed.then(|| Lift::new(problem)),
         }
@@ -68,27 +66,18 @@ impl<'p> LowerBounds<'p> {
     /// The best bound at error ε = `kl_nats`. Returns `None` if there is no floor: ε is not above 0, or the heads cannot attend
     /// to all of the target.
     pub fn at(&mut self, kl_nats: f64) -> Option<LowerBound> {
-        if let Some(&known) = self.known.get(&kl_nats.to_bits()) {
-            return known;
-        }
-        let found = self.find(kl_nats);
-        self.known.insert(kl_nats.to_bits(), found);
-        found
-    }
-
-    /// E⁰(L), see [`Floor::kl_nats`].
-    pub fn floor_kl_nats(&mut self, max_logit: f64) -> f64 {
-        let floor = &self.floor;
-        *self.known_floors.entry(max_logit.to_bits()).or_insert_with(|| floor.kl_nats(max_logit))
-    }
-
-    fn find(&mut self, kl_nats: f64) -> Option<LowerBound> {
         let floor = self.floor.max_abs_logit(kl_nats)?;
         let lifted = self.lift.as_mut().and_then(|lift| lift.max_abs_logit(kl_nats, floor));
         Some(match lifted.filter(|lifted| *lifted > floor) {
             Some(max_abs_logit) => LowerBound { floor, max_abs_logit, by: BoundKind::Lift },
             None => LowerBound { floor, max_abs_logit: floor, by: BoundKind::Floor },
         })
+    }
+
+    /// E⁰(L), see [`Floor::kl_nats`].
+    pub fn floor_kl_nats(&mut self, max_logit: f64) -> f64 {
+        let floor = &self.floor;
+        *self.known_floors.entry(max_logit.to_bits()).or_insert_with(|| floor.kl_nats(max_logit))
     }
 }
 
