@@ -277,11 +277,6 @@ mod tests {
             assert!((own.logit_spread - found.spread).abs() < 1e-12);
         }
     }
-}
-
-#[cfg(test)]
-mod largest_tests {
-    use super::*;
 
     #[test]
     fn as_many_are_fitted_as_are_large_and_no_more_than_asked_for() {

@@ -194,35 +194,40 @@ impl Family {
     /// Every parameter with its value, defaults included: `from_parameters` with the name and these gives the same family
     /// again. If the parts of a mixture built in code differ in one parameter, the value of the local part is returned.
     pub fn parameters(&self) -> Parameters {
-        let none = Parameters::default();
+        let mut all = Parameters::default();
+        self.add_to(&mut all);
+        all
+    }
+
+    fn add_to(&self, all: &mut Parameters) {
         match self {
-            Self::UniformBand { window } => Parameters { window: Some(*window), ..none },
+            Self::UniformBand { window } => all.window = Some(*window),
             Self::DecayBand { window, tau } => {
-                Parameters { window: Some(*window), tau: Some(*tau), ..none }
+                (all.window, all.tau) = (Some(*window), Some(*tau));
             }
             Self::DirichletBand { window, alpha } => {
-                Parameters { window: Some(*window), alpha: Some(*alpha), ..none }
+                (all.window, all.alpha) = (Some(*window), Some(*alpha));
             }
             Self::LognormalBand { window, sigma } => {
-                Parameters { window: Some(*window), sigma: Some(*sigma), ..none }
+                (all.window, all.sigma) = (Some(*window), Some(*sigma));
             }
-            Self::PreviousToken { k } | Self::RandomSparse { k } => {
-                Parameters { k: Some(*k), ..none }
+            Self::PreviousToken { k } | Self::RandomSparse { k } => all.k = Some(*k),
+            Self::Landmark { m } => all.m = Some(*m),
+            Self::Clustered { c } => all.c = Some(*c),
+            Self::Induction { vocabulary } => all.vocabulary = Some(*vocabulary),
+            Self::Prefix => {}
+            Self::Mixture { lambda, local, global } => {
+                global.add_to(all);
+                local.add_to(all);
+                all.lambda = Some(*lambda);
+                all.local = Some(local.name().to_owned());
+                all.global = Some(global.name().to_owned());
             }
-            Self::Landmark { m } => Parameters { m: Some(*m), ..none },
-            Self::Clustered { c } => Parameters { c: Some(*c), ..none },
-            Self::Induction { vocabulary } => Parameters { vocabulary: Some(*vocabulary), ..none },
-            Self::Prefix => none,
-            Self::Mixture { lambda, local, global } => Parameters {
-                lambda: Some(*lambda),
-                local: Some(local.name().to_owned()),
-                global: Some(global.name().to_owned()),
-                ..local.parameters().or(global.parameters())
-            },
             Self::Permuted { family } => {
-                Parameters { of: Some(family.name().to_owned()), ..family.parameters() }
+                family.add_to(all);
+                all.of = Some(family.name().to_owned());
             }
-            Self::File { path } => Parameters { path: Some(path.clone()), ..none },
+            Self::File { path } => all.path = Some(path.clone()),
         }
     }
 

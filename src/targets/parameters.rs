@@ -86,25 +86,6 @@ impl Parameters {
         .filter_map(|(name, value)| Some((name, value?)))
         .collect()
     }
-
-    /// Returns these parameters, with missing values taken from `other`.
-    pub(super) fn or(self, other: Self) -> Self {
-        Self {
-            window: self.window.or(other.window),
-            tau: self.tau.or(other.tau),
-            alpha: self.alpha.or(other.alpha),
-            sigma: self.sigma.or(other.sigma),
-            k: self.k.or(other.k),
-            m: self.m.or(other.m),
-            c: self.c.or(other.c),
-            vocabulary: self.vocabulary.or(other.vocabulary),
-            lambda: self.lambda.or(other.lambda),
-            local: self.local.or(other.local),
-            global: self.global.or(other.global),
-            of: self.of.or(other.of),
-            path: self.path.or(other.path),
-        }
-    }
 }
 
 /// Reads parameters for a family; its errors name the family.
