@@ -258,7 +258,7 @@ fn tied(
         let turns = turns.mapv(|turn| turn.map(f64::from));
         concatenate(Axis(0), &vec![turns.view(); probes.len()]).expect("equal columns")
     });
-    let mut tied = SharedProjection::on(inputs, rank, normalisation, turns)?;
+    let mut tied = SharedProjection::new(inputs, rank, normalisation, turns)?;
     if let Some(NormalisedInputs::Together { .. }) = normalised {
         tied = tied.with_scales([0, 1].map(|side| together(probes, side)))?;
     }

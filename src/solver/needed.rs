@@ -262,7 +262,7 @@ mod tests {
     use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
-    use crate::solver::LARGEST_CAP;
+    use crate::solver::{Inputs, LARGEST_CAP};
     use crate::targets::{HeadKind, Layout, Target, Visibility};
 
     const N: usize = 48;
@@ -328,7 +328,8 @@ mod tests {
             let own = factors(&q, &k);
             let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
             assert!(actual.kl_nats < 1e-12, "own factors give the attention: {}", actual.kl_nats);
-            let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
+            let tied =
+                SharedProjection::new(Inputs::new(x.view()).unwrap(), D, None, None).unwrap();
             let point = tied.point(q.view(), k.view(), None);
             for tolerance in [0.1, 1e-3] {
                 let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
@@ -367,7 +368,7 @@ mod tests {
         let own = factors(&q, &k);
         let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
         assert!(actual.max_abs_logit > LARGEST_CAP, "{}", actual.max_abs_logit);
-        let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
+        let tied = SharedProjection::new(Inputs::new(x.view()).unwrap(), D, None, None).unwrap();
         let point = tied.point(q.view(), k.view(), None);
         // Its logits scaled down to LARGEST_CAP are far from the tolerance.
         let tolerance = 1e-9;
@@ -394,7 +395,7 @@ mod tests {
         let (q, k, x) = head(1.0);
         let kind = HeadKind::Global;
         let problem = Problem::new(attention(&q, &k, kind), Layout::global(), D).unwrap();
-        let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
+        let tied = SharedProjection::new(Inputs::new(x.view()).unwrap(), D, None, None).unwrap();
         let point = tied.point(q.view(), k.view(), None);
         let found = needed_logit_tied(&problem, &tied, &[point], 0.01, options(), &()).unwrap();
         let found = found.best.unwrap().solution.factors;

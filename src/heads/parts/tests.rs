@@ -33,11 +33,7 @@ fn heads_of(
     pairs.map(head).collect()
 }
 
-fn definition(
-    arm: &str,
-    positions: Positions,
-    stabilisers: &[Stabiliser],
-) -> TrainDefinition {
+fn definition(arm: &str, positions: Positions, stabilisers: &[Stabiliser]) -> TrainDefinition {
     let mut definition = TrainDefinition {
         layers: 2,
         d_model: 16,

@@ -33,22 +33,12 @@ pub struct SharedProjection {
 }
 
 impl SharedProjection {
-    /// Factors of `rank` that are projections of `inputs`, (n, C). `turns`, (n, d/2), are the cosines and sines of the angles
-    /// by which channels 2i and 2i + 1 of each row are rotated (RoPE).
+    /// Factors of `rank` that are projections of `inputs`. `turns`, (n, d/2), are the cosines and sines of the angles by which
+    /// channels 2i and 2i + 1 of each row are rotated (RoPE).
     ///
     /// # Errors
-    /// `Inputs` if the inputs are not finite, are all zero or cannot be decomposed, or if the turns have another shape.
+    /// The turns have another shape.
     pub fn new(
-        inputs: ArrayView2<'_, f64>,
-        rank: usize,
-        normalisation: Option<Normalisation>,
-        turns: Option<Array2<[f64; 2]>>,
-    ) -> Result<Self, FitError> {
-        Self::on(Inputs::new(inputs)?, rank, normalisation, turns)
-    }
-
-    /// As [`Self::new`] with inputs that other heads share.
-    pub(crate) fn on(
         inputs: Inputs,
         rank: usize,
         normalisation: Option<Normalisation>,
