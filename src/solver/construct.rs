@@ -89,7 +89,7 @@ fn profile(problem: &Problem, period: usize) -> Option<Vec<f64>> {
         profile[lag(reference, column as usize)] = a;
     }
     let fits = (0..n).all(|row| {
-        let seen = problem.columns(kind, row);
+        let seen = problem.target().seen(kind, row);
         let sum: f64 = seen.clone().map(|column| profile[lag(row, column)]).sum();
         let (columns, a) = target.row(row);
         let mut exact = vec![0.0; n];
@@ -194,7 +194,7 @@ pub fn random_codes(problem: &Problem, cap: f64, seed: u64) -> Result<Option<Fac
 /// coefficient.
 fn ridge(problem: &Problem, keys: &Array2<f64>, row: usize, cap: f64) -> Vec<f64> {
     let m = keys.ncols();
-    let seen = problem.columns(problem.layout().heads()[0], row);
+    let seen = problem.target().seen(problem.layout().heads()[0], row);
     let (columns, a) = problem.target().row(row);
     let greatest = a.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let others = seen.len().saturating_sub(columns.len()) as f64;
@@ -254,7 +254,7 @@ fn scaled_rows(
     let root = (d as f64).sqrt();
     let longest = keys.rows().into_iter().map(|k| k.dot(&k)).fold(0.0, f64::max).sqrt();
     for row in 0..n {
-        let seen = problem.columns(kind, row);
+        let seen = problem.target().seen(kind, row);
         let shape = keys.slice(s![seen.clone(), ..]).dot(&queries.row(row));
         let high = shape.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let low = shape.iter().copied().fold(f64::INFINITY, f64::min);

@@ -100,7 +100,7 @@ impl Factors {
 
     /// One vector x = (Q₁, K₁, …, Q_H, K_H[, log π]) for the optimiser; log π only if H > 1.
     pub(super) fn to_vector(&self) -> Vec<f64> {
-        let mut x = Vec::with_capacity(vector_length(self.heads(), self.n(), self.rank()));
+        let mut x = Vec::with_capacity(2 * self.queries.len() + self.heads());
         for head in 0..self.heads() {
             let (q, k) = self.head(head);
             x.extend(q.iter());
@@ -147,11 +147,6 @@ pub fn norm_product(factors: &Factors) -> f64 {
             greatest(q) * greatest(k) / (factors.rank() as f64).sqrt()
         })
         .fold(0.0, f64::max)
-}
-
-/// The length of the optimiser's vector.
-pub(super) fn vector_length(heads: usize, n: usize, rank: usize) -> usize {
-    2 * heads * n * rank + if heads > 1 { heads } else { 0 }
 }
 
 /// A slice of the optimiser's vector as an n × rank matrix.

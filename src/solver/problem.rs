@@ -9,7 +9,7 @@ use ndarray::Array2;
 
 use super::factors::Factors;
 use crate::system::check_memory;
-use crate::targets::{HeadKind, Layout, Target};
+use crate::targets::{Layout, Target};
 
 /// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::EnumString)]
@@ -143,14 +143,9 @@ impl Problem {
         self.layout.heads().len()
     }
 
-    /// The columns to which `row` may attend through a head of this kind.
-    pub(super) fn columns(&self, kind: HeadKind, row: usize) -> Range<usize> {
-        self.target.seen(kind, row)
-    }
-
     /// The columns to which `row` may attend through head number `head`.
     pub(super) fn seen(&self, head: usize, row: usize) -> Range<usize> {
-        self.columns(self.layout.heads()[head], row)
+        self.target.seen(self.layout.heads()[head], row)
     }
 
     /// The columns to which any of `rows`, at least one, may attend through head number `head`. The first and the last allowed
@@ -175,7 +170,7 @@ impl Problem {
                 self.layout
                     .heads()
                     .iter()
-                    .any(|&kind| self.columns(kind, row).contains(&(column as usize)))
+                    .any(|&kind| self.target.seen(kind, row).contains(&(column as usize)))
             })
         })
     }

@@ -338,7 +338,7 @@ impl FixedCap {
         from: FitState,
         attendance: &FitHandle<'_>,
     ) -> Result<Solution, FitError> {
-        let end = Descent::run(objective, from, &mut self, Some(attendance))?;
+        let end = Descent::run(objective, from, &mut self, attendance)?;
         Ok(end.with(feasible(objective, &end.x, end.penalty.cap, end.gradient_norm)?))
     }
 }

@@ -89,7 +89,8 @@ fn divide(problem: &Problem, division: Division) -> Vec<usize> {
         for (&j, &a) in columns.iter().zip(a) {
             let j = j as usize;
             let local = (0..kinds.len()).find(|&head| {
-                kinds[head] != HeadKind::Global && problem.columns(kinds[head], row).contains(&j)
+                kinds[head] != HeadKind::Global
+                    && problem.target().seen(kinds[head], row).contains(&j)
             });
             match local {
                 Some(head) => owners[entry] = head,
@@ -133,7 +134,7 @@ fn capped_logits(
     let mut logits = Array2::zeros((n, n));
     let mut entry = 0;
     for row in 0..n {
-        let seen = problem.columns(kind, row);
+        let seen = problem.target().seen(kind, row);
         logits.slice_mut(s![row, seen.clone()]).fill(-cap);
         let (columns, a) = problem.target().row(row);
         let greatest = a.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -169,7 +170,7 @@ fn spectral_head(
         }
         filled = product(q.view(), k.t());
         for row in 0..n {
-            let seen = problem.columns(kind, row);
+            let seen = problem.target().seen(kind, row);
             filled.slice_mut(s![row, seen.clone()]).assign(&logits.slice(s![row, seen]));
         }
         carried = Some(found.carried);

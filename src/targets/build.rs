@@ -172,7 +172,7 @@ impl Family {
         }
     }
 
-    fn wrong(&self, why: String) -> TargetError {
+    pub(super) fn wrong(&self, why: String) -> TargetError {
         TargetError::Parameter { family: self.name(), why }
     }
 }

@@ -107,21 +107,13 @@ impl Family {
         let names = |of: &Parameters| of.given().into_iter().map(|(name, _)| name).collect();
         let taken: Vec<&str> = names(&family.parameters());
         let given: Vec<&str> = names(parameters);
-        match given.into_iter().find(|given| !taken.contains(given)) {
-            None => Ok(family),
-            Some(stray) => Err(TargetError::Parameter {
-                family: family.name(),
-                why: match taken.as_slice() {
-                    [] => format!(
-                        "{stray} is not a parameter of this family, which has none; leave it out"
-                    ),
-                    taken => format!(
-                        "{stray} is not a parameter of this family, which takes {}; leave it out",
-                        taken.join(", ")
-                    ),
-                },
-            }),
-        }
+        let Some(stray) = given.into_iter().find(|given| !taken.contains(given)) else {
+            return Ok(family);
+        };
+        let taken = if taken.is_empty() { "none".to_owned() } else { taken.join(", ") };
+        Err(family.wrong(format!(
+            "{stray} is not a parameter of this family, which takes {taken}; leave it out"
+        )))
     }
 
     /// Reads and checks the parameters of the family; others are ignored.

@@ -198,17 +198,12 @@ fn uniform(probe: &HeadProbe) -> Array2<f64> {
 /// Keeps the `count` largest entries of each row, divided by their sum; ties go to earlier columns.
 fn largest(mut attention: Array2<f64>, count: usize) -> Array2<f64> {
     for mut row in attention.rows_mut() {
-        keep_largest(row.view_mut(), count);
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+        order.into_iter().skip(count).for_each(|column| row[column] = 0.0);
         divide_by_sum(row);
     }
     attention
-}
-
-/// Sets all but the `count` largest entries to 0; ties go to earlier places.
-fn keep_largest(mut entries: ArrayViewMut1<'_, f64>, count: usize) {
-    let mut order: Vec<usize> = (0..entries.len()).collect();
-    order.sort_by(|&a, &b| entries[b].total_cmp(&entries[a]));
-    order.into_iter().skip(count).for_each(|place| entries[place] = 0.0);
 }
 
 /// Keeps the last `window` columns of each causal row, divided by their sum.

@@ -60,7 +60,7 @@ fn block(problem: &Problem, rows: Range<usize>) -> Block {
     let mut has_weight = vec![false; problem.n()];
     let (mut first, mut end) = (0, problem.n());
     for row in rows.clone() {
-        let seen = problem.columns(kind, row);
+        let seen = problem.target().seen(kind, row);
         (first, end) = (first.max(seen.start), end.min(seen.end));
         problem.target().row(row).0.iter().for_each(|&column| has_weight[column as usize] = true);
     }
