@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fmt::Display;
 use std::sync::atomic::AtomicBool;
 
-use rank_study::heads::{PARTS, Screened, TrainedHead};
+use rank_study::heads::{HeadMeasurement, PARTS, TrainedHead};
 use rank_study::lm::{Arm, Corpus, Device, Split, TrainDefinition, Trainer};
 use rank_study::solver::SearchOptions;
 
@@ -37,13 +37,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = SearchOptions { starts: 2, passes: 1, ..SearchOptions::default() };
     println!("{:>5} {:>9} {:>9} {}", "head", "sees", "actual", padded(PARTS));
     for probe in trainer.model().probe(&passage)? {
-        let screened = Screened::of(&[&probe], None)?;
         let head = TrainedHead::new(&[&probe], None)?;
-        let levels = head.parts(&screened, EPSILON, options)?.levels;
+        let screened = HeadMeasurement::screened(&[&probe], None)?;
+        let found = screened.fitted(&head.parts(EPSILON, options)?, 0.0);
         // None where the head's attention is within ε of uniform, and so needs no logits.
-        let parts = levels.parts().map(|part| part.map_or("–".to_owned(), |p| format!("{p:.3}")));
+        let parts =
+            found.factors().map(|part| part.map_or("–".to_owned(), |p| format!("{p:.3}")));
         let (number, sees) = (format!("{}.{}", head.layer, head.head), head.kind.to_string());
-        println!("{number:>5} {sees:>9} {:>9.3} {}", levels.actual, padded(parts));
+        println!("{number:>5} {sees:>9} {:>9.3} {}", found.actual, padded(parts));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray2};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
-use rank_study::experiments::fits::{FitAsked, FitMeasurement, FitTerms, FrontierRow};
+use rank_study::experiments::fits::{FitMeasurement, FrontierRow};
 use rank_study::report::fit_conclusion;
 use rank_study::solver::{
     Candidate, FitError, FitObserver, FitProgress, FitState, LowerBounds, Problem, SearchOptions,
@@ -49,7 +49,7 @@ pub(crate) fn fit<'py>(
     let effort = SearchOptions::with_effort(&problem, starts, iterations, seed);
     let options = SearchOptions { precision, ..effort };
     options.check_room(&problem, max_logit.len().max(1)).map_err(|error| match error {
-        FitError::SearchTooLarge { .. } => PyMemoryError::new_err(error.to_string()),
+        FitError::TooLarge(_) => PyMemoryError::new_err(error.to_string()),
         _ => value_error(error),
     })?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -100,16 +100,8 @@ fn search(
             (rows.collect(), points.into_iter().map(|point| point.best).collect())
         }
     };
-    let row = |(found, best): (FitMeasurement, &Option<Candidate>)| FrontierRow {
-        asked: FitAsked {
-            target: "array".to_owned(),
-            n: problem.n(),
-            rank: problem.rank(),
-            layout: problem.layout().clone(),
-            seed: best.as_ref().map(|best| best.start as u64),
-        },
-        found,
-        terms: FitTerms { tolerance, visibility: problem.target().visibility() },
+    let row = |(found, best): (FitMeasurement, &Option<Candidate>)| {
+        FrontierRow::of(problem, "array", tolerance, found, best.as_ref())
     };
     Ok((found.into_iter().zip(&candidates).map(row).collect(), candidates))
 }

@@ -88,9 +88,7 @@ fn mend_of(error: &(dyn StdError + 'static)) -> Option<String> {
 
 fn of_target(error: &TargetError) -> Option<String> {
     match error {
-        TargetError::OutsideVisibility { .. } | TargetError::NotCausal { .. } => {
-            Some("--mask bidirectional".to_owned())
-        }
+        TargetError::Mask(_) => Some("--mask bidirectional".to_owned()),
         TargetError::InFile { problem, .. } => of_target(problem),
         _ => None,
     }

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Context, Error, Result};
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args};
 
 use super::errors::{FlagContext as _, UsageError, with_flag};
@@ -18,7 +19,7 @@ use crate::targets::{
 #[command(next_help_heading = "Target", group = ArgGroup::new("matrix").required(true))]
 pub struct FamilyFlags {
     /// Build a matrix of this family
-    #[arg(long, value_name = "NAME", requires = "n", group = "matrix", value_parser = Family::NAMES)]
+    #[arg(long, value_name = "NAME", requires = "n", group = "matrix", value_parser = PossibleValuesParser::new(Family::NAMES))]
     family: Option<String>,
     #[command(flatten)]
     parameters: Parameters,
@@ -52,9 +53,6 @@ pub struct FamilyFlags {
     /// Treat --target as logits: apply a softmax to each row
     #[arg(long, requires = "target")]
     softmax: bool,
-    /// Leave out tokens at either end whose row or column is zero
-    #[arg(long, requires = "target")]
-    trim_padding: bool,
 }
 
 impl FamilyFlags {
@@ -69,7 +67,6 @@ impl FamilyFlags {
                 path: path.clone(),
                 index: StackIndex { layer: self.layer, sequence: self.sequence, head: self.head },
                 logits: self.softmax,
-                trim_padding: self.trim_padding,
             };
             let TargetRead { target, rescaled, left_out } =
                 file.read(visibility).context("--target")?;

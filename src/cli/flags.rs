@@ -166,14 +166,15 @@ pub fn start_threads() -> Result<()> {
     let threads = asked.filter(|threads| (1..=MOST).contains(threads)).unwrap_or(cores);
     // A thread that has its own stack but no room for the stack of its signals ends the process.
     let needed = (threads + spare_of(threads)) as u64 * OF_THREAD + OF_START;
-    if available_bytes().is_some_and(|bytes| bytes < needed) {
+    let free = available_bytes().unwrap_or(u64::MAX);
+    if free < needed {
         bail!(NO_THREADS);
     }
-    if available_bytes().is_some_and(|bytes| bytes < LITTLE) {
+    if free < LITTLE {
         share_one_heap();
     }
     rayon::ThreadPoolBuilder::new().build_global().context(NO_THREADS)?;
-    if available_bytes().is_some_and(|bytes| bytes < LITTLE) {
+    if free < LITTLE {
         // Libraries start threads of their own, and panic if that fails. So this tests whether more threads can start.
         std::thread::scope(|scope| -> std::io::Result<()> {
             let spare = spare_of(rayon::current_num_threads());

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 
-use super::blas::warn_of_slow_blas;
 use super::errors::error_line;
 use super::progress::{Progress, with};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
@@ -72,9 +71,6 @@ impl Session {
                 plural(count, "row"),
                 rows.with_file_name("rows-set-aside.csv").display()
             ));
-        }
-        if plan.decomposes() {
-            warn_of_slow_blas(|line| progress.say(line));
         }
         progress.begin(plan.work(threads));
         Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)

@@ -2,7 +2,6 @@
 
 mod analysis;
 mod bench;
-mod blas;
 pub mod command;
 mod crashes;
 mod diagnose;

@@ -1,24 +1,20 @@
 //! `rank-study target`: builds a target attention matrix, or inspects one.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 
-use super::blas::warn_of_slow_blas;
 use super::errors::FlagContext as _;
 use super::family::FamilyFlags;
 use super::flags::JsonFlag;
 use super::streams::{inform, print};
 use crate::system::{check_disk, check_memory};
-use crate::targets::{Bounds, LeadingSpectrum, Spectrum, Statistics, Target};
+use crate::targets::{Spectrum, Statistics};
 
-/// Number of singular values in the text output by default; `--json` has all of them.
+/// Number of singular values in the text output; `--json` has all of them.
 const SINGULAR_VALUES_SHOWN: usize = 8;
-/// Number of singular values computed by default if n is too large for all.
-const LEADING: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Build or inspect a target attention matrix
 #[derive(Args, Debug)]
@@ -37,10 +33,6 @@ pub struct TargetArgs {
     /// Print entropy, density, singular values and effective rank
     #[arg(long)]
     stats: bool,
-    /// Compute and print this many singular values [default: 64 above n = 4096, else all; 8
-    /// printed]
-    #[arg(long, value_name = "K", requires = "stats")]
-    singular_values: Option<NonZeroUsize>,
     #[command(flatten)]
     json: JsonFlag,
     // Last, because its help heading applies to all flags after it.
@@ -59,8 +51,6 @@ struct Summary {
     statistics: Option<Statistics>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spectrum: Option<Spectrum>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    leading_spectrum: Option<LeadingSpectrum>,
 }
 
 /// Runs the subcommand.
@@ -79,21 +69,19 @@ pub fn run(args: &TargetArgs) -> Result<()> {
         nonzeros: target.nonzeros(),
         statistics: None,
         spectrum: None,
-        leading_spectrum: None,
     };
     if args.stats {
-        warn_of_slow_blas(inform);
         summary.statistics = Some(Statistics::of(&target));
         if target.n() <= Spectrum::LARGEST_N {
             summary.spectrum = Some(Spectrum::of(&target).flag("--stats")?);
         } else {
-            summary.leading_spectrum = Some(leading_spectrum(args, &target)?);
+            inform(&format!("no singular values, since n is above {}", Spectrum::LARGEST_N));
         }
     }
     let text = if args.json.is_set() {
         serde_json::to_string(&summary).flag("--json")? + "\n"
     } else {
-        summary.text(args.singular_values)
+        summary.text()
     };
     if let Some(path) = &args.out {
         target.write(path).context("--out")?;
@@ -114,31 +102,18 @@ fn check_room(n: usize, path: &Path) -> Result<()> {
     check_disk(folder, if is_packed { 0.0 } else { needed }).map_err(|room| why(&room))
 }
 
-fn leading_spectrum(args: &TargetArgs, target: &Target) -> Result<LeadingSpectrum> {
-    let count = args.singular_values.unwrap_or(LEADING);
-    let (n, most) = (target.n(), Spectrum::LARGEST_N);
-    inform(&format!("computing the {count} leading singular values (n = {n} is above {most})"));
-    LeadingSpectrum::of(target, count, args.family.seed()).flag("--singular-values")
-}
-
 /// Formats the first of `values`, and their number if some are left out.
-fn shown(values: &[f64], asked: Option<NonZeroUsize>, all: &str) -> String {
-    let most = asked.map_or(SINGULAR_VALUES_SHOWN, NonZeroUsize::get);
+fn shown(values: &[f64]) -> String {
+    let most = SINGULAR_VALUES_SHOWN;
     let mut shown: Vec<String> = values.iter().take(most).map(|x| format!("{x:.4}")).collect();
     if values.len() > most {
-        shown.push(format!("… ({} {all})", values.len()));
+        shown.push(format!("… ({} in total)", values.len()));
     }
     shown.join(" ")
 }
 
-/// Formats two bounds, or one number if they print alike.
-fn between(bounds: Bounds<String>) -> String {
-    let Bounds { at_least, at_most } = bounds;
-    if at_least == at_most { at_most } else { format!("{at_least} to {at_most}") }
-}
-
 impl Summary {
-    fn text(&self, asked: Option<NonZeroUsize>) -> String {
+    fn text(&self) -> String {
         let mut lines = vec![
             ("target", self.target.clone()),
             ("n", self.n.to_string()),
@@ -159,17 +134,7 @@ impl Summary {
             lines.extend([
                 ("numerical rank", found.numerical_rank.to_string()),
                 ("effective rank", format!("{:.4}", found.effective_rank)),
-                ("singular values", shown(&found.singular_values, asked, "in total")),
-            ]);
-        }
-        if let Some(found) = &self.leading_spectrum {
-            let worst = found.residuals.iter().copied().fold(0.0, f64::max);
-            lines.extend([
-                ("numerical rank", between(found.numerical_rank.map(|r| r.to_string()))),
-                ("effective rank", between(found.effective_rank.map(|r| format!("{r:.4}")))),
-                ("energy of the tail", between(found.tail_energy.map(|e| format!("{e:.4}")))),
-                ("largest residual", format!("{worst:.1e}")),
-                ("singular values", shown(&found.singular_values, asked, "computed")),
+                ("singular values", shown(&found.singular_values)),
             ]);
         }
         lines.into_iter().map(|(name, value)| format!("{name:<27}{value}\n")).collect()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::raw_definition::Preset;
 use crate::heads::PredictError;
 use crate::run::RunError;
-use crate::solver::{FactorsFileError, FitError};
+use crate::solver::FitError;
 use crate::system::FileError;
 use crate::targets::TargetError;
 
@@ -88,9 +88,6 @@ pub enum StudyError {
     /// A fit that cannot be set up.
     #[error(transparent)]
     Fit(#[from] FitError),
-    /// Factors that cannot be read or written.
-    #[error(transparent)]
-    Factors(#[from] FactorsFileError),
     /// A text that cannot be read.
     #[error(transparent)]
     Text(#[from] crate::lm::LmError),

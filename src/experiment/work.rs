@@ -27,9 +27,6 @@ pub(crate) trait Experiment: Clone + Debug + Send + Sync + 'static {
     /// Whether its cells are measured one at a time, as for timings.
     const ONE_AT_A_TIME: bool = false;
 
-    /// Whether its cells spend most of their time in decompositions of matrices.
-    const DECOMPOSES: bool = false;
-
     /// Reads its tables from a definition.
     ///
     /// # Errors
@@ -106,7 +103,6 @@ pub struct StudyWork {
     kind: Kind,
     pub(crate) dtype: String,
     pub(crate) is_one_at_a_time: bool,
-    pub(crate) decomposes: bool,
     pub(crate) depends_on_text: bool,
     /// Whether its cells can read a text.
     pub can_read_text: bool,
@@ -121,7 +117,6 @@ impl StudyWork {
             kind: Kind::of::<E>(),
             dtype: experiment.dtype(),
             is_one_at_a_time: E::ONE_AT_A_TIME,
-            decomposes: E::DECOMPOSES,
             depends_on_text: experiment.depends_on_text(),
             can_read_text: experiment.can_read_text(),
             measures_models: experiment.models().is_some(),

@@ -42,18 +42,18 @@ impl Streams {
 /// ```
 /// use rank_study::solver::SearchOptions;
 /// use rank_study::lm::{Model, ModelShape, TrainDefinition};
-/// use rank_study::heads::{Screened, TrainedHead};
+/// use rank_study::heads::TrainedHead;
 ///
 /// let definition =
 ///     TrainDefinition { layers: 1, d_model: 8, heads: 2, context: 12, ..TrainDefinition::default() };
 /// let model = Model::new(ModelShape::new(&definition, 5), 0.5, 0)?;
 /// let probes = model.probe(&[0, 3, 1, 4, 2, 2, 0, 1])?;
 ///
-/// let screened = Screened::of(&[&probes[0]], None)?;
 /// let head = TrainedHead::new(&[&probes[0]], None)?;
 /// let options = SearchOptions { starts: 0, passes: 0, ..SearchOptions::default() };
-/// let levels = head.parts(&screened, 0.01, options)?.levels;
-/// assert!(levels.floor <= levels.needed && levels.needed <= levels.needed_tied);
+/// let parts = head.parts(0.01, options)?;
+/// let [needed, tied] = [&parts.needed, &parts.needed_tied].map(|found| found.max_abs_logit);
+/// assert!(parts.floor <= needed && needed <= tied);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct TrainedHead {
@@ -118,8 +118,7 @@ impl TrainedHead {
             tied = tied.with_queries_at(positions);
         }
         let keys = joined(probes, |probe| &probe.keys);
-        let own = Factors::new(one_head(queries), one_head(keys), Array1::ones(1))
-            .map_err(crate::solver::FitError::from)?;
+        let own = Factors::new(one_head(queries), one_head(keys), Array1::ones(1))?;
         Ok(Self { layer, head, kind, tokens, problem, own, tied, point, rows, attention })
     }
 
@@ -179,21 +178,33 @@ pub(super) fn problem_of(
 
 /// Refuses heads to which no queries and keys can be fitted.
 pub(super) fn check_fittable(probes: &[&HeadProbe]) -> Result<(), PredictError> {
-    if let Some(HeadProbe { layer, head, .. }) = probes.iter().find(|probe| probe.slope.is_some()) {
-        return Err(PredictError::Slope { layer: *layer, head: *head });
-    }
+    refuse(
+        probes,
+        |probe| probe.slope.is_some(),
+        "has a linear position bias, so its attention is not the softmax of QKᵀ/√d and its needed logit is \
+         undefined; take a run without one",
+    )?;
     check_finite(probes)
 }
 
-/// Refuses queries and keys that are NaN or infinite.
+/// Refuses queries and keys that are NaN or infinite, as at the end of a run that diverged.
 pub(super) fn check_finite(probes: &[&HeadProbe]) -> Result<(), PredictError> {
-    let is_finite =
-        |probe: &HeadProbe| probe.queries.iter().chain(&probe.keys).all(|v| v.is_finite());
-    match probes.iter().find(|probe| !is_finite(probe)) {
+    refuse(
+        probes,
+        |probe| !probe.queries.iter().chain(&probe.keys).all(|v| v.is_finite()),
+        "has logits that are NaN or infinite; take an earlier step",
+    )
+}
+
+/// Returns the error `why` of the first probe that is `wrong`, if any.
+pub(super) fn refuse(
+    probes: &[&HeadProbe],
+    wrong: impl Fn(&HeadProbe) -> bool,
+    why: &'static str,
+) -> Result<(), PredictError> {
+    match probes.iter().find(|probe| wrong(probe)) {
+        Some(probe) => Err(PredictError::Head { layer: probe.layer, head: probe.head, why }),
         None => Ok(()),
-        Some(HeadProbe { layer, head, .. }) => {
-            Err(PredictError::NotFinite { layer: *layer, head: *head })
-        }
     }
 }
 
@@ -247,7 +258,7 @@ fn tied(
         let turns = turns.mapv(|turn| turn.map(f64::from));
         concatenate(Axis(0), &vec![turns.view(); probes.len()]).expect("equal columns")
     });
-    let mut tied = SharedProjection::on(inputs, rank, normalisation, turns)?;
+    let mut tied = SharedProjection::new(inputs, rank, normalisation, turns)?;
     if let Some(NormalisedInputs::Together { .. }) = normalised {
         tied = tied.with_scales([0, 1].map(|side| together(probes, side)))?;
     }

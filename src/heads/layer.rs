@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::{HeadMeasurement, Parts, PredictError, Screened, Streams, TrainedHead};
+use super::screen::floors;
+use super::{HeadMeasurement, Parts, PredictError, Streams, TrainedHead};
 use crate::lm::{HeadProbe, Probed};
 use crate::solver::{SearchOptions, write_factors};
 
@@ -23,11 +24,6 @@ pub struct LayerFit<'a> {
 }
 
 impl LayerFit<'_> {
-    /// The number of fits of each head on each group of passages.
-    pub fn fits_of_a_head(&self) -> usize {
-        self.epsilons.len()
-    }
-
     /// Screens the heads on groups of passages and fits those whose logits are large enough. Passes the row of each fit, with
     /// its parts, or of each ε of a head that is not fitted, to `found`. Returns `false` if `stop` was set before the end.
     ///
@@ -43,38 +39,32 @@ impl LayerFit<'_> {
         let Self { layer, epsilons, rows, above, search } = *self;
         for (group, passages) in groups.iter().enumerate() {
             let probes = model.probe_layer(passages, layer)?;
-            let place = (group, passages.len());
             let mut streams = Streams::default();
             for head in 0..model.heads() {
                 let of_head: Vec<&HeadProbe> = probes.iter().map(|of| &of[head]).collect();
                 let began = Instant::now();
-                let screened = &Screened::of(&of_head, Some(rows))?;
-                if above.is_some_and(|above| screened.max_abs_logit <= above) {
+                let mut screened = HeadMeasurement::screened(&of_head, Some(rows))?;
+                screened.passage = group;
+                if above.is_some_and(|above| screened.actual <= above) {
                     if stop.load(Ordering::Relaxed) {
                         return Ok(false);
                     }
-                    let floors = Screened::floors(&of_head, Some(rows), epsilons)?;
+                    let floors = floors(&of_head, Some(rows), epsilons)?;
                     let wall_time_s = began.elapsed().as_secs_f64() / epsilons.len() as f64;
                     for (&epsilon, floor) in epsilons.iter().zip(floors) {
-                        let row =
-                            HeadMeasurement::of(screened, place, epsilon, floor, None, wall_time_s);
-                        found(row, None)?;
+                        found(screened.at(epsilon, floor, wall_time_s), None)?;
                     }
                     continue;
                 }
-                let head = &TrainedHead::of_layer(&of_head, Some(rows), &mut streams)?;
-                let effective_rank_attention = head.effective_rank_attention()?;
+                let head = TrainedHead::of_layer(&of_head, Some(rows), &mut streams)?;
+                screened.effective_rank_attention = head.effective_rank_attention()?;
                 for &epsilon in epsilons {
                     if stop.load(Ordering::Relaxed) {
                         return Ok(false);
                     }
                     let began = Instant::now();
-                    let parts = head.parts(screened, epsilon, search)?;
-                    let wall_time_s = began.elapsed().as_secs_f64();
-                    let floor = parts.levels.floor;
-                    let fitted = Some((head, &parts, effective_rank_attention));
-                    let row =
-                        HeadMeasurement::of(screened, place, epsilon, floor, fitted, wall_time_s);
+                    let parts = head.parts(epsilon, search)?;
+                    let row = screened.fitted(&parts, began.elapsed().as_secs_f64());
                     found(row, Some(&parts))?;
                 }
             }

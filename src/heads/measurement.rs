@@ -1,48 +1,9 @@
 //! The record of a trained head: its logits, and those that its attention needs.
 
-use super::parts::Found;
-use super::{Levels, Parts, PrecisionRisk, Screened, TrainedHead};
-use crate::record::{record, to_milliseconds, value};
+use super::{Parts, PrecisionRisk};
+use crate::record::{record, to_milliseconds};
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
-
-/// The outcome of a head's fit, or `Screened` if it was not fitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HeadOutcome {
-    /// It was fitted.
-    Fitted(Outcome),
-    /// It was screened and not fitted, because its logits are below the requested limit.
-    #[default]
-    Screened,
-}
-
-impl HeadOutcome {
-    const SCREENED: &'static str = "screened";
-
-    /// The text of the outcome in rows.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fitted(outcome) => outcome.name(),
-            Self::Screened => Self::SCREENED,
-        }
-    }
-
-    /// Parses the text that `name` returns.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            Self::SCREENED => Some(Self::Screened),
-            _ => Outcome::from_name(name).map(Self::Fitted),
-        }
-    }
-}
-
-value!(
-    Text,
-    "an outcome of a fit, or screened",
-    |outcome| outcome.name().to_owned(),
-    HeadOutcome::from_name,
-    HeadOutcome
-);
 
 record! {
     /// The logits of a trained head on a group of passages, and those that its attention needs at one ε.
@@ -140,9 +101,9 @@ record! {
         #[unit = "nats"]
         kl_nats_tied: Option<f64>,
         /// the outcome of the fit with free queries and keys, or `screened`
-        outcome: HeadOutcome,
+        outcome: Outcome,
         /// the outcome of the fit with Q = X·W_q and K = X·W_k
-        outcome_tied: HeadOutcome,
+        outcome_tied: Outcome,
         /// L-BFGS iterations of both fits
         iterations: usize,
         /// evaluations of objective and gradient in both fits
@@ -153,93 +114,68 @@ record! {
     }
 }
 
+/// The names of the factors, in the order of [`HeadMeasurement::factors`].
+pub const PARTS: [&str; 5] = ["floor", "inflation", "tying", "drift", "gauge"];
+
 impl HeadMeasurement {
-    /// The row of a head on the group of passages `group`, at one ε. `fitted` has the head, its fits and its
-    /// [`effective rank`](TrainedHead::effective_rank_attention); it is `None` for a head that was screened only.
-    pub(super) fn of(
-        screened: &Screened,
-        (group, passages): (usize, usize),
-        epsilon: f64,
-        floor: Option<f64>,
-        fitted: Option<(&TrainedHead, &Parts, Option<f64>)>,
-        wall_time_s: f64,
-    ) -> Self {
-        let parts = fitted.map(|(_, parts, _)| parts);
-        let [free, tied] =
-            [parts.map(|parts| &parts.needed), parts.map(|parts| &parts.needed_tied)];
-        let needed = |of: Option<&Found>| of.and_then(|found| found.max_abs_logit);
-        let both = |count: fn(&Found) -> usize| [free, tied].into_iter().flatten().map(count).sum();
-        let outcome = |of: Option<&Found>| {
-            of.map_or(HeadOutcome::Screened, |found| HeadOutcome::Fitted(found.outcome))
-        };
-        let levels = Levels {
-            floor,
-            needed: needed(free),
-            needed_tied: needed(tied),
-            spread: screened.logit_spread,
-            actual: screened.max_abs_logit,
-        };
-        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = screened.mass_within;
-        let [floor, inflation, tying, drift, gauge] = levels.parts();
+    /// The row at one ε with its floor, without a fit.
+    pub(super) fn at(&self, epsilon: f64, floor: Option<f64>, wall_time_s: f64) -> Self {
+        let wall_time_s = to_milliseconds(wall_time_s);
+        Self { epsilon, floor, wall_time_s, ..self.clone() }.with_factors()
+    }
+
+    /// The row at the ε of the fits `parts`, with what they found.
+    pub fn fitted(&self, parts: &Parts, wall_time_s: f64) -> Self {
+        let Parts { epsilon, floor, needed: free, needed_tied: tied } = parts;
         Self {
-            head: screened.head,
-            kind: screened.kind,
-            passage: group,
-            passages,
-            n: screened.tokens,
-            rows: screened.rows,
-            rank: fitted.map_or(screened.rank, |(head, ..)| head.rank()),
-            epsilon,
-            actual: levels.actual,
-            spread: levels.spread,
-            needed: levels.needed,
-            needed_tied: levels.needed_tied,
-            floor,
-            inflation,
-            tying,
-            drift,
-            gauge,
-            entropy_nats: screened.entropy_nats,
-            effective_rank_logits: screened.effective_rank_logits,
-            effective_rank_attention: fitted.and_then(|(.., rank)| rank),
-            mass_within_1,
-            mass_within_4,
-            mass_within_16,
-            mass_within_64,
-            key_head: Some(screened.key_head),
-            scale: Some(screened.scale),
-            softcap: screened.softcap,
-            max_logit: Some(screened.max_logit),
-            max_logit_capped: screened.max_logit_capped(),
-            max_dot: Some(screened.max_dot()),
-            first_mass: Some(screened.first_mass),
-            sink_mass: Some(screened.sink_mass),
-            share_ramp: screened.share_ramp,
-            precision: Some(screened.precision.clone()),
-            kl_nats: free.and_then(|found| found.kl_nats),
-            kl_nats_tied: tied.and_then(|found| found.kl_nats),
-            outcome: outcome(free),
-            outcome_tied: outcome(tied),
-            iterations: both(|found| found.iterations),
-            evaluations: both(|found| found.evaluations),
-            wall_time_s: to_milliseconds(wall_time_s),
+            needed: free.max_abs_logit,
+            needed_tied: tied.max_abs_logit,
+            kl_nats: free.kl_nats,
+            kl_nats_tied: tied.kl_nats,
+            outcome: free.outcome,
+            outcome_tied: tied.outcome,
+            iterations: free.iterations + tied.iterations,
+            evaluations: free.evaluations + tied.evaluations,
+            ..self.at(*epsilon, *floor, wall_time_s)
         }
+        .with_factors()
+    }
+
+    fn with_factors(self) -> Self {
+        let [_, inflation, tying, drift, gauge] = self.factors();
+        Self { inflation, tying, drift, gauge, ..self }
     }
 
     /// Whether the head was fitted, not only screened.
     pub fn is_fitted(&self) -> bool {
-        self.outcome != HeadOutcome::Screened
+        self.outcome != Outcome::Screened
     }
 
-    /// The levels of its logits.
-    pub fn levels(&self) -> Levels {
+    /// The factors of actual = floor · inflation · tying · drift · gauge, in the order of [`PARTS`]: the floor, and the ratio
+    /// of each level to the one before. A ratio is `None` if either level is 0 or was not found. Centring the rows costs one
+    /// rank, so drift may be slightly below 1. Gauge is at least 1 up to rounding.
+    pub fn factors(&self) -> [Option<f64>; 5] {
         let &Self { floor, needed, needed_tied, spread, actual, .. } = self;
-        Levels { floor, needed, needed_tied, spread, actual }
+        let half_spread = Some(0.5 * spread);
+        [
+            floor,
+            ratio(needed, floor),
+            ratio(needed_tied, needed),
+            ratio(half_spread, needed_tied),
+            ratio(Some(actual), half_spread),
+        ]
     }
 
     /// floor, inflation, tying, drift and gauge, whose product is `actual`; `None` if one is unknown or the floor is 0.
     pub fn parts(&self) -> Option<[f64; 5]> {
-        let [floor, inflation, tying, drift, gauge] = self.levels().parts();
+        let [floor, inflation, tying, drift, gauge] = self.factors();
         Some([floor?, inflation?, tying?, drift?, gauge?])
+    }
+}
+
+fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
+    match (over?, under?) {
+        (over, under) if over > 0.0 && under > 0.0 => Some(over / under),
+        _ => None,
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use ndarray::{Array2, Axis};
 
 use super::PredictError;
-use super::head::{check_finite, held_rows};
+use super::head::{check_finite, held_rows, refuse};
 use super::positions::{Form, Nearest, SeenRows, Share};
 use super::precision::PrecisionRisk;
 use super::screen::{LAGS, spectrum_of_product};
@@ -25,6 +25,7 @@ record! {
     /// Logits z are QKᵀ/√d, without the head's softcap and linear position bias, if any; its attention P includes both. Shares
     /// are R² of logits minus their row mean over the allowed columns, with one fit for all rows of all passages and equal
     /// weight on every allowed pair. Divergences are means over rows of KL(P ‖ P̂), with P̂ the nearest attention of the form.
+    #[derive(Default)]
     pub struct RampMeasurement {
         /// the layer, from 0
         #[range = Placed]
@@ -161,15 +162,15 @@ impl RampMeasurement {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, .. } = *first;
         check_finite(probes)?;
-        if probes.iter().any(|probe| probe.visibility != Visibility::Causal) {
-            return Err(PredictError::NotCausal { layer, head });
-        }
+        refuse(
+            probes,
+            |probe| probe.visibility != Visibility::Causal,
+            "is not causal, which this measurement needs; take a causal model",
+        )?;
         let tokens = first.queries.nrows();
         let held = held_rows(tokens, most);
         let seen = SeenRows::of(probes, &held);
-        let Looks { max_abs_logit, half_spread, entropy_nats, mean_lag, median_lag, mass_within } =
-            Looks::of(&seen);
-        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = mass_within;
+        let looks = Self::looks(&seen);
         let [effective_rank_logits, effective_rank_centred, stable_rank_centred] =
             ranks(probes, &held)?;
 
@@ -178,9 +179,9 @@ impl RampMeasurement {
         let passages: Vec<SeenRows> =
             probes.iter().map(|&probe| SeenRows::of(&[probe], &held)).collect();
         let (share_key, key_scores_converged) = SeenRows::share_of_key_scores(&passages);
-        let formula = ramp_half_spread(reach(kind, tokens), mean_lag);
+        let formula = ramp_half_spread(reach(kind, tokens), looks.mean_lag);
         // In long rows the nearest ramp has the head's mean relative distance.
-        let rise = ramp_half_spread(tokens, mean_lag).map_or(0.0, |half| 2.0 * half);
+        let rise = ramp_half_spread(tokens, looks.mean_lag).map_or(0.0, |half| 2.0 * half);
         let ramp = seen.nearest(Form::Ramp, vec![rise]);
         // A ramp is a member of both wider forms, so their results are at least as near.
         let by_position: Vec<f64> =
@@ -207,16 +208,7 @@ impl RampMeasurement {
             rows: held.len(),
             rank: first.queries.ncols(),
             given_slope: first.slope.map(f64::from),
-            actual: max_abs_logit,
-            half_spread,
             formula,
-            mean_lag,
-            median_lag,
-            entropy_nats,
-            mass_within_1,
-            mass_within_4,
-            mass_within_16,
-            mass_within_64,
             effective_rank_logits,
             effective_rank_centred,
             stable_rank_centred,
@@ -237,22 +229,12 @@ impl RampMeasurement {
             precision: Some(PrecisionRisk::of_rows(&seen, first.softcap.map(f64::from))),
             outcome: if converged { Outcome::Converged } else { Outcome::StepLimit },
             wall_time_s: to_milliseconds(began.elapsed().as_secs_f64()),
+            ..looks
         })
     }
-}
 
-/// Statistics from one pass over all rows.
-struct Looks {
-    max_abs_logit: f64,
-    half_spread: f64,
-    entropy_nats: f64,
-    mean_lag: f64,
-    median_lag: usize,
-    mass_within: [f64; 4],
-}
-
-impl Looks {
-    fn of(seen: &SeenRows) -> Self {
+    /// Statistics from one pass over all rows; the other columns are empty.
+    fn looks(seen: &SeenRows) -> Self {
         let (mut max_abs_logit, mut spread, mut entropy) = (0.0f64, 0.0f64, 0.0);
         let mut mass_at = vec![0.0; seen.tokens];
         for row in seen.each() {
@@ -275,13 +257,18 @@ impl Looks {
             sum += mass;
             sum >= half
         };
+        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] = LAGS.map(within);
         Self {
-            max_abs_logit,
+            actual: max_abs_logit,
             half_spread: 0.5 * spread,
             entropy_nats: entropy / rows,
             mean_lag: mass_at.iter().enumerate().map(|(lag, p)| lag as f64 * p).sum::<f64>() / rows,
             median_lag: mass_at.iter().position(reaches_half).unwrap_or(0),
-            mass_within: LAGS.map(within),
+            mass_within_1,
+            mass_within_4,
+            mass_within_16,
+            mass_within_64,
+            ..Self::default()
         }
     }
 }

@@ -4,72 +4,28 @@ use ndarray::{Array2, Axis};
 use ndarray_linalg::QR;
 use rayon::prelude::*;
 
-use super::PredictError;
 use super::head::{attention_of, check_fittable, held_rows, problem_of};
 use super::positions::{Form, SeenRows};
 use super::precision::PrecisionRisk;
+use super::{HeadMeasurement, PredictError};
 use crate::lm::{HeadProbe, LmError, Probed};
 use crate::numerics::blas::on_one_thread;
-use crate::solver::Floor;
-use crate::targets::{HeadKind, Spectrum, TargetError, Visibility};
+use crate::solver::{Floor, Outcome};
+use crate::targets::{Spectrum, TargetError, Visibility};
 
 /// Numbers of last tokens, including the token itself, for which the attention mass is reported.
-pub const LAGS: [usize; 4] = [1, 4, 16, 64];
+pub(super) const LAGS: [usize; 4] = [1, 4, 16, 64];
 
-/// Logits and attention of a head on its passages, over the measured rows.
-///
-/// Logits z = s·q·k are those before any softcap. The attention P is the softmax after the softcap, normalised over tokens; the
-/// share of a learned sink is reported separately.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Screened {
-    /// The layer, from 0.
-    pub layer: usize,
-    /// The head within its layer, from 0.
-    pub head: usize,
-    /// The key head of its layer that it uses, from 0.
-    pub key_head: usize,
-    /// The pairs to which it may attend.
-    pub kind: HeadKind,
-    /// Number of tokens of one passage.
-    pub tokens: usize,
-    /// Number of measured rows per passage.
-    pub rows: usize,
-    /// The head dimension d.
-    pub rank: usize,
-    /// s, the factor of q·k.
-    pub scale: f64,
-    /// The bound c of the softcap c·tanh(z/c), if any.
-    pub softcap: Option<f64>,
-    /// max |z| over the allowed pairs of every passage.
-    pub max_abs_logit: f64,
-    /// max z over the allowed pairs.
-    pub max_logit: f64,
-    /// The largest (max − min) of the allowed logits of a row.
-    pub logit_spread: f64,
-    /// Mean over rows of −Σ p ln p, in nats.
-    pub entropy_nats: f64,
-    /// [`Spectrum::effective_rank`] of QKᵀ, mean over passages; at most d.
-    pub effective_rank_logits: f64,
-    /// The mass on the passage's first token, mean over all rows, including rows that may not attend to it.
-    pub first_mass: f64,
-    /// The share of a learned sink before the rest is normalised over tokens, mean over rows; 0 without a sink.
-    pub sink_mass: f64,
-    /// The mass on the last of [`LAGS`] tokens, mean over rows. Without a causal mask, the mass on all tokens nearer than that.
-    pub mass_within: [f64; 4],
-    /// R² of c·j in the logits minus their row means, as [`share_ramp`](super::RampMeasurement::share_ramp). `None` if the
-    /// logits are constant in each row, or without a causal mask.
-    pub share_ramp: Option<f64>,
-    /// How much rounding of the logits changes the attention.
-    pub precision: PrecisionRisk,
-}
-
-impl Screened {
-    /// Measures a head from `probes`, one per passage. All rows of a passage are measured, or `most` evenly spaced ones of a
-    /// longer passage.
+impl HeadMeasurement {
+    /// What a head has without a fit and an ε, from `probes`, one per passage. All rows of a passage are measured, or `most`
+    /// evenly spaced ones of a longer passage.
+    ///
+    /// Logits z = s·q·k are those before any softcap. The attention P is the softmax after the softcap, normalised over tokens;
+    /// the share of a learned sink is reported separately.
     ///
     /// # Errors
-    /// As [`TrainedHead::new`](super::TrainedHead::new); `Decomposition` if LAPACK fails.
-    pub fn of(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
+    /// As [`TrainedHead::new`](super::TrainedHead::new), or LAPACK fails.
+    pub fn screened(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         check_fittable(probes)?;
         let tokens = first.queries.nrows();
@@ -102,56 +58,57 @@ impl Screened {
             Ok(spectrum_of_product(&queries, &probe.keys.mapv(f64::from))?.effective_rank)
         });
         let ranks = ranks.sum::<Result<f64, TargetError>>()?;
+        let [mass_within_1, mass_within_4, mass_within_16, mass_within_64] =
+            mass_within.map(|mass| mass / rows);
+        let softcap = first.softcap.map(f64::from);
         Ok(Self {
-            layer: first.layer,
             head: first.head,
-            key_head: first.key_head,
             kind: first.kind,
-            tokens,
+            passages: probes.len(),
+            n: tokens,
             rows: held.len(),
             rank: first.queries.ncols(),
-            scale: first.scale,
-            softcap: first.softcap.map(f64::from),
-            max_abs_logit: max_logit.max(-least),
-            max_logit,
-            logit_spread,
+            actual: max_logit.max(-least),
+            spread: logit_spread,
             entropy_nats: entropy / rows,
             effective_rank_logits: ranks / probes.len() as f64,
-            first_mass: first_mass / rows,
-            sink_mass: sinks / rows,
-            mass_within: mass_within.map(|mass| mass / rows),
+            mass_within_1,
+            mass_within_4,
+            mass_within_16,
+            mass_within_64,
+            key_head: Some(first.key_head),
+            scale: Some(first.scale),
+            softcap,
+            max_logit: Some(max_logit),
+            max_logit_capped: softcap.map(|cap| cap * (max_logit / cap).tanh()),
+            max_dot: Some(max_logit / first.scale),
+            first_mass: Some(first_mass / rows),
+            sink_mass: Some(sinks / rows),
             share_ramp,
-            precision: PrecisionRisk::of_rows(&seen, first.softcap.map(f64::from)),
+            precision: Some(PrecisionRisk::of_rows(&seen, softcap)),
+            outcome: Outcome::Screened,
+            outcome_tied: Outcome::Screened,
+            ..Self::default()
         })
     }
+}
 
-    /// L⁰(ε; P) of the same rows at each of `epsilons`: the smallest max |logit| at any rank. `None` if no finite logits reach
-    /// ε.
-    ///
-    /// # Errors
-    /// As [`Self::of`].
-    pub fn floors(
-        probes: &[&HeadProbe],
-        most: Option<usize>,
-        epsilons: &[f64],
-    ) -> Result<Vec<Option<f64>>, PredictError> {
-        let &first = probes.first().ok_or(PredictError::NoPassage)?;
-        check_fittable(probes)?;
-        let held = held_rows(first.queries.nrows(), most);
-        let problem = problem_of(probes, &held, &attention_of(probes, &held))?;
-        let floor = Floor::new(&problem);
-        Ok(epsilons.iter().map(|&epsilon| floor.max_abs_logit(epsilon)).collect())
-    }
-
-    /// max c·tanh(z/c), at the largest z; `None` without a softcap.
-    pub fn max_logit_capped(&self) -> Option<f64> {
-        self.softcap.map(|cap| cap * (self.max_logit / cap).tanh())
-    }
-
-    /// max q·k, without the factor s.
-    pub fn max_dot(&self) -> f64 {
-        self.max_logit / self.scale
-    }
+/// L⁰(ε; P) of the same rows as [`HeadMeasurement::screened`] at each of `epsilons`: the smallest max |logit| at any rank. `None`
+/// if no finite logits reach ε.
+///
+/// # Errors
+/// As [`HeadMeasurement::screened`].
+pub(super) fn floors(
+    probes: &[&HeadProbe],
+    most: Option<usize>,
+    epsilons: &[f64],
+) -> Result<Vec<Option<f64>>, PredictError> {
+    let &first = probes.first().ok_or(PredictError::NoPassage)?;
+    check_fittable(probes)?;
+    let held = held_rows(first.queries.nrows(), most);
+    let problem = problem_of(probes, &held, &attention_of(probes, &held))?;
+    let floor = Floor::new(&problem);
+    Ok(epsilons.iter().map(|&epsilon| floor.max_abs_logit(epsilon)).collect())
 }
 
 /// The singular values of QKᵀ, computed as those of the small R_q·R_kᵀ.
@@ -160,8 +117,7 @@ pub(super) fn spectrum_of_product(
     keys: &Array2<f64>,
 ) -> Result<Spectrum, TargetError> {
     let triangle = |m: &Array2<f64>| -> Result<Array2<f64>, TargetError> {
-        let (_, r) =
-            on_one_thread(|| m.qr()).map_err(|e| TargetError::Decomposition(e.to_string()))?;
+        let (_, r) = on_one_thread(|| m.qr()).map_err(TargetError::decomposition)?;
         Ok(r)
     };
     Spectrum::of_matrix(&triangle(queries)?.dot(&triangle(keys)?.t()))
@@ -179,14 +135,16 @@ pub fn largest_logits(
     let mut largest = Vec::new();
     model.each_layer(passages, layers, |probes| {
         let heads = probes.first().map_or(0, Vec::len);
-        let of_head = |head: usize| probes.iter().map(|of| of_probe(&of[head])).fold(0.0, f64::max);
+        let of_head =
+            |head: usize| probes.iter().map(|of| largest_logit(&of[head])).fold(0.0, f64::max);
         largest.extend((0..heads).into_par_iter().map(of_head).collect::<Vec<f64>>());
         Ok::<bool, LmError>(true)
     })?;
     Ok(largest)
 }
 
-fn of_probe(probe: &HeadProbe) -> f64 {
+/// max |z| over the allowed pairs.
+pub(super) fn largest_logit(probe: &HeadProbe) -> f64 {
     let visible = probe.logits();
     visible.iter().filter(|z| z.is_finite()).fold(0.0, |most, z| most.max(z.abs()))
 }
@@ -212,6 +170,7 @@ mod tests {
     use super::*;
     use crate::heads::TrainedHead;
     use crate::lm::HeadInputs;
+    use crate::targets::HeadKind;
 
     const TOKENS: usize = 24;
 
@@ -242,8 +201,8 @@ mod tests {
         }
     }
 
-    fn screened(probe: &HeadProbe) -> Screened {
-        Screened::of(&[probe], None).unwrap()
+    fn screened(probe: &HeadProbe) -> HeadMeasurement {
+        HeadMeasurement::screened(&[probe], None).unwrap()
     }
 
     #[test]
@@ -251,20 +210,26 @@ mod tests {
         for visibility in [Visibility::Causal, Visibility::Bidirectional] {
             let probe = probe(visibility);
             let found = screened(&probe);
-            assert_eq!((found.layer, found.head, found.key_head, found.rank), (3, 5, 1, 4));
+            assert_eq!((found.head, found.key_head, found.rank), (5, Some(1), 4));
             let (z, p) = (probe.logits(), probe.attention());
             let visible = || z.iter().filter(|z| z.is_finite());
             let largest = visible().fold(0.0f64, |most, z| most.max(z.abs()));
             let signed = visible().fold(f64::NEG_INFINITY, |most, &z| most.max(z));
-            assert_eq!((found.max_abs_logit, found.max_logit), (largest, signed));
-            assert!((found.max_dot() - 4.0 * signed).abs() < 1e-12);
+            assert_eq!((found.actual, found.max_logit), (largest, Some(signed)));
+            assert!((found.max_dot.unwrap() - 4.0 * signed).abs() < 1e-12);
             let mean = |of: &dyn Fn(usize, usize) -> f64| -> f64 {
                 let pairs = (0..TOKENS).flat_map(|i| (0..TOKENS).map(move |j| (i, j)));
                 pairs.map(|(i, j)| of(i, j)).sum::<f64>() / TOKENS as f64
             };
             let first = mean(&|i, j| if j == 0 { p[[i, j]] } else { 0.0 });
-            assert!((found.first_mass - first).abs() < 1e-12);
-            for (lag, told) in LAGS.into_iter().zip(found.mass_within) {
+            assert!((found.first_mass.unwrap() - first).abs() < 1e-12);
+            let mass_within = [
+                found.mass_within_1,
+                found.mass_within_4,
+                found.mass_within_16,
+                found.mass_within_64,
+            ];
+            for (lag, told) in LAGS.into_iter().zip(mass_within) {
                 let near = mean(&|i, j| if i.abs_diff(j) < lag { p[[i, j]] } else { 0.0 });
                 assert!((told - near).abs() < 1e-12, "{lag}: {told} against {near}");
             }
@@ -280,16 +245,18 @@ mod tests {
     #[test]
     fn a_cap_bounds_what_is_told_after_it_and_a_sink_takes_its_share() {
         let plain = probe(Visibility::Causal);
-        assert_eq!((screened(&plain).max_logit_capped(), screened(&plain).sink_mass), (None, 0.0));
+        let uncapped = screened(&plain);
+        assert_eq!((uncapped.max_logit_capped, uncapped.sink_mass), (None, Some(0.0)));
         let capped = screened(&HeadProbe { softcap: Some(2.0), ..plain.clone() });
-        let largest = capped.max_logit_capped().unwrap();
-        assert_eq!(capped.max_logit, screened(&plain).max_logit);
-        assert!((largest - 2.0 * (capped.max_logit / 2.0).tanh()).abs() < 1e-12 && largest < 2.0);
+        assert_eq!(capped.max_logit, uncapped.max_logit);
+        let (largest, max_logit) = (capped.max_logit_capped.unwrap(), capped.max_logit.unwrap());
+        assert!((largest - 2.0 * (max_logit / 2.0).tanh()).abs() < 1e-12 && largest < 2.0);
         // A sink as large as all tokens together takes half of a row.
         let flat = HeadProbe { keys: Array2::zeros((TOKENS, 4)), ..plain };
         let sunk = screened(&HeadProbe { sink: Some(0.0), ..flat.clone() });
         let share = (1..=TOKENS).map(|seen| 1.0 / (1 + seen) as f64).sum::<f64>() / TOKENS as f64;
-        assert!((sunk.sink_mass - share).abs() < 1e-7, "{} against {share}", sunk.sink_mass);
+        let found = sunk.sink_mass.unwrap();
+        assert!((found - share).abs() < 1e-7, "{found} against {share}");
         assert_eq!(sunk.first_mass, screened(&flat).first_mass, "the rest is shared as before");
         assert_eq!(sunk.share_ramp, None, "constant logits are of no form");
     }
@@ -299,22 +266,17 @@ mod tests {
         let probe = probe(Visibility::Causal);
         for most in [None, Some(6)] {
             let (pair, epsilons) = ([&probe, &probe], [0.1, 0.01]);
-            let found = Screened::of(&pair, most).unwrap();
+            let found = HeadMeasurement::screened(&pair, most).unwrap();
             let head = TrainedHead::new(&pair, most).unwrap();
             assert_eq!(found.rows, head.rows());
             let floor = Floor::new(&head.problem);
             let floors = epsilons.map(|epsilon| floor.max_abs_logit(epsilon));
-            assert_eq!(Screened::floors(&pair, most, &epsilons).unwrap(), floors);
+            assert_eq!(super::floors(&pair, most, &epsilons).unwrap(), floors);
             let own = crate::solver::Measured::of(&head.problem, &head.own).unwrap();
-            assert!((own.max_abs_logit - found.max_abs_logit).abs() < 1e-12);
-            assert!((own.logit_spread - found.logit_spread).abs() < 1e-12);
+            assert!((own.max_abs_logit - found.actual).abs() < 1e-12);
+            assert!((own.logit_spread - found.spread).abs() < 1e-12);
         }
     }
-}
-
-#[cfg(test)]
-mod largest_tests {
-    use super::*;
 
     #[test]
     fn as_many_are_fitted_as_are_large_and_no_more_than_asked_for() {

@@ -9,21 +9,16 @@ value!(Text, "a kind of head", ToString::to_string, head_kind, HeadKind);
 value!(Text, "a visibility", ToString::to_string, |text| text.parse().ok(), Visibility);
 value!(
     Text,
-    "an outcome of a fit",
+    "an outcome of a fit, or screened",
     |outcome| outcome.name().to_owned(),
     Outcome::from_name,
     Outcome
 );
-value!(Text, "a bound", |by| by.name().to_owned(), bound, BoundKind);
+value!(Text, "a bound", |by| by.name().to_owned(), |text| text.parse().ok(), BoundKind);
 
 fn head_kind(text: &str) -> Option<HeadKind> {
     match text.parse::<Layout>().ok()?.heads() {
         &[kind] => Some(kind),
         _ => None,
     }
-}
-
-fn bound(text: &str) -> Option<BoundKind> {
-    use BoundKind::{Floor, Lift, LogRank, Packing};
-    [Floor, Packing, Lift, LogRank].into_iter().find(|kind| kind.name() == text)
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::blas;
-use super::extension::{Extension, instructions_there};
+use super::extension::Extension;
 
 /// The machine as used by this process or, in a manifest, by the process that wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,45 +35,6 @@ impl Machine {
             blas_core: blas::core(),
         }
     }
-
-    /// A better value for `OPENBLAS_CORETYPE`, if OpenBLAS chose kernels without AVX on a processor
-    /// that has AVX2 or AVX-512. Those kernels take 1.2 times as long as the Haswell ones for the singular values of n = 1,024
-    /// and 2,048 (OpenBLAS 0.3.21, an AVX2 processor), and 1.5 times as long for the 512 leading ones of
-    /// n = 8,192.
-    pub fn better_blas_core(&self) -> Option<&'static str> {
-        let (there, _) = instructions_there();
-        better_core(&self.blas, &self.blas_core, there[0])
-    }
-}
-
-/// OpenBLAS's kernels for x86-64 processors without AVX. The first of them is its fallback
-/// for unknown processors.
-const BEFORE_AVX: [&str; 11] = [
-    "Prescott",
-    "Core2",
-    "Penryn",
-    "Dunnington",
-    "Nehalem",
-    "Atom",
-    "Opteron",
-    "Opteron_SSE3",
-    "Barcelona",
-    "Nano",
-    "Bobcat",
-];
-
-/// The better choice for a library with this description that chose the kernels of `core` on a processor whose widest
-/// instruction set is `widest`; `None` if its choice was right.
-fn better_core(library: &str, core: &str, widest: &str) -> Option<&'static str> {
-    // A library built for one processor has no other kernels.
-    if !library.contains("DYNAMIC_ARCH") || !BEFORE_AVX.contains(&core) {
-        return None;
-    }
-    match widest {
-        "avx512" => Some("SkylakeX"),
-        "avx2" => Some("Haswell"),
-        _ => None,
-    }
 }
 
 fn cpu() -> String {
@@ -85,17 +46,7 @@ fn cpu() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, better_core};
-
-    #[test]
-    fn kernels_of_before_avx_are_told_of_where_the_processor_has_more() {
-        let dynamic = "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Prescott MAX_THREADS=64";
-        assert_eq!(better_core(dynamic, "Prescott", "avx512"), Some("SkylakeX"));
-        assert_eq!(better_core(dynamic, "Prescott", "avx2"), Some("Haswell"));
-        assert_eq!(better_core(dynamic, "Nehalem", "portable"), None);
-        assert_eq!(better_core(dynamic, "Haswell", "avx512"), None);
-        assert_eq!(better_core("OpenBLAS 0.3.21 Prescott", "Prescott", "avx2"), None);
-    }
+    use super::Machine;
 
     #[test]
     fn the_library_names_its_kernels() {

@@ -28,7 +28,7 @@ pub(crate) use blas::share_one_heap;
 pub use blas::{prepare_process, single_threaded_blas};
 pub(crate) use buffer::{Buffer, Pool};
 pub(crate) use extension::Extension;
-pub use extension::{InstructionsError, check_instructions, instructions_there};
+pub use extension::{check_instructions, instructions_there};
 #[doc(hidden)]
 pub use gemm::multiply;
 #[cfg(feature = "lm")]

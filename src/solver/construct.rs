@@ -17,7 +17,7 @@ use crate::targets::Visibility;
 /// `seed`; the others are deterministic. Empty for layouts of several heads.
 ///
 /// # Errors
-/// `Cap`; `Factors` if values overflow.
+/// `Cap`, or values overflow.
 pub fn constructions(
     problem: &Problem,
     cap: f64,
@@ -46,7 +46,7 @@ const SAME: f64 = 1e-9;
 /// whose distances are 0 to n − 1, and 2n without, so that no two distances coincide.
 ///
 /// # Errors
-/// `Cap`; `Factors` if values overflow.
+/// `Cap`, or values overflow.
 pub fn fourier_features(problem: &Problem, cap: f64) -> Result<Option<Factors>, FitError> {
     let (n, pairs) = (problem.n(), (problem.rank() - 1) / 2);
     if problem.heads() != 1 || pairs == 0 || n < 3 {
@@ -89,7 +89,7 @@ fn profile(problem: &Problem, period: usize) -> Option<Vec<f64>> {
         profile[lag(reference, column as usize)] = a;
     }
     let fits = (0..n).all(|row| {
-        let seen = problem.columns(kind, row);
+        let seen = problem.target().seen(kind, row);
         let sum: f64 = seen.clone().map(|column| profile[lag(row, column)]).sum();
         let (columns, a) = target.row(row);
         let mut exact = vec![0.0; n];
@@ -133,7 +133,7 @@ fn strongest(values: &[f64], count: usize) -> Vec<(usize, f64, f64)> {
 /// All columns of a row get the same logit, so weights within a row are equal.
 ///
 /// # Errors
-/// `Cap`; `Factors` if values overflow.
+/// `Cap`, or values overflow.
 pub fn moment_curve(problem: &Problem, cap: f64) -> Result<Option<Factors>, FitError> {
     let (n, target) = (problem.n(), problem.target());
     let k = (0..n).map(|row| target.row(row).0.len()).max().unwrap_or(0);
@@ -170,7 +170,7 @@ const RIDGE: f64 = 1e-3;
 /// squares is no worse than that sum in squared error, apart from the ridge.
 ///
 /// # Errors
-/// `Cap`; `Factors` if values overflow.
+/// `Cap`, or values overflow.
 pub fn random_codes(problem: &Problem, cap: f64, seed: u64) -> Result<Option<Factors>, FitError> {
     let (n, m) = (problem.n(), problem.rank() - 1);
     if problem.heads() != 1 || m == 0 {
@@ -194,7 +194,7 @@ pub fn random_codes(problem: &Problem, cap: f64, seed: u64) -> Result<Option<Fac
 /// coefficient.
 fn ridge(problem: &Problem, keys: &Array2<f64>, row: usize, cap: f64) -> Vec<f64> {
     let m = keys.ncols();
-    let seen = problem.columns(problem.layout().heads()[0], row);
+    let seen = problem.target().seen(problem.layout().heads()[0], row);
     let (columns, a) = problem.target().row(row);
     let greatest = a.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let others = seen.len().saturating_sub(columns.len()) as f64;
@@ -237,7 +237,7 @@ const FLAT: f64 = 1e-5;
 /// derivative, E_p[x] − E_a[x]. Queries and keys get equal Frobenius norms.
 ///
 /// # Errors
-/// `Cap`; `Factors` if a query or key is not finite.
+/// `Cap`, or a query or key is not finite.
 fn scaled_rows(
     problem: &Problem,
     queries: &Array2<f64>,
@@ -254,7 +254,7 @@ fn scaled_rows(
     let root = (d as f64).sqrt();
     let longest = keys.rows().into_iter().map(|k| k.dot(&k)).fold(0.0, f64::max).sqrt();
     for row in 0..n {
-        let seen = problem.columns(kind, row);
+        let seen = problem.target().seen(kind, row);
         let shape = keys.slice(s![seen.clone(), ..]).dot(&queries.row(row));
         let high = shape.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let low = shape.iter().copied().fold(f64::INFINITY, f64::min);
@@ -284,7 +284,7 @@ fn scaled_rows(
         q *= balance;
         k /= balance;
     }
-    Ok(Factors::new(q, k, Array1::ones(1))?)
+    Factors::new(q, k, Array1::ones(1))
 }
 
 /// The s in [0, `largest`] of least log Σ e^{s·x} − s·`wanted`.

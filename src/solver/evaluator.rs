@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use super::factors::Factors;
+use super::kernel::Measured;
 use super::lagrangian::{InitialHessian, Lagrangian};
 use super::lbfgs::{Iterate, Stopping};
-use super::objective::{Evaluation, Objective};
+use super::objective::Objective;
 use super::penalty::Penalty;
 use super::problem::{FitError, Precision, Problem, check_cap};
 use super::start;
@@ -35,27 +36,14 @@ pub struct Evaluator<'p> {
     gradient: Vec<f64>,
 }
 
-/// Error and logits of factors, computed in float64.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
-    /// Mean over rows of KL(Aᵢ ‖ Pᵢ), in nats.
-    pub kl_nats: f64,
-    /// max |z| over allowed pairs.
-    pub max_abs_logit: f64,
-    /// The largest (max − min) of the allowed logits of a row.
-    pub logit_spread: f64,
-}
-
 impl Measured {
-    /// Measures `factors` on a problem.
+    /// Measures `factors` on a problem, in float64.
     ///
     /// # Errors
     /// `OtherFactors` if the factors do not fit the problem.
     pub fn of(problem: &Problem, factors: &Factors) -> Result<Self, FitError> {
         problem.check_factors(factors)?;
-        let found = Objective::new(problem, Precision::F64).measure_factors(factors);
-        let Evaluation { kl_nats, max_abs_logit, logit_spread, .. } = found;
-        Ok(Self { kl_nats, max_abs_logit, logit_spread })
+        Ok(Objective::new(problem, Precision::F64).measure_factors(factors))
     }
 }
 

@@ -6,30 +6,10 @@ use std::path::{Path, PathBuf};
 use ndarray::{Array, Array1, Array2, Array3, ArrayView2, Dimension, s};
 use ndarray_npy::WriteNpyExt as _;
 
+use super::problem::FitError;
 use crate::numerics::product;
 use crate::system::{FileError, write_whole};
 use crate::targets::read_npy;
-
-/// An error while factors are built.
-#[derive(Debug, thiserror::Error)]
-pub enum FactorsError {
-    /// Shapes that do not fit together.
-    #[error(
-        "factors have shapes {queries:?} (queries), {keys:?} (keys) and {weights} (weights); they must be \
-         (heads, n, rank) twice and (heads)"
-    )]
-    Shape {
-        /// Shape of the queries.
-        queries: [usize; 3],
-        /// Shape of the keys.
-        keys: [usize; 3],
-        /// Number of weights.
-        weights: usize,
-    },
-    /// A value that is NaN or infinite, or weights that are not a distribution.
-    #[error("factors: {0}")]
-    Value(&'static str),
-}
 
 /// Factors Q, K of shape (heads, n, rank) and head weights π on the simplex, all finite.
 ///
@@ -45,28 +25,30 @@ impl Factors {
     /// Checks shapes and values and builds factors.
     ///
     /// # Errors
-    /// `Shape` if the three shapes do not fit together, `Value` if a value is not finite or the weights are not a distribution.
+    /// The three shapes do not fit together, a value is not finite, or the weights are not a distribution.
     pub fn new(
         queries: Array3<f64>,
         keys: Array3<f64>,
         weights: Array1<f64>,
-    ) -> Result<Self, FactorsError> {
+    ) -> Result<Self, FitError> {
         let (heads, n, rank) = queries.dim();
+        let wrong = |why: String| Err(FitError::Other(format!("factors {why}")));
         if keys.dim() != (heads, n, rank) || weights.len() != heads || heads * n * rank == 0 {
-            let (kh, kn, kr) = keys.dim();
-            return Err(FactorsError::Shape {
-                queries: [heads, n, rank],
-                keys: [kh, kn, kr],
-                weights: weights.len(),
-            });
+            return wrong(format!(
+                "have shapes {:?} (queries), {:?} (keys) and {} (weights); they must be (heads, n, rank) twice and \
+                 (heads)",
+                queries.dim(),
+                keys.dim(),
+                weights.len()
+            ));
         }
         if !queries.iter().chain(&keys).all(|v| v.is_finite()) {
-            return Err(FactorsError::Value("a query or key is NaN or infinite"));
+            return wrong("have a query or key that is NaN or infinite".to_owned());
         }
         if !weights.iter().all(|&w| (0.0..=1.0 + 1e-12).contains(&w))
             || (weights.sum() - 1.0).abs() > 1e-9
         {
-            return Err(FactorsError::Value("the head weights are not on the simplex"));
+            return wrong("have head weights that are not on the simplex".to_owned());
         }
         Ok(Self { queries, keys, weights })
     }
@@ -118,7 +100,7 @@ impl Factors {
 
     /// One vector x = (Q₁, K₁, …, Q_H, K_H[, log π]) for the optimiser; log π only if H > 1.
     pub(super) fn to_vector(&self) -> Vec<f64> {
-        let mut x = Vec::with_capacity(vector_length(self.heads(), self.n(), self.rank()));
+        let mut x = Vec::with_capacity(2 * self.queries.len() + self.heads());
         for head in 0..self.heads() {
             let (q, k) = self.head(head);
             x.extend(q.iter());
@@ -136,7 +118,7 @@ impl Factors {
         heads: usize,
         n: usize,
         rank: usize,
-    ) -> Result<Self, FactorsError> {
+    ) -> Result<Self, FitError> {
         let mut queries = Array3::zeros((heads, n, rank));
         let mut keys = Array3::zeros((heads, n, rank));
         for (head, pair) in x[..2 * heads * n * rank].chunks_exact(2 * n * rank).enumerate() {
@@ -167,11 +149,6 @@ pub fn norm_product(factors: &Factors) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The length of the optimiser's vector.
-pub(super) fn vector_length(heads: usize, n: usize, rank: usize) -> usize {
-    2 * heads * n * rank + if heads > 1 { heads } else { 0 }
-}
-
 /// A slice of the optimiser's vector as an n × rank matrix.
 pub(super) fn matrix(x: &[f64], n: usize, rank: usize) -> ArrayView2<'_, f64> {
     ArrayView2::from_shape((n, rank), x).expect("a slice of n·rank values is an n × rank matrix")
@@ -189,26 +166,14 @@ pub(super) fn weights_of(x: &[f64], heads: usize, n: usize, rank: usize) -> Vec<
     e.iter().map(|e| e / sum).collect()
 }
 
-/// An error while factors are read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum FactorsFileError {
-    /// A file that cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// Arrays that are not valid factors.
-    #[error(transparent)]
-    Factors(#[from] FactorsError),
-}
-
 /// Reads factors that [`write_factors`] wrote; without a `weights.npy` the weights are equal.
 ///
 /// # Errors
 /// A file cannot be read, or holds no factors.
-pub fn read_factors(folder: &Path) -> Result<Factors, FactorsFileError> {
-    fn npy<D: Dimension>(path: PathBuf) -> Result<Array<f64, D>, FactorsFileError> {
-        let array = read_npy(&path).map_err(|e| FileError::read(&path, e))?;
-        let array = array.into_dimensionality();
-        Ok(array.map_err(|e| FileError::read(&path, io::Error::other(e)))?)
+pub fn read_factors(folder: &Path) -> Result<Factors, FileError> {
+    fn npy<D: Dimension>(path: PathBuf) -> Result<Array<f64, D>, FileError> {
+        let array = read_npy(&path).and_then(|a| a.into_dimensionality().map_err(io::Error::other));
+        array.map_err(|e| FileError::read(&path, e))
     }
     let queries: Array3<f64> = npy(folder.join("q.npy"))?;
     let keys = npy(folder.join("k.npy"))?;
@@ -218,7 +183,7 @@ pub fn read_factors(folder: &Path) -> Result<Factors, FactorsFileError> {
         true => npy(weights)?,
         false => Array1::from_elem(heads, 1.0 / heads as f64),
     };
-    Ok(Factors::new(queries, keys, weights)?)
+    Factors::new(queries, keys, weights).map_err(|e| FileError::read(folder, io::Error::other(e)))
 }
 
 /// Writes factors as `q.npy` and `k.npy`, (heads, n, rank), and `weights.npy`, (heads), in float64, into `folder`, which is
@@ -226,7 +191,7 @@ pub fn read_factors(folder: &Path) -> Result<Factors, FactorsFileError> {
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write_factors(folder: &Path, factors: &Factors) -> Result<(), FactorsFileError> {
+pub fn write_factors(folder: &Path, factors: &Factors) -> Result<(), FileError> {
     fn npy<D: Dimension>(path: PathBuf, array: &Array<f64, D>) -> Result<(), FileError> {
         let mut bytes = Vec::new();
         array
@@ -237,5 +202,5 @@ pub fn write_factors(folder: &Path, factors: &Factors) -> Result<(), FactorsFile
     }
     npy(folder.join("q.npy"), factors.queries())?;
     npy(folder.join("k.npy"), factors.keys())?;
-    Ok(npy(folder.join("weights.npy"), factors.weights())?)
+    npy(folder.join("weights.npy"), factors.weights())
 }

@@ -1,7 +1,7 @@
 //! Scales logits so that factors satisfy a logit bound exactly or reach ε exactly.
 
 use super::factors::{Factors, norm_product};
-use super::kernel::Evaluation;
+use super::kernel::Measured;
 use super::objective::Objective;
 use super::problem::FitError;
 use super::solution::{Outcome, Solution};
@@ -15,8 +15,7 @@ pub(super) fn feasible(
 ) -> Result<Solution, FitError> {
     let factors = objective.factors(x)?;
     let factors = within_cap(objective, factors, cap);
-    let Evaluation { kl_nats, max_abs_logit, logit_spread, .. } =
-        objective.measure_factors(&factors);
+    let Measured { kl_nats, max_abs_logit, logit_spread } = objective.measure_factors(&factors);
     Ok(Solution {
         factors,
         kl_nats,
@@ -62,8 +61,7 @@ pub(super) fn reaching(
         let error = last.kl_nats.max(SHORT * tolerance);
         let step = ((error / aim).ln() / slope).clamp(-LARGEST_SCALE, LARGEST_SCALE);
         let factors = last.factors.clone().scaled(step.exp());
-        let Evaluation { kl_nats, max_abs_logit, logit_spread, .. } =
-            objective.measure_factors(&factors);
+        let Measured { kl_nats, max_abs_logit, logit_spread } = objective.measure_factors(&factors);
         let secant = (error / kl_nats).ln() / step;
         if secant.is_finite() && secant > 0.0 {
             slope = secant.max(LEAST_SLOPE);

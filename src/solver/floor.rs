@@ -108,7 +108,7 @@ impl<'p> Floor<'p> {
         let ascending = if mixture.is_none() { self.ascending() } else { Vec::new() };
         let summed: Vec<SummedRow<'_>> = (0..ascending.len())
             .map(|row| {
-                let visible = self.problem.columns(self.kinds[0], row).len();
+                let visible = self.problem.target().seen(self.kinds[0], row).len();
                 SummedRow::of(&ascending[row], visible)
             })
             .collect();
@@ -158,7 +158,7 @@ impl<'p> Floor<'p> {
         let mut logits = Array2::zeros((n, n));
         for row in 0..self.problem.rows() {
             let (columns, a) = self.problem.target().row(row);
-            let visible = self.problem.columns(kind, row).len();
+            let visible = self.problem.target().seen(kind, row).len();
             let lowest = clamp_level(&ascending(a), visible, ratio);
             for (&column, &a) in columns.iter().zip(a) {
                 logits[[self.problem.target().position(row), column as usize]] =
@@ -185,7 +185,7 @@ impl<'p> Floor<'p> {
         let total: f64 = (0..n)
             .map(|row| {
                 let (_, a) = self.problem.target().row(row);
-                let visible = self.problem.columns(kind, row).len();
+                let visible = self.problem.target().seen(kind, row).len();
                 let lowest = clamp_level(&sorted[row], visible, ratio);
                 let highest = lowest * ratio;
                 // Entries that are not clamped add ln 1 = 0.
@@ -263,7 +263,7 @@ struct Report {
 impl<'p> Mixture<'p> {
     fn new(problem: &'p Problem, kinds: &[HeadKind]) -> Self {
         let head_row = |kind, row: usize| {
-            let seen = problem.columns(kind, row);
+            let seen = problem.target().seen(kind, row);
             let (columns, _) = problem.target().row(row);
             let first = columns.partition_point(|&j| (j as usize) < seen.start);
             let last = columns.partition_point(|&j| (j as usize) < seen.end);

@@ -28,7 +28,7 @@ use super::solution::{Candidate, FrontierPoint, NEWS, best_of};
 /// ```
 ///
 /// # Errors
-/// `NoCaps`, `Cap`, `NoStarts`, `SearchTooLarge`.
+/// No bounds, `Cap`, `NoStarts`, `TooLarge`.
 pub fn frontier(
     problem: &Problem,
     caps: &[f64],
@@ -40,7 +40,9 @@ pub fn frontier(
     caps.sort_by(f64::total_cmp);
     caps.dedup();
     if caps.is_empty() {
-        return Err(FitError::NoCaps);
+        return Err(FitError::Other(
+            "no logit bound given; give at least one, such as 8".to_owned(),
+        ));
     }
     if options.starts == 0 {
         return Err(FitError::NoStarts);

@@ -111,7 +111,7 @@ impl Descent {
         objective: &mut Objective<'_>,
         from: FitState,
         policy: &mut impl Policy,
-        attendance: Option<&FitHandle<'_>>,
+        attendance: &FitHandle<'_>,
     ) -> Result<Self, FitError> {
         let FitState { x, cap, slope, multipliers, violation, .. } = from;
         let mut at = Self {
@@ -164,12 +164,11 @@ impl Descent {
         objective: &mut Objective<'p>,
         plan: &Plan,
         policy: &impl Policy,
-        attendance: Option<&FitHandle<'_>>,
+        attendance: &FitHandle<'_>,
     ) {
         let before = objective.evaluations;
         let left = plan.iterations.saturating_sub(self.iterations);
         let goes_on = |objective: &mut Objective<'p>, at: &Iterate<'_>| {
-            let Some(attendance) = attendance else { return true };
             let (cap, iterations) = (self.penalty.cap, self.iterations + at.iterations);
             let state = || FitState {
                 x: at.x.to_vec(),

@@ -127,7 +127,7 @@ impl LogitBoundSearch {
             // With its own logits, which may be larger than the current bound.
             self.best = Some(feasible(objective, x, self.caps.largest, f64::INFINITY)?);
         }
-        let end = Descent::run(objective, from, &mut self, Some(attendance))?;
+        let end = Descent::run(objective, from, &mut self, attendance)?;
         let best = match self.best {
             Some(best) => best,
             None => feasible(objective, &end.x, end.penalty.cap, f64::INFINITY)?,

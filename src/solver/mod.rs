@@ -38,18 +38,15 @@ mod start;
 
 pub use bounds::{BoundKind, LowerBound, LowerBounds, lower_bound};
 pub use construct::{constructions, fourier_features, moment_curve, random_codes};
-pub use evaluator::{Evaluator, Measured};
-pub use factors::{
-    Factors, FactorsError, FactorsFileError, norm_product, read_factors, write_factors,
-};
+pub use evaluator::Evaluator;
+pub use factors::{Factors, norm_product, read_factors, write_factors};
 pub use floor::Floor;
 pub use frontier::frontier;
+pub use kernel::Measured;
 pub use lagrangian::{InitialHessian, SolverBudget};
 pub use needed::{Needed, needed_logit, needed_logit_from, needed_logit_tied};
-pub use observer::{FitName, FitObserver, FitProgress, FitState, Kept};
-#[cfg(feature = "lm")]
-pub(crate) use parametrisation::Inputs;
-pub use parametrisation::{Normalisation, SharedProjection};
+pub use observer::{FitObserver, FitProgress, FitState, Kept};
+pub use parametrisation::{Inputs, Normalisation, SharedProjection};
 pub use penalty::{Multiplier, Multipliers};
 pub use problem::{FitError, LARGEST_CAP, Precision, Problem, check_cap, check_tolerance};
 pub use search::SearchOptions;

@@ -8,8 +8,8 @@ use super::floor::Floor;
 use super::lagrangian::SolverBudget;
 use super::logit_bound_search::{Caps, FAR_BELOW, LogitBoundSearch, Sparing, just_above};
 use super::objective::Objective;
-use super::observer::{FitName, FitObserver, FitState};
-use super::parametrisation::{SharedProjection, Varied};
+use super::observer::{FitObserver, FitState};
+use super::parametrisation::SharedProjection;
 use super::problem::{FitError, Problem, check_tolerance};
 use super::search::{Search, SearchOptions};
 use super::solution::{Candidate, Outcome, Solution};
@@ -54,7 +54,7 @@ pub struct Needed {
 /// ```
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`.
+/// A wrong tolerance, `NoStarts`.
 pub fn needed_logit(
     problem: &Problem,
     tolerance: f64,
@@ -69,7 +69,7 @@ pub fn needed_logit(
 /// `options.starts` more starts follow; this may be 0.
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`; `OtherFactors` if some factors do not fit this problem.
+/// A wrong tolerance, `NoStarts`; `OtherFactors` if some factors do not fit this problem.
 pub fn needed_logit_from(
     problem: &Problem,
     tolerance: f64,
@@ -97,7 +97,7 @@ pub fn needed_logit_from(
     let solve =
         |name: String, effort: SolverBudget, start: &dyn Fn() -> Result<FitState, FitError>| {
             let to = LogitBoundSearch { tolerance, caps, effort, far_below, sparing, best: None };
-            let attendance = search.attendance(FitName(name), effort);
+            let attendance = search.attendance(name, effort);
             search.kept_or(&attendance, |underway| {
                 let from = underway.map_or_else(start, Ok)?;
                 to.fit(&mut search.objective(), from, &attendance)
@@ -143,7 +143,7 @@ pub fn needed_logit_from(
         let Some(before) = best_of(&all).filter(|_| !search.has_ended()) else { break };
         let cap = caps.clamp(before.solution.max_abs_logit);
         let found = search.each(&[2.0, 0.5], |factor| {
-            let name = FitName(format!("away-{pass}-by-{factor}"));
+            let name = format!("away-{pass}-by-{factor}");
             let away = caps.clamp(factor * cap);
             let start = |objective: &mut Objective<'_>| {
                 Ok(within_cap(objective, before.solution.factors.clone(), away))
@@ -167,7 +167,7 @@ pub fn needed_logit_from(
 /// has kl_nats ≤ ε, the result is never larger than that. The result is an upper bound that more starts may lower.
 ///
 /// # Errors
-/// `Tolerance`, `NoStarts`; `Inputs` if a point or the inputs belong to another problem, or the problem has several heads.
+/// A wrong tolerance, `NoStarts`, a point or inputs of another problem, or a problem of several heads.
 pub fn needed_logit_tied(
     problem: &Problem,
     tied: &SharedProjection,
@@ -177,18 +177,6 @@ pub fn needed_logit_tied(
     watch: &dyn FitObserver,
 ) -> Result<Needed, FitError> {
     tied.check(problem, starts)?;
-    needed_logit_varying(problem, tied, starts, tolerance, options, watch)
-}
-
-/// As [`needed_logit_tied`] for any parametrisation, from each of its points `starts`.
-pub(super) fn needed_logit_varying(
-    problem: &Problem,
-    varied: &dyn Varied,
-    starts: &[Vec<f64>],
-    tolerance: f64,
-    options: SearchOptions,
-    watch: &dyn FitObserver,
-) -> Result<Needed, FitError> {
     check_tolerance(tolerance)?;
     if starts.is_empty() {
         return Err(FitError::NoStarts);
@@ -199,13 +187,13 @@ pub(super) fn needed_logit_varying(
     let search = Search::new(problem, options, 1, watch)?;
     let numbered: Vec<(usize, &Vec<f64>)> = starts.iter().enumerate().collect();
     let from = |&(start, point): &(usize, &Vec<f64>)| {
-        let objective = Objective::varying(problem, options.precision, varied);
+        let objective = Objective::varying(problem, options.precision, tied);
         let mut objective = objective.sparing(options.sparing.is_some());
         let own = objective.measure(point).max_abs_logit;
         let caps = Caps::above(floor).with(own);
         let sparing = options.sparing.map(Sparing::to);
         let from = beginning_at(point.clone(), own, problem, caps, sparing);
-        let attendance = search.attendance(FitName(format!("tied-{start}")), options.fine);
+        let attendance = search.attendance(format!("tied-{start}"), options.fine);
         let (effort, far_below) = (options.fine, FAR_BELOW);
         let to = LogitBoundSearch { tolerance, caps, effort, far_below, sparing, best: None };
         Ok(Candidate { start, solution: to.fit(&mut objective, from, &attendance)? })
@@ -213,7 +201,7 @@ pub(super) fn needed_logit_varying(
     let all = match options.sparing {
         None => search.each(&numbered, from)?,
         Some(_) => {
-            let mut objective = Objective::varying(problem, options.precision, varied);
+            let mut objective = Objective::varying(problem, options.precision, tied);
             let least = starts
                 .iter()
                 .map(|point| objective.measure(point))
@@ -274,7 +262,7 @@ mod tests {
     use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
-    use crate::solver::LARGEST_CAP;
+    use crate::solver::{Inputs, LARGEST_CAP};
     use crate::targets::{HeadKind, Layout, Target, Visibility};
 
     const N: usize = 48;
@@ -340,7 +328,8 @@ mod tests {
             let own = factors(&q, &k);
             let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
             assert!(actual.kl_nats < 1e-12, "own factors give the attention: {}", actual.kl_nats);
-            let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
+            let tied =
+                SharedProjection::new(Inputs::new(x.view()).unwrap(), D, None, None).unwrap();
             let point = tied.point(q.view(), k.view(), None);
             for tolerance in [0.1, 1e-3] {
                 let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
@@ -379,7 +368,7 @@ mod tests {
         let own = factors(&q, &k);
         let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
         assert!(actual.max_abs_logit > LARGEST_CAP, "{}", actual.max_abs_logit);
-        let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
+        let tied = SharedProjection::new(Inputs::new(x.view()).unwrap(), D, None, None).unwrap();
         let point = tied.point(q.view(), k.view(), None);
         // Its logits scaled down to LARGEST_CAP are far from the tolerance.
         let tolerance = 1e-9;
@@ -406,7 +395,7 @@ mod tests {
         let (q, k, x) = head(1.0);
         let kind = HeadKind::Global;
         let problem = Problem::new(attention(&q, &k, kind), Layout::global(), D).unwrap();
-        let tied = SharedProjection::new(x.view(), D, None, None).unwrap();
+        let tied = SharedProjection::new(Inputs::new(x.view()).unwrap(), D, None, None).unwrap();
         let point = tied.point(q.view(), k.view(), None);
         let found = needed_logit_tied(&problem, &tied, &[point], 0.01, options(), &()).unwrap();
         let found = found.best.unwrap().solution.factors;

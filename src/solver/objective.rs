@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::curvature::Preconditioner;
 use super::factors::Factors;
-pub(super) use super::kernel::Evaluation;
-use super::kernel::Kernel;
+use super::kernel::{Evaluation, Kernel, Measured};
 use super::parametrisation::{Free, Varied};
 use super::penalty::{Multipliers, Penalty};
 use super::problem::{FitError, Precision, Problem};
@@ -102,19 +101,19 @@ impl<'p> Objective<'p> {
     }
 
     /// kl_nats and the extremes of the logits at x, in float64 for either precision of the descent.
-    pub fn measure(&mut self, x: &[f64]) -> Evaluation {
+    pub fn measure(&mut self, x: &[f64]) -> Measured {
         self.measure_vector(&self.varied.factors(Precision::F64, x))
     }
 
     /// As [`Self::measure`] for given factors.
-    pub fn measure_factors(&mut self, factors: &Factors) -> Evaluation {
+    pub fn measure_factors(&mut self, factors: &Factors) -> Measured {
         self.measure_vector(&factors.to_vector())
     }
 
     /// The factors at x.
     pub fn factors(&self, x: &[f64]) -> Result<Factors, FitError> {
         let (heads, n, rank) = (self.problem.heads(), self.problem.n(), self.problem.rank());
-        Ok(Factors::from_vector(&self.varied.factors(Precision::F64, x), heads, n, rank)?)
+        Factors::from_vector(&self.varied.factors(Precision::F64, x), heads, n, rank)
     }
 
     /// The point of given factors; `None` if the parametrisation has no such inverse.
@@ -136,14 +135,14 @@ impl<'p> Objective<'p> {
         Some(found)
     }
 
-    fn measure_vector(&mut self, x: &[f64]) -> Evaluation {
+    fn measure_vector(&mut self, x: &[f64]) -> Measured {
         let exact = match &mut self.kernel {
             AnyKernel::F64(kernel) => kernel,
             AnyKernel::F32(_) => {
                 self.exact.get_or_insert_with(|| Kernel::new(self.problem, self.extension))
             }
         };
-        exact.evaluate(self.problem, x, None, None)
+        exact.evaluate(self.problem, x, None, None).measured
     }
 
     /// The multipliers of every head and row after one update at x.

@@ -8,22 +8,12 @@ use super::penalty::{FIRST_SLOPE, Multipliers};
 use super::problem::Problem;
 use super::solution::{FrontierPoint, Solution};
 
-/// The name of one fit of a search, such as `rough-3-cap-16`. The same search of the same problem runs the same fits under the
-/// same names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FitName(pub(super) String);
-
-impl std::fmt::Display for FitName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// The progress of a fit after an iteration.
 #[derive(Clone, Copy, Debug)]
 pub struct FitProgress<'a> {
-    /// The name of the fit.
-    pub fit: &'a FitName,
+    /// The name of the fit, such as `rough-3-cap-16`. The same search of the same problem runs the same fits under the same
+    /// names.
+    pub fit: &'a str,
     /// The bound on |z|.
     pub cap: f64,
     /// L-BFGS iterations so far, all stages together.
@@ -92,7 +82,7 @@ pub enum Kept {
 /// Observes a search. Fits run in parallel, so every method may be called from several threads at once. `()` does nothing.
 pub trait FitObserver: Sync {
     /// Returns the stored result of a fit that is about to start with at most `limit` iterations, if any.
-    fn recall(&self, _fit: &FitName, _limit: usize) -> Option<Kept> {
+    fn recall(&self, _fit: &str, _limit: usize) -> Option<Kept> {
         None
     }
 
@@ -103,7 +93,7 @@ pub trait FitObserver: Sync {
     }
 
     /// Called when a fit has finished by itself.
-    fn finished(&self, _fit: &FitName, _solution: &Solution) {}
+    fn finished(&self, _fit: &str, _solution: &Solution) {}
 
     /// Called when a frontier has changed, with the best points so far.
     fn improved(&self, _points: &[FrontierPoint]) {}
@@ -114,7 +104,7 @@ impl FitObserver for () {}
 /// The connection of a search to one of its fits: reports to the observer, and ends the fit with the search.
 pub(super) struct FitHandle<'a> {
     pub watch: &'a dyn FitObserver,
-    pub name: FitName,
+    pub name: String,
     /// The most iterations of the fit.
     pub limit: usize,
     /// Whether the search must end.

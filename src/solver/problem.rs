@@ -1,14 +1,15 @@
 //! One fitting problem: a target, a rank, the heads that share it, and the arithmetic of its evaluation.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ndarray::Array2;
 
 use super::factors::Factors;
-use crate::system::{NoMemory, check_memory};
-use crate::targets::{HeadKind, Layout, Target};
+use crate::system::check_memory;
+use crate::targets::{Layout, Target};
 
 /// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::EnumString)]
@@ -29,50 +30,15 @@ pub const LARGEST_CAP: f64 = 128.0;
 /// An error while a fit is set up.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
-    /// A rank of zero.
-    #[error("rank must be at least 1")]
-    RankZero,
     /// A logit bound that is not a finite number above 0.
     #[error("logit bound {0} must be a finite number above 0")]
     Cap(f64),
-    /// A tolerance that is not a finite number above 0.
-    #[error("tolerance {0} must be a finite number above 0")]
-    Tolerance(f64),
-    /// No logit bounds.
-    #[error("no logit bound given; give at least one, such as 8")]
-    NoCaps,
     /// No starts.
     #[error("starts must be at least 1")]
     NoStarts,
-    /// An unknown arithmetic.
-    #[error("unknown precision {0:?}; give f32 or f64")]
-    Precision(String),
-    /// A rank whose factors the machine's memory cannot hold.
-    #[error(
-        "queries and keys of rank {rank} need {room}; lower the rank, the number of heads or n"
-    )]
-    RankTooLarge {
-        /// The rank.
-        rank: usize,
-        /// The memory that is needed and the memory available.
-        room: NoMemory,
-    },
-    /// More factors at once than the machine's memory can hold.
-    #[error(
-        "{starts} starts for each of {caps} goals need at least {room}; lower the starts, goals, rank or \
-         threads"
-    )]
-    SearchTooLarge {
-        /// Number of starts.
-        starts: usize,
-        /// Number of logit bounds, or 1 for one tolerance.
-        caps: usize,
-        /// The memory that is needed and the memory available.
-        room: NoMemory,
-    },
-    /// Inputs from which no factors can be projected.
-    #[error("the inputs of queries and keys: {0}")]
-    Inputs(String),
+    /// More factors than the machine's memory can hold.
+    #[error("{0}")]
+    TooLarge(String),
     /// Factors that belong to another problem.
     #[error("factors have shape {found:?} (heads, n, rank); this problem needs {wanted:?}")]
     OtherFactors {
@@ -81,13 +47,20 @@ pub enum FitError {
         /// The shape that the problem needs.
         wanted: (usize, usize, usize),
     },
-    /// Factors that are not valid.
-    #[error(transparent)]
-    Factors(#[from] super::factors::FactorsError),
+    /// Any other error.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl FitError {
+    /// Inputs from which no factors can be projected.
+    pub(super) fn inputs(why: impl Display) -> Self {
+        Self::Other(format!("the inputs of queries and keys: {why}"))
+    }
 }
 
 fn unknown_precision(text: &str) -> FitError {
-    FitError::Precision(text.to_owned())
+    FitError::Other(format!("unknown precision {text:?}; give f32 or f64"))
 }
 
 /// A target to reproduce with H heads of rank d: minimise kl_nats(A ‖ Σₕ πₕ softmax(QₕKₕᵀ/√d)).
@@ -114,14 +87,17 @@ impl Problem {
     /// ```
     ///
     /// # Errors
-    /// `RankZero`, `RankTooLarge`.
+    /// The rank is 0; `TooLarge`.
     pub fn new(target: Target, layout: Layout, rank: usize) -> Result<Self, FitError> {
         if rank == 0 {
-            return Err(FitError::RankZero);
+            return Err(FitError::Other("rank must be at least 1".to_owned()));
         }
         let problem = Self { target, layout, rank, floors: Arc::default() };
-        check_memory(problem.bytes_of_factors())
-            .map_err(|room| FitError::RankTooLarge { rank, room })?;
+        check_memory(problem.bytes_of_factors()).map_err(|room| {
+            FitError::TooLarge(format!(
+                "queries and keys of rank {rank} need {room}; lower the rank, the number of heads or n"
+            ))
+        })?;
         Ok(problem)
     }
 
@@ -167,14 +143,9 @@ impl Problem {
         self.layout.heads().len()
     }
 
-    /// The columns to which `row` may attend through a head of this kind.
-    pub(super) fn columns(&self, kind: HeadKind, row: usize) -> Range<usize> {
-        self.target.seen(kind, row)
-    }
-
     /// The columns to which `row` may attend through head number `head`.
     pub(super) fn seen(&self, head: usize, row: usize) -> Range<usize> {
-        self.columns(self.layout.heads()[head], row)
+        self.target.seen(self.layout.heads()[head], row)
     }
 
     /// The columns to which any of `rows`, at least one, may attend through head number `head`. The first and the last allowed
@@ -199,7 +170,7 @@ impl Problem {
                 self.layout
                     .heads()
                     .iter()
-                    .any(|&kind| self.columns(kind, row).contains(&(column as usize)))
+                    .any(|&kind| self.target.seen(kind, row).contains(&(column as usize)))
             })
         })
     }
@@ -216,12 +187,13 @@ pub fn check_cap(cap: f64) -> Result<(), FitError> {
 /// Checks a tolerance.
 ///
 /// # Errors
-/// `Tolerance`.
+/// It is not a finite number above 0.
 pub fn check_tolerance(tolerance: f64) -> Result<(), FitError> {
-    if tolerance.is_finite() && tolerance > 0.0 {
-        Ok(())
-    } else {
-        Err(FitError::Tolerance(tolerance))
+    match tolerance.is_finite() && tolerance > 0.0 {
+        true => Ok(()),
+        false => {
+            Err(FitError::Other(format!("tolerance {tolerance} must be a finite number above 0")))
+        }
     }
 }
 

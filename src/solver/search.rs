@@ -14,7 +14,7 @@ use super::feasible::{feasible, within_cap};
 use super::lagrangian::{Descent, Plan, Policy, SolverBudget};
 use super::lbfgs::Iterate;
 use super::objective::Objective;
-use super::observer::{FitHandle, FitName, FitObserver, FitState, Kept};
+use super::observer::{FitHandle, FitObserver, FitState, Kept};
 use super::problem::{FitError, Precision, Problem};
 use super::solution::{Candidate, Outcome, Solution};
 use super::start::{self, Division};
@@ -108,14 +108,17 @@ impl SearchOptions {
     /// the factors of every start at each bound. Each running fit needs at least its point, gradient, direction and next point.
     ///
     /// # Errors
-    /// `SearchTooLarge`.
+    /// `TooLarge`.
     pub fn check_room(&self, problem: &Problem, caps: usize) -> Result<(), FitError> {
         let starts = self.starts;
         let threads = rayon::current_num_threads();
         let at_once = if problem.n() >= ONE_AT_A_TIME { 1 } else { starts.min(threads) };
         let factors = starts as f64 * caps as f64 + 4.0 * at_once as f64;
         check_memory(factors * problem.bytes_of_factors())
-            .map_err(|room| FitError::SearchTooLarge { starts, caps, room })
+            .map_err(|room| FitError::TooLarge(format!(
+                "{starts} starts for each of {caps} goals need at least {room}; lower the starts, goals, rank or \
+                 threads"
+            )))
     }
 
     /// The L-BFGS iterations of a search of `caps` logit bounds, or of one tolerance if `caps` is 0, if every fit uses its
@@ -151,7 +154,7 @@ impl<'p> Search<'p> {
     /// Creates a search for `caps` logit bounds, or for one tolerance.
     ///
     /// # Errors
-    /// `SearchTooLarge`.
+    /// `TooLarge`.
     pub fn new(
         problem: &'p Problem,
         options: SearchOptions,
@@ -177,7 +180,7 @@ impl<'p> Search<'p> {
         Objective::new(self.problem, self.options.precision).sparing(self.options.sparing.is_some())
     }
 
-    pub fn attendance(&self, name: FitName, effort: SolverBudget) -> FitHandle<'_> {
+    pub fn attendance(&self, name: String, effort: SolverBudget) -> FitHandle<'_> {
         FitHandle { watch: self.watch, name, limit: effort.iterations, ended: &self.ended }
     }
 
@@ -210,18 +213,18 @@ impl<'p> Search<'p> {
         let seed = self.options.seed.wrapping_mul(1_000_003).wrapping_add(start as u64);
         let sampled = self.problem.rows() < self.problem.n();
         if self.problem.n() > start::LARGEST_SPECTRAL || sampled {
-            return Ok(start::random(self.problem, cap, seed)?);
+            return start::random(self.problem, cap, seed);
         }
         let divisions: &[Division] = match self.problem.heads() {
             1 => &[Division::ByLag],
             _ => &[Division::ByLag, Division::ByColumn],
         };
         if let Some(&division) = divisions.get(start) {
-            return Ok(start::spectral(self.problem, cap, seed, division)?);
+            return start::spectral(self.problem, cap, seed, division);
         }
         match self.constructed(cap)?.get(start - divisions.len()) {
             Some(factors) => Ok(factors.clone()),
-            None => Ok(start::random(self.problem, cap, seed)?),
+            None => start::random(self.problem, cap, seed),
         }
     }
 
@@ -243,7 +246,7 @@ impl<'p> Search<'p> {
         }
         let mut objective = self.objective();
         for &cap in caps {
-            let name = FitName(format!("rough-{start}-cap-{cap}"));
+            let name = format!("rough-{start}-cap-{cap}");
             let solution = self.fit(&mut objective, name, cap, self.options.rough, |_| {
                 path.last().map_or_else(
                     || self.start(start, cap),
@@ -268,7 +271,7 @@ impl<'p> Search<'p> {
     ) -> Result<Option<Candidate>, FitError> {
         let numbered: Vec<(usize, &Candidate)> = candidates.iter().enumerate().collect();
         let fitted = self.each(&numbered, |(number, candidate)| {
-            let name = FitName(format!("{pass}-{number}-cap-{cap}"));
+            let name = format!("{pass}-{number}-cap-{cap}");
             let mut objective = self.objective();
             let from = |objective: &mut Objective<'_>| {
                 Ok(within_cap(objective, candidate.solution.factors.clone(), cap))
@@ -284,7 +287,7 @@ impl<'p> Search<'p> {
     pub fn fit(
         &self,
         objective: &mut Objective<'p>,
-        name: FitName,
+        name: String,
         cap: f64,
         effort: SolverBudget,
         start: impl FnOnce(&mut Objective<'p>) -> Result<Factors, FitError>,
@@ -335,7 +338,7 @@ impl FixedCap {
         from: FitState,
         attendance: &FitHandle<'_>,
     ) -> Result<Solution, FitError> {
-        let end = Descent::run(objective, from, &mut self, Some(attendance))?;
+        let end = Descent::run(objective, from, &mut self, attendance)?;
         Ok(end.with(feasible(objective, &end.x, end.penalty.cap, end.gradient_norm)?))
     }
 }

@@ -17,6 +17,8 @@ pub enum Outcome {
     /// No factors are possible: the heads cannot attend to all of the target, or no tried logit bound reached the tolerance.
     #[default]
     Infeasible,
+    /// A trained head was not fitted, because its logits are below the requested limit.
+    Screened,
 }
 
 impl Outcome {

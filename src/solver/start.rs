@@ -5,8 +5,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::factors::{Factors, FactorsError};
-use super::problem::Problem;
+use super::factors::Factors;
+use super::problem::{FitError, Problem};
 use crate::numerics::{leading, product};
 use crate::targets::HeadKind;
 
@@ -16,7 +16,7 @@ const IMPUTATIONS: usize = 8;
 pub(super) const LARGEST_SPECTRAL: usize = 512;
 
 /// Normal queries and keys whose logits have a standard deviation of min(1, cap/4), and equal weights.
-pub(super) fn random(problem: &Problem, cap: f64, seed: u64) -> Result<Factors, FactorsError> {
+pub(super) fn random(problem: &Problem, cap: f64, seed: u64) -> Result<Factors, FitError> {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let shape = (problem.heads(), problem.n(), problem.rank());
     // A product of two normals of deviation σ, summed over d and divided by √d, has deviation σ².
@@ -53,7 +53,7 @@ pub(super) fn spectral(
     cap: f64,
     seed: u64,
     division: Division,
-) -> Result<Factors, FactorsError> {
+) -> Result<Factors, FitError> {
     let (heads, n, d) = (problem.heads(), problem.n(), problem.rank());
     let drawn = random(problem, cap, seed)?;
     let mut queries = drawn.queries() * 0.1;
@@ -89,7 +89,8 @@ fn divide(problem: &Problem, division: Division) -> Vec<usize> {
         for (&j, &a) in columns.iter().zip(a) {
             let j = j as usize;
             let local = (0..kinds.len()).find(|&head| {
-                kinds[head] != HeadKind::Global && problem.columns(kinds[head], row).contains(&j)
+                kinds[head] != HeadKind::Global
+                    && problem.target().seen(kinds[head], row).contains(&j)
             });
             match local {
                 Some(head) => owners[entry] = head,
@@ -133,7 +134,7 @@ fn capped_logits(
     let mut logits = Array2::zeros((n, n));
     let mut entry = 0;
     for row in 0..n {
-        let seen = problem.columns(kind, row);
+        let seen = problem.target().seen(kind, row);
         logits.slice_mut(s![row, seen.clone()]).fill(-cap);
         let (columns, a) = problem.target().row(row);
         let greatest = a.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -169,7 +170,7 @@ fn spectral_head(
         }
         filled = product(q.view(), k.t());
         for row in 0..n {
-            let seen = problem.columns(kind, row);
+            let seen = problem.target().seen(kind, row);
             filled.slice_mut(s![row, seen.clone()]).assign(&logits.slice(s![row, seen]));
         }
         carried = Some(found.carried);

@@ -236,11 +236,6 @@ impl Plan {
         self.cells.iter().filter(|cell| !self.is_done(cell)).count()
     }
 
-    /// Whether the cells that are left spend most of their time in decompositions of matrices.
-    pub fn decomposes(&self) -> bool {
-        self.definition.work.decomposes && self.cells.iter().any(|cell| !self.is_done(cell))
-    }
-
     /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run moves them to
     /// `rows-set-aside.csv` and measures their cells again.
     pub fn damaged(&self) -> &[String] {

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::record::RowsError;
 use crate::run::RunError;
-use crate::solver::{FactorsFileError, FitError};
+use crate::solver::FitError;
+use crate::system::FileError;
 use crate::targets::TargetError;
 
 /// Why rows could not be read or tabulated. Each message names the file, what is wrong and what to do.
@@ -21,7 +22,7 @@ pub enum TableError {
     Target(#[from] TargetError),
     /// Queries and keys of a fit that cannot be read.
     #[error(transparent)]
-    Factors(#[from] FactorsFileError),
+    Factors(#[from] FileError),
     /// Queries and keys that do not match their fit.
     #[error(transparent)]
     Fit(#[from] FitError),

@@ -11,6 +11,8 @@ use crate::system::check_memory;
 
 /// The most entries of a target; a larger one is refused before memory runs out.
 const MOST_ENTRIES: u128 = 1 << 29;
+/// What to do about a target that is too large.
+const LOWER: &str = "lower n, window, k or m, or raise c";
 /// Bytes per row, and per entry as it is stored in its row (16) and in the target (12). The factor 0.5 is there because the
 /// first rows of a causal target have fewer entries, half of them in all at the least.
 const BYTES: (f64, f64) = (24.0, 0.5 * (16.0 + 12.0));
@@ -31,9 +33,8 @@ impl Family {
     /// ```
     ///
     /// # Errors
-    /// `Empty` for n = 0; `TooLarge`; `NoMemory`; `NotCausal` for `permuted` under a causal mask; `Parameter` for a value out
-    /// of bounds, for more landmarks than columns, and for a file whose matrix is not n × n; every error of [`Target::read`]
-    /// for a file.
+    /// n is 0 or too large; `Mask` for `permuted` under a causal mask; `Parameter` for a value out of bounds, for more
+    /// landmarks than columns, and for a file whose matrix is not n × n; every error of [`Target::read`] for a file.
     pub fn build(
         &self,
         n: usize,
@@ -44,7 +45,10 @@ impl Family {
         self.check_size(n)?;
         match self {
             Self::Permuted { .. } if visibility == Visibility::Causal => {
-                Err(TargetError::NotCausal { family: self.name() })
+                Err(TargetError::Mask(format!(
+                    "family {}: a permuted matrix is not causal; use the bidirectional mask",
+                    self.name()
+                )))
             }
             _ => Target::from_rows(self.rows(n, seed)?, visibility),
         }
@@ -136,14 +140,16 @@ impl Family {
 
     fn check_size(&self, n: usize) -> Result<(), TargetError> {
         if n == 0 {
-            return Err(TargetError::Empty);
+            return Err(TargetError::empty());
         }
         let entries = n as u128 * self.longest_row(n) as u128;
         if entries > MOST_ENTRIES {
-            return Err(TargetError::TooLarge { n, entries, most: MOST_ENTRIES });
+            return Err(TargetError::Other(format!(
+                "n = {n} needs about {entries} nonzero entries (at most {MOST_ENTRIES}); {LOWER}"
+            )));
         }
         check_memory(n as f64 * BYTES.0 + entries as f64 * BYTES.1)
-            .map_err(|room| TargetError::NoMemory { n, room })
+            .map_err(|room| TargetError::Other(format!("n = {n} needs at least {room}; {LOWER}")))
     }
 
     /// The largest number of entries of a row, except that a cluster may be larger than the mean cluster.
@@ -166,7 +172,7 @@ impl Family {
         }
     }
 
-    fn wrong(&self, why: String) -> TargetError {
+    pub(super) fn wrong(&self, why: String) -> TargetError {
         TargetError::Parameter { family: self.name(), why }
     }
 }

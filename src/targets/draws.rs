@@ -32,40 +32,13 @@ pub(super) fn generator(seed: u64, purpose: Purpose, row: Option<usize>) -> ChaC
     generator
 }
 
-/// A draw of `length` weights from the symmetric Dirichlet(α), by normalised Gamma(α) draws.
-///
-/// The draws are made as logarithms, log Γ(α) = log Γ(α + 1) + log(U)/α (Marsaglia and Tsang 2000, section 6), because at small
-/// α every Gamma draw of a row can underflow to 0.
-fn dirichlet(rng: &mut impl Rng, gamma: &Gamma<f64>, alpha: f64, length: usize) -> Vec<f64> {
-    let logarithms = (0..length)
-        .map(|_| {
-            let uniform: f64 = Open01.sample(rng);
-            gamma.sample(rng).ln() + uniform.ln() / alpha
-        })
-        .collect();
-    normalised_exponentials(logarithms)
-}
-
-/// `length` weights proportional to e^{σ·normal}.
-fn lognormal(rng: &mut impl Rng, sigma: f64, length: usize) -> Vec<f64> {
-    let logarithms = (0..length)
-        .map(|_| {
-            let normal: f64 = StandardNormal.sample(rng);
-            sigma * normal
-        })
-        .collect();
-    normalised_exponentials(logarithms)
-}
-
 /// `length` weights drawn uniformly from the simplex, Dirichlet(1), as normalised exponential draws.
 pub(super) fn on_the_simplex(rng: &mut impl Rng, length: usize) -> Vec<f64> {
-    let logarithms = (0..length)
-        .map(|_| {
-            let uniform: f64 = Open01.sample(rng);
-            (-uniform.ln()).ln()
-        })
-        .collect();
-    normalised_exponentials(logarithms)
+    let logarithm = |_| {
+        let uniform: f64 = Open01.sample(rng);
+        (-uniform.ln()).ln()
+    };
+    normalised_exponentials((0..length).map(logarithm).collect())
 }
 
 /// `n` classes, each uniform on 0 to `classes` − 1. They are drawn in order, so a longer sequence starts with the shorter one.
@@ -104,7 +77,10 @@ pub(super) fn decay_band(n: usize, window: usize, tau: f64) -> Vec<Row> {
     band(n, window, |_, lags| normalised_exponentials(weights(lags)))
 }
 
-/// Weights of each row drawn from the symmetric Dirichlet(α), with one random stream per row.
+/// Weights of each row drawn from the symmetric Dirichlet(α) by normalised Gamma(α) draws, with one random stream per row.
+///
+/// The draws are made as logarithms, log Γ(α) = log Γ(α + 1) + log(U)/α (Marsaglia and Tsang 2000, section 6), because at small
+/// α every Gamma draw of a row can underflow to 0.
 ///
 /// # Errors
 /// The α is not valid for a Gamma distribution.
@@ -117,7 +93,11 @@ pub(super) fn dirichlet_band(
     let gamma = Gamma::new(alpha + 1.0, 1.0)?;
     Ok(band(n, window, |row, lags| {
         let mut rng = generator(seed, Purpose::DirichletBand, Some(row));
-        dirichlet(&mut rng, &gamma, alpha, lags)
+        let logarithm = |_| {
+            let uniform: f64 = Open01.sample(&mut rng);
+            gamma.sample(&mut rng).ln() + uniform.ln() / alpha
+        };
+        normalised_exponentials((0..lags).map(logarithm).collect())
     }))
 }
 
@@ -125,7 +105,11 @@ pub(super) fn dirichlet_band(
 pub(super) fn lognormal_band(n: usize, window: usize, sigma: f64, seed: u64) -> Vec<Row> {
     band(n, window, |row, lags| {
         let mut rng = generator(seed, Purpose::LognormalBand, Some(row));
-        lognormal(&mut rng, sigma, lags)
+        let logarithm = |_| {
+            let normal: f64 = StandardNormal.sample(&mut rng);
+            sigma * normal
+        };
+        normalised_exponentials((0..lags).map(logarithm).collect())
     })
 }
 

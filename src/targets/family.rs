@@ -11,7 +11,8 @@ use crate::system::nearest::UnknownName;
 ///
 /// Every family except `permuted` and `file` is causal: row i has weight on columns j ≤ i only, under either mask. The first
 /// rows of a band have fewer relative distances and are normalised over those that exist.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Family {
     /// Equal weight on the last w tokens: aᵢⱼ = 1/min(w, i + 1) for i − w < j ≤ i.
     UniformBand {
@@ -94,21 +95,7 @@ pub enum Family {
 
 impl Family {
     /// The names of the families.
-    pub const NAMES: [&'static str; 13] = [
-        "uniform-band",
-        "decay-band",
-        "dirichlet-band",
-        "lognormal-band",
-        "previous-token",
-        "landmark",
-        "random-sparse",
-        "clustered",
-        "induction",
-        "prefix",
-        "mixture",
-        "permuted",
-        "file",
-    ];
+    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
 
     /// The family called `name` with `parameters`, defaults filled in.
     ///
@@ -120,27 +107,19 @@ impl Family {
         let names = |of: &Parameters| of.given().into_iter().map(|(name, _)| name).collect();
         let taken: Vec<&str> = names(&family.parameters());
         let given: Vec<&str> = names(parameters);
-        match given.into_iter().find(|given| !taken.contains(given)) {
-            None => Ok(family),
-            Some(stray) => Err(TargetError::Parameter {
-                family: family.name(),
-                why: match taken.as_slice() {
-                    [] => format!(
-                        "{stray} is not a parameter of this family, which has none; leave it out"
-                    ),
-                    taken => format!(
-                        "{stray} is not a parameter of this family, which takes {}; leave it out",
-                        taken.join(", ")
-                    ),
-                },
-            }),
-        }
+        let Some(stray) = given.into_iter().find(|given| !taken.contains(given)) else {
+            return Ok(family);
+        };
+        let taken = if taken.is_empty() { "none".to_owned() } else { taken.join(", ") };
+        Err(family.wrong(format!(
+            "{stray} is not a parameter of this family, which takes {taken}; leave it out"
+        )))
     }
 
     /// Reads and checks the parameters of the family; others are ignored.
     fn read(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
         let Some(&family) = Self::NAMES.iter().find(|&&valid| valid == name) else {
-            return Err(UnknownName::of("family", name, &Self::NAMES).into());
+            return Err(UnknownName::of("family", name, Self::NAMES).into());
         };
         let check = Check { family, parameters };
         Ok(match family {
@@ -155,11 +134,25 @@ impl Family {
             "lognormal-band" => {
                 Self::LognormalBand { window: check.window()?, sigma: check.sigma()? }
             }
-            "previous-token" => Self::PreviousToken { k: check.k()? },
-            "landmark" => Self::Landmark { m: check.m()? },
-            "random-sparse" => Self::RandomSparse { k: check.k()? },
-            "clustered" => Self::Clustered { c: check.c()? },
-            "induction" => Self::Induction { vocabulary: check.vocabulary()? },
+            "previous-token" => {
+                let meaning = "the relative distance; for 0, use uniform-band with window 1";
+                Self::PreviousToken { k: check.count("k", parameters.k, meaning)? }
+            }
+            "landmark" => {
+                let meaning = "the number of columns that all rows share";
+                Self::Landmark { m: check.count("m", parameters.m, meaning)? }
+            }
+            "random-sparse" => {
+                let meaning = "the number of columns per row";
+                Self::RandomSparse { k: check.count("k", parameters.k, meaning)? }
+            }
+            "clustered" => {
+                Self::Clustered { c: check.count("c", parameters.c, "the number of clusters")? }
+            }
+            "induction" => {
+                let (given, meaning) = (parameters.vocabulary, "the number of distinct tokens");
+                Self::Induction { vocabulary: check.count("vocabulary", given, meaning)? }
+            }
             "prefix" => Self::Prefix,
             "mixture" => Self::read_mixture(&check)?,
             "permuted" => Self::Permuted {
@@ -187,80 +180,52 @@ impl Family {
 
     /// The family's name on the command line.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::UniformBand { .. } => "uniform-band",
-            Self::DecayBand { .. } => "decay-band",
-            Self::DirichletBand { .. } => "dirichlet-band",
-            Self::LognormalBand { .. } => "lognormal-band",
-            Self::PreviousToken { .. } => "previous-token",
-            Self::Landmark { .. } => "landmark",
-            Self::RandomSparse { .. } => "random-sparse",
-            Self::Clustered { .. } => "clustered",
-            Self::Induction { .. } => "induction",
-            Self::Prefix => "prefix",
-            Self::Mixture { .. } => "mixture",
-            Self::Permuted { .. } => "permuted",
-            Self::File { .. } => "file",
-        }
+        self.into()
     }
 
     /// Every parameter with its value, defaults included: `from_parameters` with the name and these gives the same family
     /// again. If the parts of a mixture built in code differ in one parameter, the value of the local part is returned.
     pub fn parameters(&self) -> Parameters {
-        let none = Parameters::default();
+        let mut all = Parameters::default();
+        self.add_to(&mut all);
+        all
+    }
+
+    fn add_to(&self, all: &mut Parameters) {
         match self {
-            Self::UniformBand { window } => Parameters { window: Some(*window), ..none },
+            Self::UniformBand { window } => all.window = Some(*window),
             Self::DecayBand { window, tau } => {
-                Parameters { window: Some(*window), tau: Some(*tau), ..none }
+                (all.window, all.tau) = (Some(*window), Some(*tau));
             }
             Self::DirichletBand { window, alpha } => {
-                Parameters { window: Some(*window), alpha: Some(*alpha), ..none }
+                (all.window, all.alpha) = (Some(*window), Some(*alpha));
             }
             Self::LognormalBand { window, sigma } => {
-                Parameters { window: Some(*window), sigma: Some(*sigma), ..none }
+                (all.window, all.sigma) = (Some(*window), Some(*sigma));
             }
-            Self::PreviousToken { k } | Self::RandomSparse { k } => {
-                Parameters { k: Some(*k), ..none }
+            Self::PreviousToken { k } | Self::RandomSparse { k } => all.k = Some(*k),
+            Self::Landmark { m } => all.m = Some(*m),
+            Self::Clustered { c } => all.c = Some(*c),
+            Self::Induction { vocabulary } => all.vocabulary = Some(*vocabulary),
+            Self::Prefix => {}
+            Self::Mixture { lambda, local, global } => {
+                global.add_to(all);
+                local.add_to(all);
+                all.lambda = Some(*lambda);
+                all.local = Some(local.name().to_owned());
+                all.global = Some(global.name().to_owned());
             }
-            Self::Landmark { m } => Parameters { m: Some(*m), ..none },
-            Self::Clustered { c } => Parameters { c: Some(*c), ..none },
-            Self::Induction { vocabulary } => Parameters { vocabulary: Some(*vocabulary), ..none },
-            Self::Prefix => none,
-            Self::Mixture { lambda, local, global } => Parameters {
-                lambda: Some(*lambda),
-                local: Some(local.name().to_owned()),
-                global: Some(global.name().to_owned()),
-                ..local.parameters().or(global.parameters())
-            },
             Self::Permuted { family } => {
-                Parameters { of: Some(family.name().to_owned()), ..family.parameters() }
+                family.add_to(all);
+                all.of = Some(family.name().to_owned());
             }
-            Self::File { path } => Parameters { path: Some(path.clone()), ..none },
+            Self::File { path } => all.path = Some(path.clone()),
         }
     }
 
     /// A short text for the rows' `target` column, such as `dirichlet-band(window=32,alpha=1)`.
     pub fn label(&self) -> String {
         self.to_string()
-    }
-
-    /// Whether the target depends on the seed.
-    pub fn is_random(&self) -> bool {
-        match self {
-            Self::UniformBand { .. }
-            | Self::DecayBand { .. }
-            | Self::PreviousToken { .. }
-            | Self::Prefix
-            | Self::File { .. } => false,
-            Self::DirichletBand { .. }
-            | Self::LognormalBand { .. }
-            | Self::Landmark { .. }
-            | Self::RandomSparse { .. }
-            | Self::Clustered { .. }
-            | Self::Induction { .. }
-            | Self::Permuted { .. } => true,
-            Self::Mixture { local, global, .. } => local.is_random() || global.is_random(),
-        }
     }
 }
 

@@ -99,7 +99,12 @@ impl FromStr for Layout {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = |why: &str| TargetError::Layout { found: text.to_owned(), why: why.to_owned() };
+        let wrong = |why: &str| {
+            TargetError::Other(format!(
+                "layout {text:?}: {why}; join heads with +, each global or local:W, such as 2xglobal or \
+                 local:24+global"
+            ))
+        };
         let mut heads = Vec::new();
         for part in text.split('+') {
             // In `local:8x` the x does not follow a count.

@@ -44,13 +44,13 @@ impl Target {
     /// assert_eq!(Target::from_rows(rows, Visibility::Causal)?.dense()[[1, 0]], 0.25);
     ///
     /// let ahead = Target::from_rows(vec![vec![(1, 1.0)], vec![(1, 1.0)]], Visibility::Causal);
-    /// assert!(matches!(ahead, Err(TargetError::OutsideVisibility { row: 0, column: 1, .. })));
+    /// assert!(matches!(ahead, Err(TargetError::Mask(_))));
     /// # Ok::<(), TargetError>(())
     /// ```
     ///
     /// # Errors
-    /// `Empty`, `NotSquare`, `NotAProbability`, `OutsideVisibility`, `RepeatedColumn` or `RowSum`,
-    /// naming the first bad row.
+    /// No rows, or the first bad row: a column twice or out of range, an entry that is no probability or that the mask
+    /// forbids, a sum other than 1.
     pub fn from_rows(
         rows: Vec<Vec<(usize, f64)>>,
         visibility: Visibility,
@@ -86,7 +86,7 @@ impl Target {
         visibility: Visibility,
     ) -> Result<Self, TargetError> {
         if rows.is_empty() {
-            return Err(TargetError::Empty);
+            return Err(TargetError::empty());
         }
         let mut target = Self {
             visibility,
@@ -104,11 +104,17 @@ impl Target {
             entries.retain(|&(_, p)| p > 0.0);
             entries.sort_unstable_by_key(|&(column, _)| column);
             if let Some(pair) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                return Err(TargetError::RepeatedColumn { row, column: pair[0].0 });
+                let column = pair[0].0;
+                return Err(TargetError::Other(format!(
+                    "target row {row} lists column {column} (from 0) twice; add the two entries"
+                )));
             }
             let sum: f64 = entries.iter().map(|&(_, p)| p).sum();
             if (sum - 1.0).abs() > ROW_SUM_TOLERANCE {
-                return Err(TargetError::RowSum { row, sum });
+                return Err(TargetError::Other(format!(
+                    "target row {row} (from 0) sums to {sum}; every row must sum to 1 within 1e-5, without \
+                     padding or dropout; for logits give --softmax"
+                )));
             }
             for (column, p) in entries {
                 target.columns.push(column as u32);
@@ -123,9 +129,9 @@ impl Target {
     /// error, the mean over all rows, and one logit bound for all sequences.
     ///
     /// # Errors
-    /// `Empty` without sequences, `Unlike` if they differ in length or mask.
+    /// No sequences, or some that differ in length or mask.
     pub fn packed(parts: &[Self]) -> Result<Self, TargetError> {
-        let Some(first) = parts.first() else { return Err(TargetError::Empty) };
+        let Some(first) = parts.first() else { return Err(TargetError::empty()) };
         let sampled = parts.iter().any(|part| part.positions.is_some());
         let mut all = Self {
             visibility: first.visibility,
@@ -138,7 +144,10 @@ impl Target {
         };
         for part in parts {
             if (part.sequence, part.visibility) != (all.sequence, all.visibility) {
-                return Err(TargetError::Unlike { lengths: (all.sequence, part.sequence) });
+                return Err(TargetError::Other(format!(
+                    "sequences of {} and {} rows, or with different masks, cannot be packed; make them alike",
+                    all.sequence, part.sequence
+                )));
             }
             let (before, entries) = (all.n, all.nonzeros());
             all.n += part.n;
@@ -223,13 +232,19 @@ fn check_row(
     let visible = visibility.columns(row, n);
     for &(column, value) in entries {
         if column >= n {
-            return Err(TargetError::NotSquare { rows: n, columns: column + 1 });
+            return Err(TargetError::not_square(n, column + 1));
         }
         if !value.is_finite() || value < 0.0 {
-            return Err(TargetError::NotAProbability { row, column, value });
+            return Err(TargetError::Other(format!(
+                "target row {row}, column {column} (from 0) is {value}; every entry must be a finite \
+                 probability ≥ 0, and 0 where it is masked; for logits give --softmax"
+            )));
         }
         if value > 0.0 && !visible.contains(&column) {
-            return Err(TargetError::OutsideVisibility { row, column, value, visibility });
+            return Err(TargetError::Mask(format!(
+                "target row {row}, column {column} (from 0) is {value}, which the {visibility} mask forbids; \
+                 set it to 0, or use the other mask"
+            )));
         }
     }
     Ok(())

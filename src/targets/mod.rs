@@ -26,6 +26,6 @@ pub use file::{StackIndex, TargetFile, TargetRead, write_matrix};
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;
 pub use parameters::Parameters;
-pub use spectrum::{Bounds, LeadingSpectrum, Spectrum};
+pub use spectrum::Spectrum;
 pub use statistics::Statistics;
 pub use visibility::Visibility;

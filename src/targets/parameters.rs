@@ -86,25 +86,6 @@ impl Parameters {
         .filter_map(|(name, value)| Some((name, value?)))
         .collect()
     }
-
-    /// Returns these parameters, with missing values taken from `other`.
-    pub(super) fn or(self, other: Self) -> Self {
-        Self {
-            window: self.window.or(other.window),
-            tau: self.tau.or(other.tau),
-            alpha: self.alpha.or(other.alpha),
-            sigma: self.sigma.or(other.sigma),
-            k: self.k.or(other.k),
-            m: self.m.or(other.m),
-            c: self.c.or(other.c),
-            vocabulary: self.vocabulary.or(other.vocabulary),
-            lambda: self.lambda.or(other.lambda),
-            local: self.local.or(other.local),
-            global: self.global.or(other.global),
-            of: self.of.or(other.of),
-            path: self.path.or(other.path),
-        }
-    }
 }
 
 /// Reads parameters for a family; its errors name the family.
@@ -116,26 +97,6 @@ pub(super) struct Check<'a> {
 impl<'a> Check<'a> {
     pub(super) fn window(&self) -> Result<usize, TargetError> {
         self.count("window", self.parameters.window, "the number of relative distances in the band")
-    }
-
-    pub(super) fn k(&self) -> Result<usize, TargetError> {
-        let meaning = match self.family {
-            "previous-token" => "the relative distance; for 0, use uniform-band with window 1",
-            _ => "the number of columns per row",
-        };
-        self.count("k", self.parameters.k, meaning)
-    }
-
-    pub(super) fn m(&self) -> Result<usize, TargetError> {
-        self.count("m", self.parameters.m, "the number of columns that all rows share")
-    }
-
-    pub(super) fn c(&self) -> Result<usize, TargetError> {
-        self.count("c", self.parameters.c, "the number of clusters")
-    }
-
-    pub(super) fn vocabulary(&self) -> Result<usize, TargetError> {
-        self.count("vocabulary", self.parameters.vocabulary, "the number of distinct tokens")
     }
 
     /// Reads τ; the default is a quarter of the window.
@@ -187,7 +148,7 @@ impl<'a> Check<'a> {
         TargetError::Parameter { family: self.family, why }
     }
 
-    fn count(
+    pub(super) fn count(
         &self,
         parameter: &str,
         value: Option<usize>,

@@ -96,7 +96,7 @@ fn every_shell_completes_every_command() {
         for name in &names {
             assert!(script.contains(name.as_str()), "{shell} does not know {name}");
         }
-        assert!(script.contains("singular-values"), "{shell} does not know flags");
+        assert!(script.contains("max-logit"), "{shell} does not know flags");
         // A shell that is there reads it.
         folder.write("script", &script);
         if ["bash", "zsh", "fish"].contains(&shell)

@@ -141,53 +141,6 @@ fn a_training_computes_on_the_threads_that_it_is_given() {
     }
 }
 
-/// OpenBLAS as on a processor that it does not know.
-#[test]
-fn what_to_set_where_openblas_falls_back_is_said_once_where_matrices_are_decomposed() {
-    const SPECTRA: &str = r#"
-study = "spectra"
-kind = "spectrum"
-view = "spectra"
-[grid]
-n = [12, 16]
-seed = [0]
-tolerance = [0.13]
-[[target]]
-family = "random-sparse"
-k = 3
-"#;
-    let folder = Folder::new();
-    folder.write("spectra.toml", SPECTRA);
-    let prescott = |arguments: &[&str]| {
-        let mut command = folder.command(arguments);
-        let ended = Ended::of(&command.env("OPENBLAS_CORETYPE", "Prescott").output().unwrap());
-        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
-        ended
-    };
-    let verbose = prescott(&["-V", "-v"]).stdout;
-    let has_it = said(&verbose, "blas_core") == "Prescott";
-    let better = match levels(&folder)[0].as_str() {
-        "avx512" => Some("OPENBLAS_CORETYPE=SkylakeX"),
-        "avx2" => Some("OPENBLAS_CORETYPE=Haswell"),
-        _ => None,
-    };
-    let Some(better) = better.filter(|_| has_it) else {
-        // An OpenBLAS built for one processor, or a processor without AVX2.
-        return;
-    };
-    let target = ["target", "--family", "random-sparse", "--k", "3", "--n", "16"];
-    for (more, times) in [(&["--stats"][..], 1), (&["--stats", "--quiet"], 0), (&[], 0)] {
-        let said = prescott(&[&target[..], more].concat()).stderr;
-        assert_eq!(said.matches(better).count(), times, "{more:?}: {said}");
-        assert_eq!(said.lines().count(), times, "{more:?}: {said}");
-    }
-    // Said where something is to be decomposed, and then once for all cells.
-    for (more, times) in [(&["--quiet", "--filter", "n12"][..], 0), (&[], 1), (&[], 0)] {
-        let said = prescott(&[&["sweep", "spectra.toml"][..], more].concat()).stderr;
-        assert_eq!(said.matches(better).count(), times, "{more:?}: {said}");
-    }
-}
-
 /// OpenBLAS's kernels differ in their last digits, and a search that began at those would end elsewhere.
 #[test]
 fn fits_are_the_same_whichever_kernels_openblas_has() {

@@ -14,4 +14,3 @@ mod target_command;
 mod target_families;
 #[cfg(feature = "parquet")]
 mod target_files;
-mod target_spectrum;

@@ -96,7 +96,7 @@ proptest! {
     fn the_seed_decides(family in family(), n in 1usize..70, seed: u64) {
         let target = family.build(n, seed, CAUSAL).unwrap();
         prop_assert_eq!(&target, &family.build(n, seed, CAUSAL).unwrap());
-        if !family.is_random() {
+        if matches!(family.name(), "uniform-band" | "decay-band" | "previous-token" | "prefix") {
             prop_assert_eq!(&target, &family.build(n, seed ^ 1, CAUSAL).unwrap());
         }
         let other = family.build(n, seed, Visibility::Bidirectional).unwrap();

@@ -76,7 +76,7 @@ fn a_file_cut_off_anywhere_is_an_error() {
     target.write(&whole).unwrap();
     let text = fs::read_to_string(&whole).unwrap();
     let error = error_of(&file_with(&folder, "cut.csv", &text[..text.len() * 2 / 3]));
-    assert!(error.contains("line 1 has 12"), "{error}");
+    assert!(error.contains("12 in line 1"), "{error}");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn csv_headers_are_skipped_and_bad_lines_named() {
     assert_eq!(Target::read(&path, CAUSAL).unwrap().dense(), arr2(&[[1.0, 0.0], [0.5, 0.5]]));
     for (text, part) in [
         ("", "no rows"),
-        ("1,0\n0.5,0.5,0\n", "line 2 has 3 numbers, line 1 has 2"),
+        ("1,0\n0.5,0.5,0\n", "3 in line 2 and 2 in line 1"),
         ("1,0\n0.5,x\n", "line 2, field 2"),
         ("1,\n0.5,0.5\n", "line 1, field 2"),
         ("1,0\n", "1 × 2"),
@@ -176,7 +176,7 @@ fn a_tensor_is_found_by_name_or_because_it_is_the_only_matrix() {
     let [bias, layer0] = one;
     let two = [bias, layer0, ("layer1", tensor(Dtype::BF16, &[2, 2], &halves))];
     let path = file_with(&folder, "two.safetensors", serialize(two, None).unwrap());
-    assert!(error_of(&path).contains("2 tensors"));
+    assert!(error_of(&path).contains("2 arrays"));
     let named = |name: &str| PathBuf::from(format!("{}#{name}", path.display()));
     let dense = Target::read(&named("layer1"), CAUSAL).unwrap().dense();
     assert_eq!(dense, arr2(&[[1.0, 0.0], [0.25, 0.75]]));
@@ -266,7 +266,7 @@ fn a_head_of_a_stack_is_named() {
 }
 
 #[test]
-fn logits_are_told_from_attention_and_softmaxed_where_asked() {
+fn logits_are_refused_and_softmaxed_where_asked() {
     let folder = folder();
     let (attention, mut logits) = attention(9);
     // What is not seen may be anything, as where the mask was to come after.
@@ -274,7 +274,7 @@ fn logits_are_told_from_attention_and_softmaxed_where_asked() {
     let path = folder.path().join("logits.npy");
     ndarray_npy::write_npy(&path, &logits).unwrap();
     let error = error_of(&path);
-    assert!(error.contains("from -3 to 3") && error.contains("--softmax"), "{error}");
+    assert!(error.contains("--softmax"), "{error}");
     let read = TargetFile { logits: true, ..TargetFile::at(&path) }.read(CAUSAL).unwrap();
     assert_eq!(read.rescaled, None);
     let off = read.target.dense() - &attention;
@@ -369,7 +369,7 @@ fn an_array_of_an_npz_file_is_found_by_name_or_because_it_is_the_only_one() {
         assert_close(&Target::read(&one, CAUSAL).unwrap(), &attention);
         let both = npz(&[("probs", &attention), ("scores", &logits)], method);
         let path = file_with(&folder, "two.npz", &both);
-        assert!(error_of(&path).contains("probs, scores"));
+        assert!(error_of(&path).contains("#probs"));
         let named = PathBuf::from(format!("{}#probs", path.display()));
         assert_close(&Target::read(&named, CAUSAL).unwrap(), &attention);
         let named = PathBuf::from(format!("{}#prob", path.display()));
@@ -379,50 +379,6 @@ fn an_array_of_an_npz_file_is_found_by_name_or_because_it_is_the_only_one() {
             error_of(&file_with(&folder, "cut.npz", &both[..end]));
         }
     }
-}
-
-#[test]
-fn padding_is_told_and_left_out_where_asked() {
-    let folder = folder();
-    let (attention, logits) = attention(5);
-    for (before, after, says) in
-        [(0, 3, "rows 5 to 7"), (2, 0, "rows 0 to 1"), (1, 1, "rows 0 to 0")]
-    {
-        let n = before + 5 + after;
-        let within = ndarray::s![before..before + 5, before..before + 5];
-        let mut padded = Array2::zeros((n, n));
-        padded.slice_mut(within).assign(&attention);
-        let path = folder.path().join("padded.npy");
-        write_npy(&path, &padded).unwrap();
-        let error = error_of(&path);
-        assert!(error.contains(says) && error.contains("--trim-padding"), "{error}");
-        let trimmed = TargetFile { trim_padding: true, ..TargetFile::at(&path) };
-        let read = trimmed.read(CAUSAL).unwrap();
-        assert_close(&read.target, &attention);
-        assert!(read.left_out[0].starts_with(&format!("{} of {n} tokens", before + after)));
-        let mut padded = Array2::from_elem((n, n), f64::NEG_INFINITY);
-        padded.slice_mut(within).assign(&logits);
-        write_npy(&path, &padded).unwrap();
-        let read = TargetFile { logits: true, ..trimmed }.read(CAUSAL).unwrap();
-        assert_close(&read.target, &attention);
-    }
-}
-
-#[test]
-fn attention_after_dropout_is_recognised() {
-    let folder = folder();
-    let target = example(64);
-    let mut draws = 12345_u64;
-    let mut is_dropped = || {
-        draws =
-            draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (draws >> 33).is_multiple_of(10)
-    };
-    let dropped = target.dense().mapv(|p| if is_dropped() { 0.0 } else { p / 0.9 });
-    let path = folder.path().join("dropped.npy");
-    write_npy(&path, &dropped).unwrap();
-    let error = error_of(&path);
-    assert!(error.contains("dropout") && error.contains("model.eval()"), "{error}");
 }
 
 #[test]

@@ -12,11 +12,11 @@ use crate::cli::errors::FlagContext as _;
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
 use crate::experiments::fits::tables::one_fit::TARGET;
-use crate::experiments::fits::{FitAsked, FitMeasurement, FitTerms, FrontierRow};
+use crate::experiments::fits::{FitMeasurement, FrontierRow};
 use crate::record::{read_records, records_to_csv};
 use crate::run::Manifest;
 use crate::solver::{
-    FitName, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem,
+    Candidate, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem,
     SearchOptions, Solution, frontier, needed_logit, write_factors,
 };
 use crate::study::{CheckpointStore, StudyError, search_settings};
@@ -108,15 +108,8 @@ pub fn run(
     let job = Job {
         problem,
         options,
-        out,
-        asked: FitAsked {
-            target: place.target.clone(),
-            n: problem.n(),
-            rank: problem.rank(),
-            layout: problem.layout().clone(),
-            seed: None,
-        },
-        terms: FitTerms { tolerance, visibility: problem.target().visibility() },
+        place,
+        tolerance,
         ledger: &ledger,
         progress: &progress,
         stop,
@@ -155,9 +148,8 @@ pub fn run(
 struct Job<'a> {
     problem: &'a Problem,
     options: SearchOptions,
-    out: &'a Path,
-    asked: FitAsked,
-    terms: FitTerms,
+    place: &'a Place<'a>,
+    tolerance: Option<f64>,
     ledger: &'a CheckpointStore,
     progress: &'a Progress,
     stop: &'a AtomicBool,
@@ -168,7 +160,7 @@ struct Job<'a> {
     earlier_s: f64,
     /// Time of the last display update, in milliseconds after the start.
     shown_ms: AtomicU64,
-    underway: Mutex<HashMap<FitName, Underway>>,
+    underway: Mutex<HashMap<String, Underway>>,
     saved: Mutex<Saved<'a>>,
     /// The first error of a save.
     failed: Mutex<Option<StudyError>>,
@@ -193,7 +185,7 @@ struct Saved<'a> {
 }
 
 impl FitObserver for Job<'_> {
-    fn recall(&self, fit: &FitName, limit: usize) -> Option<Kept> {
+    fn recall(&self, fit: &str, limit: usize) -> Option<Kept> {
         let kept = self.ledger.read(fit).unwrap_or_else(|error| {
             self.progress.say(&format!("warning: {error}; this part of the search starts again"));
             None
@@ -209,7 +201,7 @@ impl FitObserver for Job<'_> {
         self.progress.done_before(counted as f64);
         let now = Instant::now();
         lock(&self.underway)
-            .insert(fit.clone(), Underway { began: now, kept: now, limit, counted });
+            .insert(fit.to_owned(), Underway { began: now, kept: now, limit, counted });
         kept
     }
 
@@ -236,7 +228,7 @@ impl FitObserver for Job<'_> {
         !stopped && lock(&self.failed).is_none()
     }
 
-    fn finished(&self, fit: &FitName, solution: &Solution) {
+    fn finished(&self, fit: &str, solution: &Solution) {
         let Some(Underway { began, limit, counted, .. }) = lock(&self.underway).remove(fit) else {
             return;
         };
@@ -272,6 +264,10 @@ impl<'a> Job<'a> {
         ));
     }
 
+    fn row(&self, found: FitMeasurement, best: Option<&Candidate>) -> FrontierRow {
+        FrontierRow::of(self.problem, &self.place.target, self.tolerance, found, best)
+    }
+
     fn note(&self, done: Result<(), impl Into<StudyError>>) {
         if let Err(error) = done {
             lock(&self.failed).get_or_insert(error.into());
@@ -287,15 +283,13 @@ impl<'a> Job<'a> {
         factors.resize(points.len(), None);
         for (place, (point, on_disk)) in points.iter().zip(factors).enumerate() {
             let found = FitMeasurement::at_cap(point, bounds, wall_time_s);
-            let mut row =
-                FrontierRow { asked: self.asked.clone(), found, terms: self.terms.clone() };
+            let mut row = self.row(found, point.best.as_ref());
             if let Some(earlier) = self.better_before(place, &row) {
                 row = earlier;
             } else if let Some(best) = &point.best {
-                row.asked.seed = Some(best.start as u64);
                 let folder = Path::new("factors").join(format!("cap-{}", point.cap));
                 if *on_disk != reached(point) {
-                    write_factors(&self.out.join(&folder), &best.solution.factors)?;
+                    write_factors(&self.place.out.join(&folder), &best.solution.factors)?;
                     *on_disk = reached(point);
                 }
                 row.found.factors = Some(folder.display().to_string());
@@ -310,7 +304,7 @@ impl<'a> Job<'a> {
     /// because the optimiser's memory is rebuilt, and may end worse. The outcome is that of the search now.
     fn better_before(&self, place: usize, row: &FrontierRow) -> Option<FrontierRow> {
         let least_first = |found: &FitMeasurement| {
-            let of_search = match self.terms.tolerance {
+            let of_search = match self.tolerance {
                 Some(_) => found.cap,
                 None => found.kl_nats,
             };
@@ -329,14 +323,13 @@ impl<'a> Job<'a> {
         let found =
             needed_logit(self.problem, tolerance, self.options, self).flag("--tolerance")?;
         let of_row = FitMeasurement::needed(self.problem, tolerance, &found, self.wall_time_s());
-        let mut row =
-            FrontierRow { asked: self.asked.clone(), found: of_row, terms: self.terms.clone() };
+        let mut row = self.row(of_row, found.best.as_ref());
         if let Some(earlier) = self.better_before(0, &row) {
             row = earlier;
         } else if let Some(best) = &found.best {
             let folder: PathBuf = ["factors", &format!("tolerance-{tolerance}")].iter().collect();
-            write_factors(&self.out.join(&folder), &best.solution.factors).context("--out")?;
-            row.asked.seed = Some(best.start as u64);
+            write_factors(&self.place.out.join(&folder), &best.solution.factors)
+                .context("--out")?;
             row.found.factors = Some(folder.display().to_string());
         }
         self.write(std::slice::from_ref(&row)).context("--out")?;
@@ -344,7 +337,7 @@ impl<'a> Job<'a> {
     }
 
     fn write(&self, rows: &[FrontierRow]) -> Result<(), FileError> {
-        let path = self.out.join(ROWS);
+        let path = self.place.out.join(ROWS);
         records_to_csv(rows)
             .and_then(|bytes| write_whole(&path, &bytes))
             .map_err(|source| FileError::Write { path, source })

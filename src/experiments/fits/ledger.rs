@@ -10,7 +10,7 @@ use super::row::FitMeasurement;
 use crate::experiment::{StudyError, search_settings};
 use crate::record::Measurement as _;
 use crate::solver::{
-    Factors, FitName, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
+    Factors, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
 };
 use crate::system::{FileError, disk, sha256, write_whole};
 
@@ -95,7 +95,7 @@ impl CheckpointStore {
         Ok(Self { folder: folder.to_owned() })
     }
 
-    fn path(&self, fit: &FitName) -> PathBuf {
+    fn path(&self, fit: &str) -> PathBuf {
         self.folder.join(FITS).join(format!("{fit}.safetensors"))
     }
 
@@ -103,7 +103,7 @@ impl CheckpointStore {
     ///
     /// # Errors
     /// A file that cannot be read, or that holds no fit.
-    pub fn read(&self, fit: &FitName) -> Result<Option<Kept>, StudyError> {
+    pub fn read(&self, fit: &str) -> Result<Option<Kept>, StudyError> {
         let path = self.path(fit);
         match std::fs::read(&path) {
             Ok(bytes) => match kept(&bytes) {
@@ -119,7 +119,7 @@ impl CheckpointStore {
     ///
     /// # Errors
     /// A file that cannot be written; then the previous state of the fit is kept.
-    pub fn write_underway(&self, fit: &FitName, state: &FitState) -> Result<(), FileError> {
+    pub fn write_underway(&self, fit: &str, state: &FitState) -> Result<(), FileError> {
         let rows = || state.multipliers.iter().flatten();
         let numbers = [
             state.cap,
@@ -148,7 +148,7 @@ impl CheckpointStore {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write_finished(&self, fit: &FitName, solution: &Solution) -> Result<(), FileError> {
+    pub fn write_finished(&self, fit: &str, solution: &Solution) -> Result<(), FileError> {
         let factors = &solution.factors;
         let numbers = [
             solution.kl_nats,
@@ -169,7 +169,7 @@ impl CheckpointStore {
 
     fn write(
         &self,
-        fit: &FitName,
+        fit: &str,
         arrays: &[(&str, ArrayViewD<'_, f64>)],
         outcome: &str,
     ) -> Result<(), FileError> {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     impl FitObserver for Interrupt<'_> {
-        fn recall(&self, fit: &FitName, _limit: usize) -> Option<Kept> {
+        fn recall(&self, fit: &str, _limit: usize) -> Option<Kept> {
             self.ledger.read(fit).unwrap()
         }
 
@@ -300,7 +300,7 @@ mod tests {
             *left > 0
         }
 
-        fn finished(&self, fit: &FitName, solution: &Solution) {
+        fn finished(&self, fit: &str, solution: &Solution) {
             self.ledger.write_finished(fit, solution).unwrap();
         }
     }

@@ -236,6 +236,27 @@ record! {
     }
 }
 
+impl FrontierRow {
+    /// The row of a fit of `problem`, whose target is called `target`. `best` has the factors that were found, if any.
+    pub fn of(
+        problem: &Problem,
+        target: &str,
+        tolerance: Option<f64>,
+        found: FitMeasurement,
+        best: Option<&Candidate>,
+    ) -> Self {
+        let asked = FitAsked {
+            target: target.to_owned(),
+            n: problem.n(),
+            rank: problem.rank(),
+            layout: problem.layout().clone(),
+            seed: best.map(|best| best.start as u64),
+        };
+        let terms = FitTerms { tolerance, visibility: problem.target().visibility() };
+        Self { asked, found, terms }
+    }
+}
+
 impl Measurement for FitMeasurement {
     type Key = FitKey;
 

@@ -41,7 +41,7 @@ use crate::heads::LayerFit;
 use crate::solver::SearchOptions;
 use crate::targets::HeadKind;
 
-pub use crate::heads::{HeadMeasurement, HeadOutcome};
+pub use crate::heads::HeadMeasurement;
 pub use row::HeadKey;
 pub(crate) use row::check_precision;
 
@@ -187,7 +187,7 @@ impl ModelCell for PredictCell {
             above: study.keys.above,
             search: study.search,
         };
-        let share = 1.0 / (groups.len() * model.heads() * fit.fits_of_a_head()) as f64;
+        let share = 1.0 / (groups.len() * model.heads() * fit.epsilons.len()) as f64;
         let mut rows = Vec::new();
         let ended = fit.run(model, &groups, context.stop, |row, parts| {
             if let Some(parts) = parts.filter(|_| study.keys.factors) {

@@ -1,7 +1,7 @@
 //! The rows of trained heads compared with the logits that their attention needs.
 
 use crate::experiments::model_key::{ModelKey, OfHead};
-use crate::heads::{HeadMeasurement, HeadOutcome, PARTS, PrecisionRisk};
+use crate::heads::{HeadMeasurement, PARTS, PrecisionRisk};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record};
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
@@ -89,10 +89,10 @@ impl Measurement for HeadMeasurement {
         for (column, value, outcome) in
             [("needed", f.needed, f.outcome), ("needed_tied", f.needed_tied, f.outcome_tied)]
         {
-            let unreached = [HeadOutcome::Fitted(Outcome::Infeasible), HeadOutcome::Screened];
+            let unreached = [Outcome::Infeasible, Outcome::Screened];
             check.there(column, value.as_ref(), !unreached.contains(&outcome));
         }
-        check.holds(f.is_fitted() == (f.outcome_tied != HeadOutcome::Screened), || {
+        check.holds(f.is_fitted() == (f.outcome_tied != Outcome::Screened), || {
             "outcome and outcome_tied do not agree on whether it was fitted".to_owned()
         });
         check.within("iterations", f.iterations as f64, 0.0, f.evaluations as f64);
@@ -176,7 +176,7 @@ impl HeadMeasurement {
             check.at_most("kl_nats_tied exceeds ε", self.kl_nats_tied, self.epsilon, OF_WEIGHTS);
         }
         let parts = [self.floor, self.inflation, self.tying, self.drift, self.gauge];
-        for ((told, part), column) in parts.into_iter().zip(self.levels().parts()).zip(PARTS) {
+        for ((told, part), column) in parts.into_iter().zip(self.factors()).zip(PARTS) {
             check.there(column, told.as_ref(), part.is_some());
             if part.is_some() {
                 check.equal(&format!("{column} is not the ratio"), told, part, OF_WEIGHTS);

@@ -111,7 +111,6 @@ fn kept(singular_values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
 impl Experiment for SpectrumStudy {
     type Cell = SpectrumCell;
 
-    const DECOMPOSES: bool = true;
     const TABLES: &'static [DefinitionTable] =
         &[DefinitionTable::one::<Grid>("grid"), DefinitionTable::list::<TargetKeys>("target")];
     const VIEWS: &'static [View] = &[View::new(

@@ -7,6 +7,7 @@ use ndarray::Array2;
 
 use super::edit::Edit;
 use super::treatment::{Learned, Treatment};
+use crate::heads::screen::largest_logit;
 use crate::heads::{PredictError, TrainedHead};
 use crate::lm::{HeadProbe, Model};
 use crate::record::{record, to_milliseconds};
@@ -167,11 +168,11 @@ impl Surgery<'_> {
         for (at, passage) in passages.iter().enumerate() {
             let mut head = 0;
             let loss = self.model.passage_loss(passage, &mut |probe| {
-                let replaced = treatment.of_head(head, probe);
-                let logits = max_abs_logit(replaced.probe.as_ref().unwrap_or(probe));
+                let (replaced, changed) = treatment.of_head(head, probe);
+                let logits = largest_logit(changed.as_ref().unwrap_or(probe));
                 seen.max_abs_logits[head] = seen.max_abs_logits[head].max(logits);
                 let of_fit = fits.map(|fits| fits.attention[head][at].clone());
-                let other = of_fit.or(replaced.attention);
+                let other = of_fit.or(replaced);
                 let own = &before.attention[at][head];
                 let divergence = match &other {
                     Some(other) => Divergence::between(own, other),
@@ -215,7 +216,7 @@ impl Before {
             probes.iter().map(|of| of.iter().map(HeadProbe::attention).collect()).collect();
         let heads = probes.first().map_or(0, Vec::len);
         let of_head =
-            |head: usize| probes.iter().map(|of| max_abs_logit(&of[head])).fold(0.0, f64::max);
+            |head: usize| probes.iter().map(|of| largest_logit(&of[head])).fold(0.0, f64::max);
         let max_abs_logits = (0..heads).map(of_head).collect();
         Ok(Self { probes, attention, max_abs_logits })
     }
@@ -264,12 +265,6 @@ fn worse(one: Outcome, other: Outcome) -> Outcome {
         _ => 1,
     };
     if order(other) > order(one) { other } else { one }
-}
-
-/// max |z| over the allowed pairs.
-pub(super) fn max_abs_logit(probe: &HeadProbe) -> f64 {
-    let logits = probe.logits();
-    logits.iter().filter(|z| z.is_finite()).fold(0.0, |most, z| z.abs().max(most))
 }
 
 fn greatest(logits: &[f64]) -> f64 {

@@ -70,27 +70,26 @@ fn moments(base: &[Array2<f64>], slope: f64) -> (f64, f64) {
     (means, variances)
 }
 
-/// P̃ᵢⱼ ∝ Bᵢⱼ·e^(c·j).
-#[cfg(test)]
-pub(super) fn tilted(base: &Array2<f64>, slope: f64) -> Array2<f64> {
-    let mut tilted = base.clone();
-    for mut row in tilted.rows_mut() {
-        let last = row.len() as f64;
-        row.iter_mut()
-            .enumerate()
-            .for_each(|(column, b)| *b *= (slope * (column as f64 - last)).exp());
-        let sum = row.sum();
-        row /= sum;
-    }
-    tilted
-}
-
 #[cfg(test)]
 mod tests {
     use std::slice::from_ref;
 
     use super::*;
     use crate::heads::surgery::operation::Divergence;
+
+    /// P̃ᵢⱼ ∝ Bᵢⱼ·e^(c·j).
+    fn tilted(base: &Array2<f64>, slope: f64) -> Array2<f64> {
+        let mut tilted = base.clone();
+        for mut row in tilted.rows_mut() {
+            let last = row.len() as f64;
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(column, b)| *b *= (slope * (column as f64 - last)).exp());
+            let sum = row.sum();
+            row /= sum;
+        }
+        tilted
+    }
 
     fn noisy(tokens: usize, seed: usize) -> Array2<f64> {
         let mut p = Array2::from_shape_fn((tokens, tokens), |(row, column)| {

@@ -111,9 +111,6 @@ impl Less {
     }
 }
 
-/// A change of the attention of a head.
-type Change = Box<dyn Fn(Array2<f64>) -> Array2<f64>>;
-
 /// An edit with the parameters that it estimated from a model.
 pub(super) enum Treatment {
     /// No change, or a fit that is made for each group separately.
@@ -121,19 +118,11 @@ pub(super) enum Treatment {
     /// A fixed attention per head, (T, T), independent of the passage.
     Fixed(Vec<Array2<f64>>),
     /// A change of the head's attention in the edited model.
-    Changed(Change),
+    Changed(Box<dyn Fn(Array2<f64>) -> Array2<f64>>),
     /// Keys without their trend.
     Detrended(Less),
     /// Keys without the direction of each head's mean query, whose scores are added to the logits.
     Scored(Vec<Array1<f32>>),
-}
-
-/// The replacement of a head's attention.
-pub(super) struct Replaced {
-    /// P̃, (T, T); `None` for the head's own attention.
-    pub attention: Option<Array2<f64>>,
-    /// The head with other queries and keys from which P̃ is computed, if any.
-    pub probe: Option<HeadProbe>,
 }
 
 impl Treatment {
@@ -155,9 +144,14 @@ impl Treatment {
         })
     }
 
-    /// The replacement of the attention of head `head`.
-    pub fn of_head(&self, head: usize, probe: &HeadProbe) -> Replaced {
-        let (attention, probe) = match self {
+    /// The replacement P̃ of the attention of head `head`, (T, T), and the head with other queries and keys from which it is
+    /// computed, each if there is one.
+    pub fn of_head(
+        &self,
+        head: usize,
+        probe: &HeadProbe,
+    ) -> (Option<Array2<f64>>, Option<HeadProbe>) {
+        match self {
             Self::None => (None, None),
             Self::Fixed(of_heads) => (Some(of_heads[head].clone()), None),
             Self::Changed(change) => (Some(change(probe.attention())), None),
@@ -169,8 +163,7 @@ impl Treatment {
                 let (left, attention) = without_key_scores(probe, &mean_queries[head]);
                 (Some(attention), Some(left))
             }
-        };
-        Replaced { attention, probe }
+        }
     }
 }
 
@@ -205,17 +198,12 @@ fn uniform(probe: &HeadProbe) -> Array2<f64> {
 /// Keeps the `count` largest entries of each row, divided by their sum; ties go to earlier columns.
 fn largest(mut attention: Array2<f64>, count: usize) -> Array2<f64> {
     for mut row in attention.rows_mut() {
-        keep_largest(row.view_mut(), count);
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+        order.into_iter().skip(count).for_each(|column| row[column] = 0.0);
         divide_by_sum(row);
     }
     attention
-}
-
-/// Sets all but the `count` largest entries to 0; ties go to earlier places.
-fn keep_largest(mut entries: ArrayViewMut1<'_, f64>, count: usize) {
-    let mut order: Vec<usize> = (0..entries.len()).collect();
-    order.sort_by(|&a, &b| entries[b].total_cmp(&entries[a]));
-    order.into_iter().skip(count).for_each(|place| entries[place] = 0.0);
 }
 
 /// Keeps the last `window` columns of each causal row, divided by their sum.
@@ -242,7 +230,7 @@ mod tests {
 
     use super::*;
     use crate::heads::positions::tests::{head, random};
-    use crate::heads::surgery::operation::max_abs_logit;
+    use crate::heads::screen::largest_logit;
     use crate::targets::HeadKind;
 
     /// If all queries are alike, the scores are all that the logits have.
@@ -254,7 +242,7 @@ mod tests {
         let probe = head(queries, other.keys.mapv(f64::from), HeadKind::Global);
         let mean = query.row(0).mapv(|v| v as f32);
         let (left, attention) = without_key_scores(&probe, &mean);
-        assert!(max_abs_logit(&left) < 1e-5 && max_abs_logit(&probe) > 1.0);
+        assert!(largest_logit(&left) < 1e-5 && largest_logit(&probe) > 1.0);
         let off = (&attention - &probe.attention()).mapv(f64::abs).sum();
         assert!(off < 1e-5, "{off}");
     }

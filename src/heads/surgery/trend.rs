@@ -12,15 +12,6 @@ use crate::targets::TargetError;
 /// # Errors
 /// `Decomposition` if LAPACK fails.
 pub(super) fn trend(streams: &[&Array2<f32>], degree: usize) -> Result<Array2<f64>, TargetError> {
-    let (polynomials, coefficients) = regression(streams, degree)?;
-    Ok(product(polynomials.view(), coefficients.view()))
-}
-
-/// The polynomials φ₁ to φₘ, (T, m), and their coefficients in the mean of some streams, (m, C).
-fn regression(
-    streams: &[&Array2<f32>],
-    degree: usize,
-) -> Result<(Array2<f64>, Array2<f64>), TargetError> {
     let mut mean = Array2::<f64>::zeros(streams.first().map_or((0, 0), |stream| stream.dim()));
     for &stream in streams {
         mean += &stream.mapv(f64::from);
@@ -29,7 +20,7 @@ fn regression(
     let all = basis(powers(mean.nrows(), degree).view())?;
     let polynomials = all.slice(s![.., 1..]).to_owned();
     let coefficients = product(polynomials.t(), mean.view());
-    Ok((polynomials, coefficients))
+    Ok(product(polynomials.view(), coefficients.view()))
 }
 
 /// t⁰ to t^`degree` of positions scaled to [−1, 1], (T, degree + 1).
@@ -44,8 +35,8 @@ fn powers(count: usize, degree: usize) -> Array2<f64> {
 fn basis(columns: ArrayView2<'_, f64>) -> Result<Array2<f64>, TargetError> {
     let lengths =
         columns.map_axis(Axis(0), |column| column.dot(&column).sqrt().max(f64::MIN_POSITIVE));
-    let (q, _) = on_one_thread(|| (&columns / &lengths).qr())
-        .map_err(|e| TargetError::Decomposition(e.to_string()))?;
+    let (q, _) =
+        on_one_thread(|| (&columns / &lengths).qr()).map_err(TargetError::decomposition)?;
     Ok(q)
 }
 

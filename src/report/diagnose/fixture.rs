@@ -1,7 +1,7 @@
 //! Heads and models for tests.
 
 use super::model::{DiagnosedHead, DiagnosedModel};
-use crate::experiments::heads::{HeadMeasurement, HeadOutcome};
+use crate::experiments::heads::HeadMeasurement;
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
 
@@ -49,8 +49,8 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         precision: None,
         kl_nats: Some(0.01),
         kl_nats_tied: Some(0.01),
-        outcome: HeadOutcome::Fitted(Outcome::Converged),
-        outcome_tied: HeadOutcome::Fitted(Outcome::Converged),
+        outcome: Outcome::Converged,
+        outcome_tied: Outcome::Converged,
         iterations: 10,
         evaluations: 20,
         wall_time_s: 1.0,
@@ -62,7 +62,7 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
 pub(super) fn screened(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHead {
     let mut one = fitted(layer, head, parts);
     let found = &mut one.found;
-    [found.outcome, found.outcome_tied] = [HeadOutcome::Screened; 2];
+    [found.outcome, found.outcome_tied] = [Outcome::Screened; 2];
     for level in [
         &mut found.needed,
         &mut found.needed_tied,

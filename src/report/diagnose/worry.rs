@@ -1,8 +1,8 @@
 //! The heads of a model that stand out, with a sentence on each. All thresholds are here.
 
 use super::model::{DiagnosedHead, DiagnosedModel};
+use crate::experiments::heads::HeadMeasurement;
 use crate::experiments::heads::tables::published::LARGE_NATS;
-use crate::experiments::heads::{HeadMeasurement, HeadOutcome};
 use crate::solver::Outcome;
 use crate::table::significant;
 
@@ -102,7 +102,7 @@ fn beginning(head: &HeadMeasurement) -> String {
         (Some(needed), _) => {
             format!("{actual}; its attention needs {} at rank {rank}{uncapped}", number(needed))
         }
-        (None, _) if head.outcome == HeadOutcome::Fitted(Outcome::Infeasible) => {
+        (None, _) if head.outcome == Outcome::Infeasible => {
             format!("{actual}; no logits up to 128 reach the tolerance at rank {rank}")
         }
         (None, Some(floor)) if floor > 0.0 => format!(
@@ -225,7 +225,7 @@ mod tests {
             assert!(!told.contains(unknown), "{told}");
         }
         let mut lost = screened(7, 3, LARGE);
-        lost.found.outcome = HeadOutcome::Fitted(Outcome::Infeasible);
+        lost.found.outcome = Outcome::Infeasible;
         assert!(said(lost).contains("no logits up to 128 reach the tolerance at rank 16"));
     }
 

@@ -22,14 +22,14 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// f(a) of the block's entries of the target.
-    pub fn dense(&self, problem: &Problem, f: impl Fn(f64) -> f64) -> Array2<f64> {
-        let mut dense = Array2::from_elem((self.rows.len(), self.columns.len()), f(0.0));
+    /// The square roots of the block's entries of the target.
+    pub fn roots(&self, problem: &Problem) -> Array2<f64> {
+        let mut dense = Array2::zeros((self.rows.len(), self.columns.len()));
         for row in self.rows.clone() {
             let (columns, a) = problem.target().row(row);
             for (&column, &a) in columns.iter().zip(a) {
                 if let Ok(place) = self.columns.binary_search(&(column as usize)) {
-                    dense[[row - self.rows.start, place]] = f(a);
+                    dense[[row - self.rows.start, place]] = a.sqrt();
                 }
             }
         }
@@ -38,13 +38,8 @@ impl Block {
 }
 
 /// Divisions of the rows into groups of n, n/2, n/4, … ≥ `least` rows. Each group has the columns to which all of its rows may
-/// attend and that `of_use` accepts, given the number of the group's rows with weight there and its number of rows. Blocks of
-/// fewer than `least` rows or columns are left out.
-pub(super) fn divisions(
-    problem: &Problem,
-    least: usize,
-    of_use: impl Fn(usize, usize) -> bool,
-) -> Vec<Vec<Block>> {
+/// attend and in which one of them has weight. Blocks of fewer than `least` rows or columns are left out.
+pub(super) fn divisions(problem: &Problem, least: usize) -> Vec<Vec<Block>> {
     let n = problem.n();
     let sizes = std::iter::successors(Some(n), |size| Some(size.div_ceil(2)).filter(|s| s < size));
     sizes
@@ -52,7 +47,7 @@ pub(super) fn divisions(
         .map(|size| {
             (0..n)
                 .step_by(size)
-                .map(|first| block(problem, first..(first + size).min(n), &of_use))
+                .map(|first| block(problem, first..(first + size).min(n)))
                 .filter(|block| block.rows.len() >= least && block.columns.len() >= least)
                 .collect()
         })
@@ -60,16 +55,16 @@ pub(super) fn divisions(
         .collect()
 }
 
-fn block(problem: &Problem, rows: Range<usize>, of_use: impl Fn(usize, usize) -> bool) -> Block {
+fn block(problem: &Problem, rows: Range<usize>) -> Block {
     let kind = problem.layout().heads()[0];
-    let mut weighted = vec![0usize; problem.n()];
+    let mut has_weight = vec![false; problem.n()];
     let (mut first, mut end) = (0, problem.n());
     for row in rows.clone() {
-        let seen = problem.columns(kind, row);
+        let seen = problem.target().seen(kind, row);
         (first, end) = (first.max(seen.start), end.min(seen.end));
-        problem.target().row(row).0.iter().for_each(|&column| weighted[column as usize] += 1);
+        problem.target().row(row).0.iter().for_each(|&column| has_weight[column as usize] = true);
     }
-    let columns = (first..end).filter(|&column| of_use(weighted[column], rows.len())).collect();
+    let columns = (first..end).filter(|&column| has_weight[column]).collect();
     Block { rows, columns }
 }
 

@@ -61,7 +61,7 @@ impl Lift {
     /// Decomposes √A on the blocks of `problem`, which must have one head.
     pub fn new(problem: &Problem) -> Self {
         let least = problem.rank() + 2;
-        let divisions = divisions(problem, least, |weighted, _| weighted > 0)
+        let divisions = divisions(problem, least)
             .into_iter()
             .map(|blocks| blocks.iter().filter_map(|block| Spectrum::of(problem, block)).collect())
             .collect();
@@ -105,7 +105,7 @@ fn cap(place: i32) -> f64 {
 
 impl Spectrum {
     fn of(problem: &Problem, block: &Block) -> Option<Self> {
-        let root = block.dense(problem, f64::sqrt);
+        let root = block.roots(problem);
         let tails = squared_tails(&root)?;
         let by_degree = (1..=LARGEST_DEGREE)
             .map_while(|degree| {

@@ -3,26 +3,22 @@
 use std::collections::HashMap;
 
 use super::lift::Lift;
-use super::log_rank::LogRank;
-use super::packing::{Packed, Packing};
 use crate::solver::floor::Floor;
 use crate::solver::problem::Problem;
 
-/// Above this n no singular values are computed, and only the floor and packing remain.
+/// Above this n no singular values are computed, and only the floor remains.
 const LARGEST_DECOMPOSED: usize = 1024;
 
 /// The argument that gave a lower bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr, strum::EnumString,
+)]
 #[strum(serialize_all = "kebab-case")]
 pub enum BoundKind {
     /// L⁰(ε): the smallest max |logit| of logits of *any* rank.
     Floor,
-    /// Keys that differ by a margin need space (`packing.rs`).
-    Packing,
     /// √P is nearly of rank C(d + k, k), and √A is not (`lift.rs`).
     Lift,
-    /// log A has a higher rank than d + 1 (`log_rank.rs`).
-    LogRank,
 }
 
 impl BoundKind {
@@ -37,27 +33,22 @@ impl BoundKind {
 pub struct LowerBound {
     /// L⁰(ε), the smallest max |logit| at any rank.
     pub floor: f64,
-    /// Lower bound on max_abs_logit. Lift and log-rank prove at most [`LARGEST_CAP`](crate::solver::LARGEST_CAP): a bound of
+    /// Lower bound on max_abs_logit. The lift proves at most [`LARGEST_CAP`](crate::solver::LARGEST_CAP): a bound of
     /// this value or more proves that no logits up to it reach ε.
     pub max_abs_logit: f64,
-    /// The argument that gave it; ties go to the first in the order of [`BoundKind`].
+    /// The argument that gave it.
     pub by: BoundKind,
-    /// Lower bound on norm_product for every choice of factors; at least max_abs_logit, by Cauchy and Schwarz.
-    pub norm_product: f64,
 }
 
 /// The lower bounds of one problem, with everything that can be computed once for every ε.
 ///
-/// The floor applies to any layout. Packing applies to one global head; it bounds norm_product, and max_abs_logit only without
-/// a causal mask. Lift and log-rank apply to one head of either kind with n up to 1024.
+/// The floor applies to any layout, the lift to one head of either kind with n up to 1024.
 #[derive(Debug)]
 pub struct LowerBounds<'p> {
     floor: Floor<'p>,
-    /// Cached results by the bits of ε and of L: a frontier's rows are written again as they improve.
-    known: HashMap<u64, Option<LowerBound>>,
+    /// E⁰(L) by the bits of L: a frontier's rows are written again as they improve.
     known_floors: HashMap<u64, f64>,
-    packing: Option<Packing>,
-    by_rank: Option<(Lift, LogRank)>,
+    lift: Option<Lift>,
 }
 
 impl<'p> LowerBounds<'p> {
@@ -67,53 +58,26 @@ impl<'p> LowerBounds<'p> {
         let decomposed = problem.heads() == 1 && problem.n() <= LARGEST_DECOMPOSED && whole;
         Self {
             floor: Floor::new(problem),
-            known: HashMap::new(),
             known_floors: HashMap::new(),
-            packing: Packing::new(problem),
-            by_rank: decomposed.then(|| (Lift::new(problem), LogRank::new(problem))),
+            lift: decomposed.then(|| Lift::new(problem)),
         }
     }
 
     /// The best bound at error ε = `kl_nats`. Returns `None` if there is no floor: ε is not above 0, or the heads cannot attend
     /// to all of the target.
     pub fn at(&mut self, kl_nats: f64) -> Option<LowerBound> {
-        if let Some(&known) = self.known.get(&kl_nats.to_bits()) {
-            return known;
-        }
-        let found = self.find(kl_nats);
-        self.known.insert(kl_nats.to_bits(), found);
-        found
+        let floor = self.floor.max_abs_logit(kl_nats)?;
+        let lifted = self.lift.as_mut().and_then(|lift| lift.max_abs_logit(kl_nats, floor));
+        Some(match lifted.filter(|lifted| *lifted > floor) {
+            Some(max_abs_logit) => LowerBound { floor, max_abs_logit, by: BoundKind::Lift },
+            None => LowerBound { floor, max_abs_logit: floor, by: BoundKind::Floor },
+        })
     }
 
     /// E⁰(L), see [`Floor::kl_nats`].
     pub fn floor_kl_nats(&mut self, max_logit: f64) -> f64 {
         let floor = &self.floor;
         *self.known_floors.entry(max_logit.to_bits()).or_insert_with(|| floor.kl_nats(max_logit))
-    }
-
-    fn find(&mut self, kl_nats: f64) -> Option<LowerBound> {
-        let floor = self.floor.max_abs_logit(kl_nats)?;
-        let packed = self.packing.as_ref().map_or(Packed::default(), |packing| packing.at(kl_nats));
-        let mut best = (floor, BoundKind::Floor);
-        let mut offer = |max_abs_logit: f64, by| {
-            if max_abs_logit > best.0 {
-                best = (max_abs_logit, by);
-            }
-            best.0
-        };
-        let so_far = offer(packed.max_abs_logit, BoundKind::Packing);
-        if let Some((lift, log_rank)) = &mut self.by_rank {
-            let lifted = lift.max_abs_logit(kl_nats, so_far).unwrap_or(0.0);
-            offer(lifted, BoundKind::Lift);
-            offer(log_rank.max_abs_logit(kl_nats), BoundKind::LogRank);
-        }
-        let (max_abs_logit, by) = best;
-        Some(LowerBound {
-            floor,
-            max_abs_logit,
-            by,
-            norm_product: packed.norm_product.max(max_abs_logit),
-        })
     }
 }
 

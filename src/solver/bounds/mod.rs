@@ -6,8 +6,6 @@
 mod blocks;
 mod exponential;
 mod lift;
-mod log_rank;
 mod lower;
-mod packing;
 
 pub use lower::{BoundKind, LowerBound, LowerBounds, lower_bound};

@@ -10,17 +10,22 @@ use crate::solver::factors::weights_of;
 use crate::solver::penalty::{Multiplier, Penalty};
 use crate::solver::problem::Problem;
 
-/// Result of one evaluation, except the gradient.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::solver) struct Evaluation {
-    /// kl_nats plus the penalty.
-    pub value: f64,
-    /// Mean over rows of KL(Aᵢ ‖ Pᵢ).
+/// Error and logits of factors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Mean over rows of KL(Aᵢ ‖ Pᵢ), in nats.
     pub kl_nats: f64,
     /// max |z| over the allowed pairs of every head.
     pub max_abs_logit: f64,
-    /// max over heads and rows of (max − min over allowed pairs).
+    /// The largest (max − min) of the allowed logits of a row.
     pub logit_spread: f64,
+}
+
+/// Result of one evaluation, except the gradient.
+pub(in crate::solver) struct Evaluation {
+    /// kl_nats plus the penalty.
+    pub value: f64,
+    pub measured: Measured,
 }
 
 /// The objective in the arithmetic of T, with its work space.
@@ -102,12 +107,9 @@ impl<T: Real> Kernel<T> {
             }
         }
         let kl_nats = self.negative_entropy - totals.likelihood / problem.rows() as f64;
-        Evaluation {
-            value: kl_nats + totals.penalty,
-            kl_nats,
-            max_abs_logit: totals.max_abs_logit,
-            logit_spread: totals.logit_spread,
-        }
+        let Totals { max_abs_logit, logit_spread, .. } = totals;
+        let measured = Measured { kl_nats, max_abs_logit, logit_spread };
+        Evaluation { value: kl_nats + totals.penalty, measured }
     }
 
     /// For each head and row, the multipliers after one augmented-Lagrangian update at x:

@@ -17,4 +17,5 @@ mod rows;
 mod slot;
 mod tile;
 
+pub use evaluate::Measured;
 pub(super) use evaluate::{Evaluation, Kernel};

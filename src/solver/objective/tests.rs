@@ -90,7 +90,7 @@ fn assert_close_on_every_extension(problem: &Problem, x: &[f64], case: &str) {
         for (precision, tolerance) in [(Precision::F64, 1e-12), (Precision::F32, 1e-4)] {
             let mut objective = Objective::with_extension(problem, precision, extension);
             let mut gradient = vec![f64::NAN; x.len()];
-            let found = objective.evaluate(x, None, &mut gradient).kl_nats;
+            let found = objective.evaluate(x, None, &mut gradient).measured.kl_nats;
             let off = (found / kl_nats - 1.0).abs();
             assert!(off < tolerance, "{case}, {extension:?} {precision:?}: kl_nats off by {off:e}");
             let off = largest_difference(&gradient, &expected) / largest;

@@ -15,7 +15,7 @@ const NEGLIGIBLE: f64 = 1e-6;
 /// Inputs in coordinates in which their columns are orthogonal and of length √n, so that inputs of very different sizes do not
 /// slow the descent.
 #[derive(Clone, Debug)]
-pub(crate) struct Inputs {
+pub struct Inputs {
     /// (n, r): an orthogonal basis of the columns.
     basis: Arc<Array2<f64>>,
     /// The rows that have queries and their positions; `None` if all rows have queries.
@@ -29,19 +29,22 @@ type Singles = (Array2<f32>, Option<Array2<f32>>);
 
 impl Inputs {
     /// Decomposes inputs of shape (n, C).
+    ///
+    /// # Errors
+    /// They are not finite, are all zero or cannot be decomposed.
     pub fn new(inputs: ArrayView2<'_, f64>) -> Result<Self, FitError> {
         let n = inputs.nrows();
-        let wrong = |why: String| FitError::Inputs(why);
         if n == 0 || !inputs.iter().all(|v| v.is_finite()) {
-            return Err(wrong(format!("{n} rows, or an entry that is NaN or infinite")));
+            let why = format!("{n} rows, or an entry that is NaN or infinite");
+            return Err(FitError::inputs(why));
         }
         let (u, sigma, _) = on_one_thread(|| inputs.svddc(JobSvd::Some))
-            .map_err(|e| wrong(format!("no singular values: {e}")))?;
-        let u = u.ok_or_else(|| wrong("no singular vectors".to_owned()))?;
+            .map_err(|e| FitError::inputs(format!("no singular values: {e}")))?;
+        let u = u.ok_or_else(|| FitError::inputs("no singular vectors"))?;
         let least = NEGLIGIBLE * sigma.first().copied().unwrap_or(0.0);
         let kept = sigma.iter().filter(|&&value| value > least).count();
         if kept == 0 {
-            return Err(wrong("every entry is zero".to_owned()));
+            return Err(FitError::inputs("every entry is zero"));
         }
         let basis = &u.slice(s![.., ..kept]) * (n as f64).sqrt();
         // Stored row by row, as factors are.
@@ -50,23 +53,23 @@ impl Inputs {
     }
 
     /// The same inputs with queries only for the rows at `positions`, in this order.
-    pub fn with_queries_at(self, positions: Vec<usize>) -> Self {
+    pub(super) fn with_queries_at(self, positions: Vec<usize>) -> Self {
         let rows = Arc::new(self.basis.select(Axis(0), &positions));
         Self { queried: Some((positions, rows)), single: Arc::default(), ..self }
     }
 
     /// The number of rows, with and without queries.
-    pub fn n(&self) -> usize {
+    pub(super) fn n(&self) -> usize {
         self.basis.nrows()
     }
 
     /// The number of coordinates of an input.
-    pub fn dimension(&self) -> usize {
+    pub(super) fn dimension(&self) -> usize {
         self.basis.ncols()
     }
 
     /// The inputs of queries (`side` = 0) or keys (1).
-    pub fn of_side(&self, side: usize) -> &Array2<f64> {
+    pub(super) fn of_side(&self, side: usize) -> &Array2<f64> {
         match &self.queried {
             Some((_, rows)) if side == 0 => rows,
             _ => &self.basis,
@@ -74,7 +77,7 @@ impl Inputs {
     }
 
     /// The inputs of a side in float32.
-    pub fn in_single(&self, side: usize) -> &Array2<f32> {
+    pub(super) fn in_single(&self, side: usize) -> &Array2<f32> {
         let single = |m: &Arc<Array2<f64>>| m.mapv(|v| v as f32);
         let (all, queried) = self.single.get_or_init(|| {
             (single(&self.basis), self.queried.as_ref().map(|(_, rows)| single(rows)))
@@ -83,7 +86,7 @@ impl Inputs {
     }
 
     /// The position among the inputs of row number `row` of queries or keys.
-    pub fn position(&self, side: usize, row: usize) -> usize {
+    pub(super) fn position(&self, side: usize, row: usize) -> usize {
         match &self.queried {
             Some((positions, _)) if side == 0 => positions[row],
             _ => row,
@@ -91,13 +94,13 @@ impl Inputs {
     }
 
     /// The queries or keys of the rows that have inputs.
-    pub fn rows_of(&self, side: usize, factors: &Factors) -> Array2<f64> {
+    pub(super) fn rows_of(&self, side: usize, factors: &Factors) -> Array2<f64> {
         let m = [factors.queries(), factors.keys()][side];
         m.slice(s![0, ..self.of_side(side).nrows(), ..]).to_owned()
     }
 
     /// The W for which inputs·W is nearest to the `rows` of queries or keys, in squares; `None` if LAPACK fails.
-    pub fn nearest_weights(&self, side: usize, rows: &Array2<f64>) -> Option<Array2<f64>> {
+    pub(super) fn nearest_weights(&self, side: usize, rows: &Array2<f64>) -> Option<Array2<f64>> {
         on_one_thread(|| self.of_side(side).least_squares(rows)).ok().map(|found| found.solution)
     }
 }

@@ -11,8 +11,7 @@ use crate::solver::factors::Factors;
 use crate::solver::penalty::Penalty;
 use crate::solver::problem::{Precision, Problem};
 
-#[cfg(feature = "lm")]
-pub(crate) use inputs::Inputs;
+pub use inputs::Inputs;
 pub use tied::{Normalisation, SharedProjection};
 
 /// A parametrisation of factors by a point that the descent moves.

@@ -33,22 +33,12 @@ pub struct SharedProjection {
 }
 
 impl SharedProjection {
-    /// Factors of `rank` that are projections of `inputs`, (n, C). `turns`, (n, d/2), are the cosines and sines of the angles
-    /// by which channels 2i and 2i + 1 of each row are rotated (RoPE).
+    /// Factors of `rank` that are projections of `inputs`. `turns`, (n, d/2), are the cosines and sines of the angles by which
+    /// channels 2i and 2i + 1 of each row are rotated (RoPE).
     ///
     /// # Errors
-    /// `Inputs` if the inputs are not finite, are all zero or cannot be decomposed, or if the turns have another shape.
+    /// The turns have another shape.
     pub fn new(
-        inputs: ArrayView2<'_, f64>,
-        rank: usize,
-        normalisation: Option<Normalisation>,
-        turns: Option<Array2<[f64; 2]>>,
-    ) -> Result<Self, FitError> {
-        Self::on(Inputs::new(inputs)?, rank, normalisation, turns)
-    }
-
-    /// As [`Self::new`] with inputs that other heads share.
-    pub(crate) fn on(
         inputs: Inputs,
         rank: usize,
         normalisation: Option<Normalisation>,
@@ -59,7 +49,7 @@ impl SharedProjection {
             && turns.dim() != (n, rank / 2)
         {
             let found = turns.dim();
-            return Err(FitError::Inputs(format!("{n} rows of rank {rank}, but turns {found:?}")));
+            return Err(FitError::inputs(format!("{n} rows of rank {rank}, but turns {found:?}")));
         }
         Ok(Self { inputs, rank, normalisation, scales: None, turns, sparing: false })
     }
@@ -81,7 +71,7 @@ impl SharedProjection {
         let is_right = |of: &Vec<f64>| of.len() == n && of.iter().all(|v| v.is_finite());
         match scales.iter().all(is_right) {
             true => Ok(Self { scales: Some(scales), ..self }),
-            false => Err(FitError::Inputs(format!("{n} rows, but not a finite number for each"))),
+            false => Err(FitError::inputs(format!("{n} rows, but not a finite number for each"))),
         }
     }
 
@@ -100,7 +90,7 @@ impl SharedProjection {
         let of_this_problem = problem.heads() == 1
             && (self.n(), self.rank) == (problem.n(), problem.rank())
             && points.iter().all(|point| point.len() == self.length());
-        let error = || FitError::Inputs("they are not of this problem".to_owned());
+        let error = || FitError::inputs("they are not of this problem");
         of_this_problem.then_some(()).ok_or_else(error)
     }
 

@@ -5,7 +5,8 @@ use std::io::Write;
 use csv::StringRecord;
 use ndarray::{Array2, s};
 
-use super::stack::{Problem, square};
+use super::stack::square;
+use crate::targets::TargetError;
 
 /// Most characters of a field that an error shows.
 const SHOWN: usize = 20;
@@ -17,7 +18,7 @@ const SEPARATORS: [u8; 4] = [b';', b'\t', b',', b' '];
 ///
 /// The first line shows the separator. Lines that start with # are left out. With semicolons or tabs, a comma may be a
 /// decimal point.
-pub(super) fn read(bytes: &[u8]) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
+pub(super) fn read(bytes: &[u8]) -> Result<(Array2<f64>, Vec<&'static str>), TargetError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let separator = separator(bytes);
     let mut reader = csv::ReaderBuilder::new()
@@ -52,15 +53,12 @@ struct Lines {
     /// Line and length of the first row.
     first: Option<(u64, usize)>,
     rows: usize,
-    /// Row by row; NaN for a label.
+    /// Row by row; NaN for a label, which only the first field of a row may be.
     values: Vec<f64>,
-    /// How many rows begin with a label, and the first of them: its line and text.
-    labels: usize,
-    label: Option<(u64, String)>,
 }
 
 impl Lines {
-    fn add(&mut self, line: u64, record: &StringRecord) -> Result<(), Problem> {
+    fn add(&mut self, line: u64, record: &StringRecord) -> Result<(), TargetError> {
         // Columns may be aligned by several spaces.
         let is_field = |field: &&str| self.separator != b' ' || !field.is_empty();
         let fields: Vec<&str> = record.iter().filter(is_field).collect();
@@ -70,20 +68,15 @@ impl Lines {
         }
         let (first, columns) = *self.first.get_or_insert((line, fields.len()));
         if fields.len() != columns {
-            let found = match fields.len() {
-                1 => "1 number".to_owned(),
-                found => format!("{found} numbers"),
-            };
-            return Err(format!("line {line} has {found}, line {first} has {columns}").into());
+            let found = fields.len();
+            return Err(TargetError::Other(format!(
+                "the number of fields is {found} in line {line} and {columns} in line {first}"
+            )));
         }
         for (at, text) in fields.iter().enumerate() {
             match self.number(text) {
                 Some(value) => self.values.push(value),
-                None if at == 0 && columns > 1 => {
-                    self.values.push(f64::NAN);
-                    self.labels += 1;
-                    self.label.get_or_insert_with(|| (line, (*text).to_owned()));
-                }
+                None if at == 0 && columns > 1 => self.values.push(f64::NAN),
                 None => return Err(no_number(line, at + 1, text).into()),
             }
         }
@@ -107,15 +100,9 @@ impl Lines {
         })
     }
 
-    fn matrix(self) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
+    fn matrix(self) -> Result<(Array2<f64>, Vec<&'static str>), TargetError> {
         let columns = self.first.map_or(0, |(_, columns)| columns);
         let shape = (self.rows, columns);
-        if let Some((line, text)) =
-            self.label.filter(|_| self.labels < self.rows || columns <= self.rows)
-        {
-            return Err(no_number(line, 1, &text).into());
-        }
-        let has_labels = self.labels > 0;
         let whole =
             Array2::from_shape_vec(shape, self.values).map_err(|error| error.to_string())?;
         // R counts rows from 1.
@@ -133,7 +120,8 @@ impl Lines {
         }
         let is_wider = kept.nrows() > 1 && kept.ncols() == kept.nrows() + 1;
         let counts = |first| kept.column(0).iter().enumerate().all(counts_from(first));
-        if is_wider && (has_labels || counts(0.0) || counts(1.0)) {
+        let has_labels = || kept.column(0).iter().all(|value| value.is_nan());
+        if is_wider && (has_labels() || counts(0.0) || counts(1.0)) {
             left_out.push("an index");
             kept = kept.slice_move(s![.., 1..]);
         }

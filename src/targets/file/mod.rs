@@ -3,7 +3,6 @@
 mod csv;
 mod npy;
 mod npz;
-mod padding;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod safetensors;

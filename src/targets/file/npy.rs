@@ -1,14 +1,14 @@
 //! NumPy's .npy files.
 
-use std::io::{self, Cursor, Read as _, Write};
+use std::io::{self, Cursor, Write};
 use std::path::Path;
 
 use half::{bf16, f16};
 use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder as _};
+use ndarray_npy::WriteNpyExt;
 use ndarray_npy::npy::header::{Header, ReadHeaderError};
-use ndarray_npy::{ReadNpyExt, ReadableElement, WriteNpyExt};
 
-use super::stack::Problem;
+use crate::targets::TargetError;
 
 /// Deepest nesting of brackets that a header may have. A matrix needs two levels, records need four. The reader's time doubles
 /// with each level.
@@ -44,7 +44,7 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
+pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, TargetError> {
     if bytes.is_empty() {
         return Err("the file is empty".to_owned().into());
     }
@@ -56,59 +56,42 @@ pub(super) fn read(bytes: &[u8]) -> Result<ArrayD<f64>, Problem> {
     })?;
     let descriptor = header.type_descriptor.to_string();
     let kind = descriptor.trim_matches(['\'', '"', '<', '>', '=', '|']);
-    type Convert = fn(&[u8], &Header, Cursor<&[u8]>) -> Result<ArrayD<f64>, Problem>;
-    let (convert, width): (Convert, usize) = match kind {
-        "f8" => (|bytes, _, _| convert::<f64>(bytes), 8),
-        "f4" => (|bytes, _, _| convert::<f32>(bytes), 4),
-        "i4" => (|bytes, _, _| convert::<i32>(bytes), 4),
-        "u1" => (|bytes, _, _| convert::<u8>(bytes), 1),
-        "i1" => (|bytes, _, _| convert::<i8>(bytes), 1),
-        "f2" => (|_, header, data| halves(header, data, |bits| f16::from_bits(bits).into()), 2),
+    let (width, number): (usize, fn(&[u8]) -> f64) = match kind {
+        "f8" => (8, |bytes| f64::from_le_bytes(array(bytes))),
+        "f4" => (4, |bytes| f32::from_le_bytes(array(bytes)).into()),
+        "f2" => (2, |bytes| f16::from_le_bytes(array(bytes)).into()),
         // NumPy writes the bfloat16 of ml_dtypes as an opaque type of two bytes.
-        "V2" => (|_, header, data| halves(header, data, |bits| bf16::from_bits(bits).into()), 2),
+        "V2" => (2, |bytes| bf16::from_le_bytes(array(bytes)).into()),
+        "i4" => (4, |bytes| i32::from_le_bytes(array(bytes)).into()),
+        "u1" => (1, |bytes| bytes[0].into()),
+        "i1" => (1, |bytes| i8::from_le_bytes(array(bytes)).into()),
         _ => {
             return Err(format!("unsupported element type {descriptor}; save it as float64").into());
         }
     };
-    // Checked before the reader allocates what the header claims.
+    // Checked before anything is allocated that the header claims.
+    let data = bytes.get(reader.position() as usize..).unwrap_or_default();
     let entries: u128 = header.shape.iter().map(|&length| length as u128).product();
-    let (claimed, found) =
-        (entries * width as u128, (bytes.len() as u128).saturating_sub(reader.position().into()));
-    if claimed > found {
+    let (claimed, found) = (entries * width as u128, data.len() as u128);
+    if claimed != found {
         let shape: Vec<String> = header.shape.iter().map(ToString::to_string).collect();
-        return Err(format!(
-            "the file is cut off: the header announces {} entries ({claimed} bytes), {found} bytes follow it",
+        let why = if claimed > found { "is cut off" } else { "is too long" };
+        return Err(TargetError::Other(format!(
+            "the file {why}: the header announces {} entries ({claimed} bytes), {found} bytes follow it",
             shape.join(" × ")
-        )
-        .into());
+        )));
     }
-    convert(bytes, &header, reader)
-}
-
-fn convert<T: ReadableElement + Copy + Into<f64> + 'static>(
-    bytes: &[u8],
-) -> Result<ArrayD<f64>, Problem> {
-    let array = ArrayD::<T>::read_npy(Cursor::new(bytes)).map_err(|error| error.to_string())?;
-    // `mapv` iterates by position, so a Fortran-ordered file is read correctly as well.
-    Ok(array.mapv(Into::into))
-}
-
-/// Reads two-byte floats, which ndarray-npy does not support.
-fn halves(
-    header: &Header,
-    mut data: Cursor<&[u8]>,
-    number: fn(u16) -> f64,
-) -> Result<ArrayD<f64>, Problem> {
-    let mut rest = Vec::new();
-    data.read_to_end(&mut rest).map_err(|error| error.to_string())?;
-    let from_bytes = match header.type_descriptor.to_string().contains('>') {
-        true => u16::from_be_bytes,
-        false => u16::from_le_bytes,
-    };
-    let values: Vec<f64> =
-        rest.as_chunks::<2>().0.iter().map(|&bytes| number(from_bytes(bytes))).collect();
+    let mut numbers = data.to_vec();
+    if descriptor.contains('>') {
+        numbers.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+    }
+    let values = numbers.chunks_exact(width).map(number).collect();
     let shape = IxDyn(&header.shape).set_f(header.layout.is_fortran());
     ArrayD::from_shape_vec(shape, values).map_err(|error| error.to_string().into())
+}
+
+fn array<const WIDTH: usize>(bytes: &[u8]) -> [u8; WIDTH] {
+    bytes.try_into().expect("as many bytes as a number has")
 }
 
 /// Reads an array of any shape, with the types that [`read`] supports.
@@ -116,10 +99,7 @@ fn halves(
 /// # Errors
 /// The file cannot be read or holds no array.
 pub(crate) fn read_npy(path: &Path) -> io::Result<ArrayD<f64>> {
-    read(&std::fs::read(path)?).map_err(|problem| match problem {
-        Problem::Unreadable(why) => io::Error::other(why),
-        Problem::Unfit(problem) => io::Error::other(problem),
-    })
+    read(&std::fs::read(path)?).map_err(io::Error::other)
 }
 
 pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {

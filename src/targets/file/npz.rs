@@ -6,15 +6,15 @@ use ndarray::ArrayD;
 use zip::ZipArchive;
 
 use super::npy;
-use super::stack::Problem;
+use super::stack::chosen;
 use crate::system::check_memory;
-use crate::system::nearest::nearest;
+use crate::targets::TargetError;
 
 /// Most bytes that a compressed byte can stand for in deflate, rounded up. A size beyond it is damage.
 const EXPANSION: u64 = 1100;
 
 /// Reads the array `name`. Without a name the file must have exactly one.
-pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Problem> {
+pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, TargetError> {
     let damaged = |error: &dyn std::fmt::Display| format!("not a whole .npz file: {error}");
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| damaged(&error))?;
     let mut names = Vec::new();
@@ -23,25 +23,9 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Prob
         names.extend(name.strip_suffix(".npy").map(ToOwned::to_owned));
     }
     names.sort_unstable();
-    let of_file = match (name, &names[..]) {
-        (Some(name), _) if names.iter().any(|found| found == name) => name.to_owned(),
-        (Some(name), [_, ..]) => {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let nearest = nearest(name, &names);
-            return Err(format!("no array {name:?}; did you mean {nearest:?}?").into());
-        }
-        (None, [only]) => only.clone(),
-        (_, []) => return Err("it holds no array; save one with numpy.savez".to_owned().into()),
-        (None, [first, ..]) => {
-            let all = names.join(", ");
-            return Err(format!(
-                "it holds {} arrays ({all}); name one, such as FILE#{first}",
-                names.len()
-            )
-            .into());
-        }
-    };
-    let mut entry = archive.by_name(&format!("{of_file}.npy")).map_err(|error| damaged(&error))?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let name = format!("{}.npy", chosen(&names, name)?);
+    let mut entry = archive.by_name(&name).map_err(|error| damaged(&error))?;
     let (size, packed) = (entry.size(), entry.compressed_size());
     if size > packed.saturating_mul(EXPANSION).saturating_add(EXPANSION) {
         return Err(damaged(&format!("{packed} bytes announce {size}")).into());

@@ -14,8 +14,9 @@ use polars::prelude::{
 use polars_parquet_format::PageHeader;
 use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 
-use super::stack::{Problem, square};
+use super::stack::square;
 use crate::system::caught;
+use crate::targets::TargetError;
 
 /// Largest size of one number in bytes, including its validity bit.
 const OF_A_NUMBER: usize = 32;
@@ -30,12 +31,12 @@ const INDEX: &str = "__index_level_";
 
 /// Reads a square matrix, and says if an index was left out. polars panics on some damaged files, so the panic is caught on
 /// this thread.
-pub(super) fn read(bytes: &[u8]) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
+pub(super) fn read(bytes: &[u8]) -> Result<(Array2<f64>, Vec<&'static str>), TargetError> {
     let read = || dense_of(bytes);
     caught(read).unwrap_or_else(|why| Err(format!("damaged file ({why}); write it again").into()))
 }
 
-fn dense_of(bytes: &[u8]) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
+fn dense_of(bytes: &[u8]) -> Result<(Array2<f64>, Vec<&'static str>), TargetError> {
     let mut reader = ParquetReader::new(Cursor::new(bytes));
     let (rows, names) = shape_of(&mut reader).map_err(|error| one_line(&error))?;
     let all = names.len();

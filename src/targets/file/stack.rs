@@ -2,30 +2,29 @@
 
 use ndarray::{Array2, ArrayD, Axis, Ix2};
 
+use crate::system::nearest::nearest;
 use crate::targets::TargetError;
 
-/// The reason why a file holds no square matrix that can be a target.
-pub(super) enum Problem {
-    /// The bytes cannot be read as a matrix.
-    Unreadable(String),
-    /// The matrix cannot be a target.
-    Unfit(TargetError),
-}
-
-impl From<String> for Problem {
-    fn from(why: String) -> Self {
-        Self::Unreadable(why)
+/// Returns n for an n × n shape with n ≥ 1, and the error otherwise.
+pub(super) fn square(rows: usize, columns: usize) -> Result<usize, TargetError> {
+    match rows {
+        0 => Err(TargetError::empty()),
+        _ if rows != columns => Err(TargetError::not_square(rows, columns)),
+        _ => Ok(rows),
     }
 }
 
-/// Returns n for an n × n shape with n ≥ 1, and the error otherwise.
-pub(super) fn square(rows: usize, columns: usize) -> Result<usize, Problem> {
-    if rows == 0 {
-        Err(Problem::Unfit(TargetError::Empty))
-    } else if rows != columns {
-        Err(Problem::Unfit(TargetError::NotSquare { rows, columns }))
-    } else {
-        Ok(rows)
+/// The array `asked` for of a file that holds those called `names`; without a name the only one.
+pub(super) fn chosen<'n>(names: &[&'n str], asked: Option<&str>) -> Result<&'n str, String> {
+    match (asked, names) {
+        (_, []) => Err("it holds no matrix; save one".to_owned()),
+        (None, [only]) => Ok(only),
+        (None, [first, ..]) => {
+            Err(format!("it holds {} arrays; name one, such as FILE#{first}", names.len()))
+        }
+        (Some(asked), _) => names.iter().find(|name| **name == asked).copied().ok_or_else(|| {
+            format!("no array {asked:?}; did you mean {:?}?", nearest(asked, names))
+        }),
     }
 }
 
@@ -41,7 +40,7 @@ pub struct StackIndex {
 }
 
 /// Returns `array` if it is a matrix, or the one at `index` of a stack.
-pub(super) fn matrix_of(array: ArrayD<f64>, index: StackIndex) -> Result<Array2<f64>, Problem> {
+pub(super) fn matrix_of(array: ArrayD<f64>, index: StackIndex) -> Result<Array2<f64>, TargetError> {
     const UNSUPPORTED: &str = "save a matrix, or a stack of shape (heads, n, n), (batch, heads, n, n) or (layers, \
                                batch, heads, n, n)";
     let shape = array.shape().to_vec();
@@ -97,8 +96,7 @@ mod tests {
         let array = ArrayD::from_shape_vec(shape, values).unwrap();
         match matrix_of(array, StackIndex { layer, sequence, head }) {
             Ok(matrix) => Ok(matrix[[0, 1]]),
-            Err(Problem::Unreadable(why)) => Err(why),
-            Err(Problem::Unfit(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
         }
     }
 

@@ -1,14 +1,14 @@
 //! Targets in files: reads and writes them in the format that the file's extension names.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use ndarray::{Array2, ArrayView1, s};
+use ndarray::{Array2, ArrayView1};
 
 #[cfg(feature = "parquet")]
 use super::parquet;
-use super::stack::{Problem, StackIndex, matrix_of};
-use super::{csv, npy, npz, padding, safetensors};
+use super::stack::{StackIndex, matrix_of};
+use super::{csv, npy, npz, safetensors};
 use crate::system::write_whole_with;
 use crate::targets::matrix::ROW_SUM_TOLERANCE;
 use crate::targets::{Target, TargetError, Visibility};
@@ -16,12 +16,6 @@ use crate::targets::{Target, TargetError, Visibility};
 /// Largest deviation of a row sum from 1 that half precision explains. bfloat16 rounds each entry by a relative error of up to
 /// 2⁻⁹; this is twice that.
 const HALF_PRECISION: f64 = 1.0 / 256.0;
-/// A row whose sum is further from 1 than this is not attention, whatever its precision.
-const NO_ROW_OF_ATTENTION: f64 = 0.01;
-/// Least share of zeros that dropout leaves, ...
-const LEAST_DROPPED: f64 = 0.02;
-/// ... and how far from 1 the mean row sum may then be.
-const MEAN_AFTER_DROPOUT: f64 = 0.25;
 
 /// The location of a target and how to read it.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +30,6 @@ pub struct TargetFile {
     pub index: StackIndex,
     /// Whether the entries are logits z. The target is then A = softmax(z), row by row over the pairs that the mask allows.
     pub logits: bool,
-    /// Whether tokens at either end are left out whose row or column is zero (−∞ in logits), as padding leaves them.
-    pub trim_padding: bool,
 }
 
 /// A target that was read from a file.
@@ -47,8 +39,8 @@ pub struct TargetRead {
     pub target: Target,
     /// Largest deviation of a row sum from 1, if the rows were rescaled because half precision had rounded them.
     pub rescaled: Option<f64>,
-    /// What was left out of the file: a header, an index, tokens of padding.
-    pub left_out: Vec<String>,
+    /// What was left out of the file: a header, an index.
+    pub left_out: Vec<&'static str>,
 }
 
 impl TargetFile {
@@ -66,39 +58,24 @@ impl TargetFile {
     }
 
     fn matrix_and_left_out(&self) -> Result<(Array2<f64>, Vec<&'static str>), TargetError> {
-        read_matrix(&self.path, self.index).map_err(|problem| match problem {
-            Problem::Unreadable(why) => TargetError::File { path: self.path.clone(), why },
-            Problem::Unfit(problem) => self.unfit(problem),
-        })
-    }
-
-    fn unfit(&self, problem: TargetError) -> TargetError {
-        TargetError::InFile { path: self.path.clone(), problem: Box::new(problem) }
+        read_matrix(&self.path, self.index).map_err(|problem| in_file(&self.path, problem))
     }
 
     /// Reads the matrix and checks it row by row. If row sums differ from 1 by no more than half-precision rounding, each row
     /// is divided by its sum.
     ///
     /// # Errors
-    /// `File` if the file is missing, cut off, of an unknown format or holds no such matrix of numbers; `InFile` around an
-    /// error of [`TargetRead::of_matrix`].
+    /// `InFile` if the file is missing, cut off, of an unknown format or holds no such matrix of numbers, and around an error
+    /// of [`TargetRead::of_matrix`].
     pub fn read(&self, visibility: Visibility) -> Result<TargetRead, TargetError> {
-        let (mut matrix, left_out) = self.matrix_and_left_out()?;
-        let mut left_out: Vec<String> = left_out.into_iter().map(ToOwned::to_owned).collect();
-        if self.trim_padding {
-            let (n, kept) = (matrix.nrows(), padding::tokens(&matrix, self.logits));
-            matrix = matrix.slice_move(s![kept.clone(), kept.clone()]);
-            let trimmed = n - matrix.nrows();
-            if trimmed > 0 {
-                let (first, last) = (kept.start, kept.end - 1);
-                left_out.push(format!(
-                    "{trimmed} of {n} tokens of padding; {first} to {last} are kept"
-                ));
-            }
-        }
+        let (matrix, left_out) = self.matrix_and_left_out()?;
         let read = TargetRead::of_matrix(matrix, self.logits, visibility);
-        Ok(TargetRead { left_out, ..read.map_err(|problem| self.unfit(problem))? })
+        Ok(TargetRead { left_out, ..read.map_err(|problem| in_file(&self.path, problem))? })
     }
+}
+
+fn in_file(path: &Path, problem: TargetError) -> TargetError {
+    TargetError::InFile { path: path.to_owned(), problem: Box::new(problem) }
 }
 
 impl TargetRead {
@@ -106,7 +83,7 @@ impl TargetRead {
     /// its sum. `logits` applies a softmax to the allowed part of each row first.
     ///
     /// # Errors
-    /// As [`Target::from_rows`], or `NotSquare`, `Logits`, `NoLogits`, `Padding` or `Dropout`.
+    /// As [`Target::from_rows`], or a matrix that is not square or has no logits.
     pub fn of_matrix(
         mut dense: Array2<f64>,
         logits: bool,
@@ -114,19 +91,18 @@ impl TargetRead {
     ) -> Result<Self, TargetError> {
         let (rows, columns) = dense.dim();
         if rows != columns {
-            return Err(TargetError::NotSquare { rows, columns });
+            return Err(TargetError::not_square(rows, columns));
         }
         if logits {
             softmax(&mut dense, visibility)?;
         }
         let rescaled = rescale(&mut dense);
-        match from_dense(&dense, visibility) {
-            Ok(target) => Ok(Self { target, rescaled, left_out: Vec::new() }),
-            Err(error) => Err(padding::rows_of(&dense)
-                .or_else(|| dropout_in(&dense, visibility))
-                .or_else(|| logits_in(&dense, visibility))
-                .unwrap_or(error)),
-        }
+        // NaN is not equal to 0, so it is kept and the check of the row finds it.
+        let entries = |row: ArrayView1<'_, f64>| {
+            row.iter().copied().enumerate().filter(|&(_, p)| p != 0.0).collect()
+        };
+        let target = Target::from_rows(dense.outer_iter().map(entries).collect(), visibility)?;
+        Ok(Self { target, rescaled, left_out: Vec::new() })
     }
 }
 
@@ -145,33 +121,30 @@ impl Target {
     /// named `target`.
     ///
     /// # Errors
-    /// `Write` for an unknown extension, a missing folder or a full disk.
+    /// An extension that is not written, a missing folder or a full disk.
     pub fn write(&self, path: &Path) -> Result<(), TargetError> {
         write_matrix(&self.dense(), path)
     }
 }
 
-fn from_dense(dense: &Array2<f64>, visibility: Visibility) -> Result<Target, TargetError> {
-    // NaN is not equal to 0, so it is kept and the check of the row finds it.
-    let entries = |row: ArrayView1<'_, f64>| {
-        row.iter().copied().enumerate().filter(|&(_, p)| p != 0.0).collect()
-    };
-    Target::from_rows(dense.outer_iter().map(entries).collect(), visibility)
-}
-
 /// Replaces logits by attention: exp(z − max z) / Σ over the columns that the mask allows, and 0 elsewhere.
 fn softmax(logits: &mut Array2<f64>, visibility: Visibility) -> Result<(), TargetError> {
     let n = logits.nrows();
+    let wrong = |row: usize, column: usize, value: f64| {
+        TargetError::Other(format!(
+            "logits row {row}, column {column} (from 0) is {value}; each row needs finite values, and −inf only \
+             where masked"
+        ))
+    };
     for (row, mut z) in logits.outer_iter_mut().enumerate() {
         let seen = visibility.columns(row, n).end;
-        let wrong =
-            z.iter().enumerate().take(seen).find(|(_, z)| z.is_nan() || **z == f64::INFINITY);
-        if let Some((column, &value)) = wrong {
-            return Err(TargetError::NoLogits { row, column, value });
+        let mut entries = z.iter().enumerate().take(seen);
+        if let Some((column, &value)) = entries.find(|(_, z)| z.is_nan() || **z == f64::INFINITY) {
+            return Err(wrong(row, column, value));
         }
         let most = z.iter().take(seen).copied().fold(f64::NEG_INFINITY, f64::max);
         if most == f64::NEG_INFINITY {
-            return Err(TargetError::NoLogits { row, column: 0, value: most });
+            return Err(wrong(row, 0, most));
         }
         z.indexed_iter_mut().for_each(|(column, z)| {
             *z = if column < seen { (*z - most).exp() } else { 0.0 };
@@ -196,96 +169,40 @@ fn rescale(dense: &mut Array2<f64>) -> Option<f64> {
     Some(furthest)
 }
 
-/// Returns `Dropout` if the matrix looks like attention after dropout with rescaling: none of its entries is negative, some are
-/// zero, more than half of the rows do not sum to 1, and the mean row does.
-fn dropout_in(dense: &Array2<f64>, visibility: Visibility) -> Option<TargetError> {
-    let n = dense.nrows();
-    let seen = |row: usize| dense.row(row).slice_move(s![visibility.columns(row, n)]);
-    let sums: Vec<f64> = (0..n).map(|row| seen(row).sum()).collect();
-    let count: usize = (0..n).map(|row| seen(row).len()).sum();
-    let zeros = (0..n).flat_map(seen).filter(|p| **p == 0.0).count() as f64 / count as f64;
-    let mean = sums.iter().sum::<f64>() / n as f64;
-    let off = sums.iter().filter(|sum| (*sum - 1.0).abs() > NO_ROW_OF_ATTENTION).count();
-    let is_so = dense.iter().all(|p| *p >= 0.0 && p.is_finite())
-        && zeros > LEAST_DROPPED
-        && (mean - 1.0).abs() < MEAN_AFTER_DROPOUT
-        && 2 * off > n;
-    let [least, greatest] = [f64::min, f64::max].map(|of| sums.iter().copied().reduce(of));
-    is_so.then_some(TargetError::Dropout { zeros, least: least?, greatest: greatest? })
-}
-
-/// Returns `Logits` if the matrix looks like logits: more than half of the rows do not sum to 1, and some finite entry is not a
-/// probability.
-fn logits_in(dense: &Array2<f64>, visibility: Visibility) -> Option<TargetError> {
-    let n = dense.nrows();
-    let seen =
-        |row: usize| dense.row(row).into_iter().take(visibility.columns(row, n).end).copied();
-    let finite = || (0..n).flat_map(seen).filter(|z| z.is_finite());
-    let least = finite().fold(f64::INFINITY, f64::min);
-    let greatest = finite().fold(f64::NEG_INFINITY, f64::max);
-    let no_rows = (0..n).filter(|&row| (seen(row).sum::<f64>() - 1.0).abs() > NO_ROW_OF_ATTENTION);
-    let is_so = (least < 0.0 || greatest > 1.0) && 2 * no_rows.count() > n;
-    is_so.then_some(TargetError::Logits { least, greatest })
-}
-
 /// The name of the tensor that is written to a .safetensors file.
 const TENSOR_NAME: &str = "target";
 
-const EXTENSIONS: &str = ".npy, .npz, .csv, .tsv, .txt, .parquet or .safetensors";
+const READ: &str = match cfg!(feature = "parquet") {
+    true => ".npy, .npz, .csv, .tsv, .txt, .parquet or .safetensors",
+    false => ".npy, .npz, .csv, .tsv, .txt or .safetensors",
+};
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Format {
-    Npy,
-    Npz,
-    Csv,
-    /// `.tsv` and `.txt`, which are read as `.csv` is.
-    Text,
-    #[cfg(feature = "parquet")]
-    Parquet,
-    Safetensors,
-}
-
-impl Format {
-    /// Chooses the format by the extension, regardless of case.
-    fn of(path: &Path) -> Result<Self, String> {
-        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
-        match extension.as_deref() {
-            Some("npy") => Ok(Self::Npy),
-            Some("npz") => Ok(Self::Npz),
-            Some("csv") => Ok(Self::Csv),
-            Some("tsv" | "txt") => Ok(Self::Text),
-            #[cfg(feature = "parquet")]
-            Some("parquet") => Ok(Self::Parquet),
-            #[cfg(not(feature = "parquet"))]
-            Some("parquet") => Err(
-                "this build cannot read .parquet; build it with the feature parquet, or use .npy, \
-                         .csv or .safetensors"
-                    .to_owned(),
-            ),
-            Some("safetensors") => Ok(Self::Safetensors),
-            Some(other) => Err(format!("unknown extension .{other}; use {EXTENSIONS}")),
-            None => Err(format!("no extension; use {EXTENSIONS}")),
-        }
-    }
+/// The extension, which names the format, in lower case.
+fn extension(path: &Path) -> Result<String, String> {
+    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    extension.ok_or_else(|| format!("no extension; use {READ}"))
 }
 
 /// Reads the matrix of a file, or one of a stack, and says what beside it was left out.
 fn read_matrix(
     path: &Path,
     index: StackIndex,
-) -> Result<(Array2<f64>, Vec<&'static str>), Problem> {
+) -> Result<(Array2<f64>, Vec<&'static str>), TargetError> {
     let (file, name) = split_name(path);
     let name = name.as_deref();
-    let format = Format::of(&file)?;
-    let bytes = bytes(&file)?;
+    let bytes = || match file.is_dir() {
+        true => Err("it is a folder; name a file".to_owned()),
+        false => fs::read(&file).map_err(|error| error.to_string()),
+    };
     let of_table = |(matrix, left_out): (Array2<f64>, _)| (matrix.into_dyn(), left_out);
-    let (array, left_out) = match format {
-        Format::Npy => (npy::read(&bytes)?, Vec::new()),
-        Format::Npz => (npz::read(&bytes, name)?, Vec::new()),
-        Format::Safetensors => (safetensors::read(&bytes, name)?, Vec::new()),
-        Format::Csv | Format::Text => of_table(csv::read(&bytes)?),
+    let (array, left_out) = match extension(&file)?.as_str() {
+        "npy" => (npy::read(&bytes()?)?, Vec::new()),
+        "npz" => (npz::read(&bytes()?, name)?, Vec::new()),
+        "safetensors" => (safetensors::read(&bytes()?, name)?, Vec::new()),
+        "csv" | "tsv" | "txt" => of_table(csv::read(&bytes()?)?),
         #[cfg(feature = "parquet")]
-        Format::Parquet => of_table(parquet::read(&bytes)?),
+        "parquet" => of_table(parquet::read(&bytes()?)?),
+        other => return Err(format!("unknown extension .{other}; use {READ}").into()),
     };
     Ok((matrix_of(array, index)?, left_out))
 }
@@ -295,39 +212,27 @@ fn read_matrix(
 /// # Errors
 /// As [`Target::write`].
 pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError> {
-    let wrong = |why: String| TargetError::Write { path: path.to_owned(), why };
-    let format = Format::of(path).map_err(wrong)?;
     write_whole_with(path, |file| {
-        match format {
-            Format::Npy => npy::write(matrix, file),
-            Format::Csv => csv::write(matrix, file),
-            Format::Npz | Format::Text => {
-                Err("it can be read, not written; use .npy, .csv, .parquet or .safetensors"
-                    .to_owned())
-            }
+        match extension(path).map_err(io::Error::other)?.as_str() {
+            "npy" => npy::write(matrix, file),
+            "csv" => csv::write(matrix, file),
+            "safetensors" => safetensors::write(matrix, TENSOR_NAME, file),
             #[cfg(feature = "parquet")]
-            Format::Parquet => parquet::write(matrix, file),
-            Format::Safetensors => safetensors::write(matrix, TENSOR_NAME, file),
+            "parquet" => parquet::write(matrix, file),
+            _ => Err("use .npy, .csv, .parquet or .safetensors".to_owned()),
         }
-        .map_err(std::io::Error::other)
+        .map_err(io::Error::other)
     })
-    .map_err(|error| wrong(error.to_string()))
+    .map_err(|why| format!("cannot write the target {}: {why}", path.display()).into())
 }
 
 /// Splits `file.safetensors#name` or `file.npz#name` into file and name. An existing file with # in its own name is not split.
 fn split_name(path: &Path) -> (PathBuf, Option<String>) {
     if !path.exists()
-        && let Some((file, tensor)) = path.to_string_lossy().rsplit_once('#')
-        && matches!(Format::of(Path::new(file)), Ok(Format::Safetensors | Format::Npz))
+        && let Some((file, name)) = path.to_string_lossy().rsplit_once('#')
+        && matches!(extension(Path::new(file)).as_deref(), Ok("safetensors" | "npz"))
     {
-        return (PathBuf::from(file), Some(tensor.to_owned()));
+        return (PathBuf::from(file), Some(name.to_owned()));
     }
     (path.to_owned(), None)
-}
-
-fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    if path.is_dir() {
-        return Err("it is a folder; name a file".to_owned());
-    }
-    fs::read(path).map_err(|error| error.to_string())
 }

@@ -38,8 +38,8 @@ fn the_gradient_in_the_weights_is_that_of_differences() {
         (normalised(false), Some(turns(n, d / 2)), false),
         (None, Some(turns(n, d / 2)), true),
     ] {
-        let mut tied =
-            SharedProjection::new(wave(n, c, 0.5).view(), d, normalisation, turns).unwrap();
+        let inputs = Inputs::new(wave(n, c, 0.5).view()).unwrap();
+        let mut tied = SharedProjection::new(inputs, d, normalisation, turns).unwrap();
         if is_scaled {
             let by_row = |of: f64| (0..n).map(|i| 1.0 + 0.5 * (of * i as f64).sin()).collect();
             tied = tied.with_scales([by_row(1.0), by_row(2.0)]).unwrap();
@@ -71,7 +71,7 @@ fn what_is_linear_in_the_inputs_is_met_by_a_point() {
     inputs.column_mut(c - 1).assign(&first);
     let [wq, wk] = [wave(c, d, 3.0), wave(c, d, 4.0)];
     let (q, k) = (inputs.dot(&wq), inputs.dot(&wk));
-    let tied = SharedProjection::new(inputs.view(), d, None, None).unwrap();
+    let tied = SharedProjection::new(Inputs::new(inputs.view()).unwrap(), d, None, None).unwrap();
     assert!(tied.inputs.dimension() < c);
     let point = tied.point(q.view(), k.view(), None);
     let factors = tied.factors(Precision::F64, &point);
@@ -82,8 +82,9 @@ fn what_is_linear_in_the_inputs_is_met_by_a_point() {
 #[test]
 fn inputs_that_are_wrong_are_refused() {
     let nothing = Array2::zeros((5, 3));
-    assert!(SharedProjection::new(nothing.view(), 2, None, None).is_err());
-    assert!(SharedProjection::new((nothing + f64::NAN).view(), 2, None, None).is_err());
-    let turned = SharedProjection::new(wave(5, 3, 0.0).view(), 4, None, Some(turns(5, 1)));
+    assert!(Inputs::new(nothing.view()).is_err());
+    assert!(Inputs::new((nothing + f64::NAN).view()).is_err());
+    let inputs = Inputs::new(wave(5, 3, 0.0).view()).unwrap();
+    let turned = SharedProjection::new(inputs, 4, None, Some(turns(5, 1)));
     assert!(turned.unwrap_err().to_string().contains("turns (5, 1)"));
 }

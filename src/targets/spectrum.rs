@@ -1,8 +1,4 @@
-//! The singular values of a target: all of them, or the leading ones of a large target.
-
-mod bounds;
-mod leading;
-mod product;
+//! The singular values of a target.
 
 use ndarray::Array2;
 use ndarray_linalg::SVD;
@@ -10,9 +6,6 @@ use serde::Serialize;
 
 use crate::numerics::blas::on_one_thread;
 use crate::targets::{Target, TargetError};
-
-pub use bounds::Bounds;
-pub use leading::LeadingSpectrum;
 
 /// The singular values of a target and its rank.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,17 +21,20 @@ pub struct Spectrum {
 }
 
 impl Spectrum {
-    /// The largest n for which the whole spectrum is computed; the dense decomposition takes O(n³).
+    /// The largest n for which a spectrum is computed; the dense decomposition takes O(n³).
     pub const LARGEST_N: usize = 4096;
 
     /// The spectrum of `target`, from LAPACK's SVD of the dense matrix.
     ///
     /// # Errors
-    /// `SpectrumTooLarge` above [`Spectrum::LARGEST_N`]; `Decomposition` if LAPACK fails.
+    /// n is above [`Spectrum::LARGEST_N`], or LAPACK fails.
     pub fn of(target: &Target) -> Result<Self, TargetError> {
         let n = target.n();
         if n > Self::LARGEST_N {
-            return Err(TargetError::SpectrumTooLarge { n, most: Self::LARGEST_N });
+            let most = Self::LARGEST_N;
+            return Err(TargetError::Other(format!(
+                "singular values are limited to n = {most} (n is {n}); take a smaller matrix"
+            )));
         }
         Self::of_matrix(&target.dense())
     }
@@ -46,10 +42,10 @@ impl Spectrum {
     /// The spectrum of any square matrix.
     ///
     /// # Errors
-    /// `Decomposition` if LAPACK fails.
+    /// LAPACK fails.
     pub fn of_matrix(matrix: &Array2<f64>) -> Result<Self, TargetError> {
-        let (_, singular_values, _) = on_one_thread(|| matrix.svd(false, false))
-            .map_err(|error| TargetError::Decomposition(error.to_string()))?;
+        let (_, singular_values, _) =
+            on_one_thread(|| matrix.svd(false, false)).map_err(TargetError::decomposition)?;
         let singular_values = singular_values.to_vec();
         Ok(Self {
             numerical_rank: above_rounding(&singular_values, matrix.nrows()),
@@ -60,7 +56,7 @@ impl Spectrum {
 }
 
 /// The number of descending `singular_values` above n·ε·σ₁.
-pub(super) fn above_rounding(singular_values: &[f64], n: usize) -> usize {
+fn above_rounding(singular_values: &[f64], n: usize) -> usize {
     let largest = singular_values.first().copied().unwrap_or(0.0);
     let rounding = n as f64 * f64::EPSILON * largest;
     singular_values.iter().filter(|&&sigma| sigma > rounding).count()
