@@ -26,7 +26,7 @@ mod training;
 mod workers;
 
 pub use attention::{AttentionEvaluator, AttentionPass, HeadStatistics};
-pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Tokens, Vocabulary};
+pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Vocabulary};
 pub use definition::{
     Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus,
     TextVocabulary, TrainDefinition,

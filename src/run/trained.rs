@@ -139,7 +139,8 @@ impl Probed for TrainedRun {
                 let corpus = Corpus::synthetic(&self.definition)?;
                 let splits = split.map_or_else(|| Split::ALL.to_vec(), |split| vec![split]);
                 for split in splits {
-                    tokens.extend(corpus.split(split).iter().take(most - tokens.len()));
+                    let of_split = corpus.split(split).iter().map(|&token| u32::from(token));
+                    tokens.extend(of_split.take(most - tokens.len()));
                 }
             }
             None => return Err(LmError::NoText),

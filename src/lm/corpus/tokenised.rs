@@ -9,9 +9,9 @@ use rayon::prelude::*;
 use super::bpe::Bpe;
 use super::document::Piece;
 use super::texts::{Division, Span, Split, Texts};
-use super::tokens;
-use super::tokens::{Store, Tokens, Width};
+use super::tokens::{self, Store, write_tokens};
 use super::vocabulary::{Encoder, Symbols, Vocabulary, see_characters, utf8};
+use crate::lm::definition::MOST_SYMBOLS;
 use crate::lm::{LmError, TextVocabulary, TrainDefinition};
 use crate::system::disk::{File, make_folders};
 use crate::system::{check_disk, has_no_locks, sha256};
@@ -56,7 +56,14 @@ fn build_vocabulary(
             Symbols::BytePairs(trained?)
         }
     };
-    Ok(Vocabulary { symbols, has_end })
+    let vocabulary = Vocabulary { symbols, has_end };
+    match vocabulary.size() {
+        size if size > MOST_SYMBOLS => Err(LmError::Refused(format!(
+            "the text has {size} different characters; at most {MOST_SYMBOLS} symbols are supported: set \
+             vocabulary = bpe:8192"
+        ))),
+        _ => Ok(vocabulary),
+    }
 }
 
 /// Writes the tokens of the spans, with an end-of-document token after each document if the vocabulary has one.
@@ -67,7 +74,6 @@ fn encode(
     spans: &[Span],
     to: &mut impl Write,
 ) -> Result<usize, LmError> {
-    let width = Width::of(vocabulary.size());
     let mut workers: Vec<Worker> =
         (0..rayon::current_num_threads()).map(|_| Worker::default()).collect();
     let mut count = 0;
@@ -86,7 +92,7 @@ fn encode(
             })?;
             for worker in &workers[..round.len()] {
                 count += worker.tokens.len();
-                width.write(&worker.tokens, to).map_err(LmError::Tokens)?;
+                write_tokens(&worker.tokens, to).map_err(LmError::Tokens)?;
             }
             if round.len() < workers.len() {
                 break;
@@ -94,7 +100,7 @@ fn encode(
         }
         if let Some(end) = vocabulary.end().filter(|_| span.is_last) {
             count += 1;
-            width.write(&[end], to).map_err(LmError::Tokens)?;
+            write_tokens(&[end], to).map_err(LmError::Tokens)?;
         }
     }
     Ok(count)
@@ -213,7 +219,7 @@ impl Corpus {
         let vocabulary = build_vocabulary(definition, texts, division)?;
         let mut bytes = Vec::new();
         let counts = encode_splits(&vocabulary, texts, division, &mut bytes)?;
-        let store = Store::in_memory(bytes, Width::of(vocabulary.size()), counts);
+        let store = Store::in_memory(bytemuck::pod_collect_to_vec(&bytes), counts);
         Self::of_texts(definition, texts, vocabulary, store)
     }
 
@@ -249,8 +255,7 @@ impl Corpus {
             valid_sha256: None,
             entropy_nats: Some(entropy),
             store: Store::in_memory(
-                words,
-                Width::Four,
+                tokens.iter().map(|&token| token as u16).collect(),
                 [trained, kept - trained, tokens.len() - kept],
             ),
         };
@@ -275,7 +280,7 @@ impl Corpus {
     }
 
     /// The tokens of one split, in the order of the text.
-    pub fn split(&self, split: Split) -> Tokens<'_> {
+    pub fn split(&self, split: Split) -> &[u16] {
         self.store.split(split as usize)
     }
 }
@@ -298,7 +303,7 @@ fn least_bytes(vocabulary: &Vocabulary, division: &Division) -> f64 {
     let bytes: u64 = division.iter().flatten().map(Span::bytes).sum();
     let longest = (0..vocabulary.size()).map(|token| vocabulary.bytes_of(token as u32)).max();
     let tokens = bytes as f64 / f64::from(longest.unwrap_or(1).max(1));
-    tokens * Width::of(vocabulary.size()).bytes() as f64
+    tokens * size_of::<u16>() as f64
 }
 
 /// A hash of everything that the tokens of texts depend on.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
+    Arm, Dtype, MOST_SYMBOLS, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
 };
 use crate::lm::LmError;
 use crate::lm::error::require;
@@ -226,7 +226,7 @@ impl TrainDefinition {
 
 /// The largest size of the table R, in numbers.
 const MAX_TABLE: usize = 1 << 24;
-/// The largest allowed value of a size; symbols are stored in 32 bits.
+/// The largest allowed value of a size.
 const MOST: usize = 1 << 30;
 
 /// The synthetic corpus: a stream of segments, each local or recall.
@@ -345,6 +345,9 @@ impl SyntheticCorpus {
                          order"
         );
         require(table, "corpus.order", self.order, &why)?;
+        let symbols = self.vocabulary_size();
+        let why = format!("gives {symbols} symbols with keys and values, more than {MOST_SYMBOLS}");
+        require(symbols <= MOST_SYMBOLS, "corpus.alphabet", alphabet, &why)?;
         let positive = self.concentration.is_finite() && self.concentration > 0.0;
         require(positive, "corpus.concentration", self.concentration, "must be above 0")?;
         let vote = self.vote.is_finite() && self.vote >= 0.0;

@@ -115,7 +115,7 @@ fn the_loss_falls_far_below_what_symbol_counts_allow() {
     let corpus = Corpus::synthetic(&definition).unwrap();
     let text = corpus.split(Split::Train);
     let mut counts = vec![0.0f64; corpus.vocabulary.size()];
-    for token in text.iter() {
+    for &token in text {
         counts[token as usize] += 1.0 / text.len() as f64;
     }
     let unigram: f64 = counts.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum();
