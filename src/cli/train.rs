@@ -13,7 +13,7 @@ use super::stop::{Stopped, stop_at_signal};
 use super::streams::{be_quiet, inform, say};
 use super::workers;
 use crate::lm::{
-    Corpus, LmError, Outcome as TrainOutcome, StepRecord, Texts, TrainDefinition, TrainSummary,
+    Corpus, LmError, Outcome as TrainOutcome, StepRow, Texts, TrainDefinition, TrainSummary,
     Workers,
 };
 use crate::run::{Begin, Extension, RunError, RunObserver, TrainResult, Training};
@@ -150,7 +150,7 @@ fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
 }
 
 impl RunObserver for Progress {
-    fn step(&self, record: &StepRecord) {
+    fn step(&self, record: &StepRow) {
         let what = format!("step {}, loss {:.4}", record.step, record.loss_nats);
         self.reached(record.step as f64, &what);
     }

@@ -42,5 +42,5 @@ pub use pretrained::PretrainedModel;
 #[cfg(test)]
 pub(crate) use pretrained::Published;
 pub use probe::{HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, Probed};
-pub use training::{EvalRecord, HeadRecord, Outcome, Recorder, StepRecord, TrainSummary, Trainer};
+pub use training::{EvaluationRow, HeadLogRow, Outcome, Recorder, StepRow, TrainSummary, Trainer};
 pub use workers::{Alone, Workers};

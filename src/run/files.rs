@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use super::csv_log::CsvLog;
 use super::error::RunError;
 use super::events::Events;
-use super::heads_log::{HEADS, HEADS_LOG, HeadsLog, restore_log, write_heads};
-use super::log_rows::{EvaluationRow, StepRow};
-use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
+use super::heads_log::{HEADS, HEADS_LOG, restore_log, write_heads};
+use crate::lm::{EvaluationRow, HeadLogRow, LmError, Recorder, StepRow, TrainDefinition, Trainer};
 use crate::system::{FileError, disk};
 
 /// Number of last steps over which the final training loss is averaged.
@@ -34,14 +33,14 @@ pub(crate) struct RunFiles<'a> {
     folder: PathBuf,
     steps: CsvLog<StepRow>,
     evals: CsvLog<EvaluationRow>,
-    heads: HeadsLog,
+    heads: CsvLog<HeadLogRow>,
     events: Events,
     event_every: usize,
     last_losses: VecDeque<f64>,
     last_valid_loss: Option<f64>,
     /// The last step with recorded heads, and the largest |logit| over its heads.
     last_logit: (usize, Option<f64>),
-    on_step: &'a (dyn Fn(&StepRecord) + Sync),
+    on_step: &'a (dyn Fn(&StepRow) + Sync),
 }
 
 impl<'a> RunFiles<'a> {
@@ -53,7 +52,7 @@ impl<'a> RunFiles<'a> {
     pub fn create(
         folder: &Path,
         definition: &TrainDefinition,
-        on_step: &'a (dyn Fn(&StepRecord) + Sync),
+        on_step: &'a (dyn Fn(&StepRow) + Sync),
     ) -> Result<Self, FileError> {
         disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
         remove(&folder.join(CHECKPOINT))?;
@@ -70,7 +69,7 @@ impl<'a> RunFiles<'a> {
         let files = Self {
             steps: CsvLog::create(&folder.join(STEPS))?,
             evals: CsvLog::create(&folder.join(EVALUATIONS))?,
-            heads: HeadsLog::create(&folder.join(HEADS_LOG))?,
+            heads: CsvLog::create(&folder.join(HEADS_LOG))?,
             events: Events::create(&folder.join(EVENTS))?,
             event_every: definition.steps.div_ceil(EVENT_STEPS),
             last_losses: VecDeque::with_capacity(LAST_STEPS),
@@ -92,7 +91,7 @@ impl<'a> RunFiles<'a> {
         folder: &Path,
         definition: &TrainDefinition,
         last: usize,
-        on_step: &'a (dyn Fn(&StepRecord) + Sync),
+        on_step: &'a (dyn Fn(&StepRow) + Sync),
     ) -> Result<Self, RunError> {
         let mut last_losses = VecDeque::with_capacity(LAST_STEPS);
         let (mut rows, mut last_valid_loss, mut last_logit) = (0, None, (0, None));
@@ -110,7 +109,7 @@ impl<'a> RunFiles<'a> {
             last_valid_loss = Some(row.loss_nats);
         })?;
         let heads =
-            HeadsLog::go_on(&folder.join(HEADS_LOG), last, |head| raise(&mut last_logit, head))?;
+            CsvLog::go_on(&folder.join(HEADS_LOG), last, |head| raise(&mut last_logit, &head))?;
         Ok(Self {
             steps,
             evals,
@@ -153,7 +152,7 @@ impl<'a> RunFiles<'a> {
         trainer.save(&self.folder.join(CHECKPOINT))
     }
 
-    /// Writes `heads.parquet` from all records that were [saved](Self::save).
+    /// Writes `heads.parquet` from all rows that were [saved](Self::save).
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -163,31 +162,32 @@ impl<'a> RunFiles<'a> {
 }
 
 impl Recorder for RunFiles<'_> {
-    fn step(&mut self, record: &StepRecord) -> io::Result<()> {
-        let StepRecord { step, loss_nats, learning_rate, grad_norm, .. } = *record;
-        self.steps.push(&record.into())?;
+    fn step(&mut self, row: &StepRow) -> io::Result<()> {
+        let StepRow { step, loss_nats, learning_rate, grad_norm, .. } = *row;
+        self.steps.push(row)?;
+        self.steps.flush()?;
         remember(&mut self.last_losses, loss_nats);
         let scalars =
             [("loss/train", loss_nats), ("learning_rate", learning_rate), ("grad_norm", grad_norm)];
         self.events.push(step, &scalars)?;
-        (self.on_step)(record);
+        (self.on_step)(row);
         Ok(())
     }
 
-    fn head(&mut self, record: &HeadRecord) -> io::Result<()> {
-        raise(&mut self.last_logit, record);
-        if record.step.is_multiple_of(self.event_every) {
-            let tag = format!("max_abs_logit/layer {} head {}", record.layer, record.head);
-            self.events.push(record.step, &[(&tag, record.max_abs_logit)])?;
+    fn head(&mut self, row: &HeadLogRow) -> io::Result<()> {
+        raise(&mut self.last_logit, row);
+        if row.step.is_multiple_of(self.event_every) {
+            let tag = format!("max_abs_logit/layer {} head {}", row.layer, row.head);
+            self.events.push(row.step, &[(&tag, row.max_abs_logit)])?;
         }
-        self.heads.push(record)
+        self.heads.push(row)
     }
 
-    fn eval(&mut self, record: &EvalRecord) -> io::Result<()> {
-        let found = &record.evaluation;
-        self.evals.push(&record.into())?;
-        self.last_valid_loss = Some(found.loss_nats);
-        self.events.push(record.step, &[("loss/valid", found.loss_nats)])?;
+    fn eval(&mut self, row: &EvaluationRow) -> io::Result<()> {
+        self.evals.push(row)?;
+        self.evals.flush()?;
+        self.last_valid_loss = Some(row.loss_nats);
+        self.events.push(row.step, &[("loss/valid", row.loss_nats)])?;
         self.events.flush()
     }
 
@@ -249,7 +249,7 @@ fn remember(losses: &mut VecDeque<f64>, loss: f64) {
     losses.push_back(loss);
 }
 
-fn raise(last: &mut (usize, Option<f64>), head: &HeadRecord) {
+fn raise(last: &mut (usize, Option<f64>), head: &HeadLogRow) {
     if last.0 != head.step {
         *last = (head.step, None);
     }

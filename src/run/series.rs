@@ -6,11 +6,11 @@ use std::path::Path;
 use super::error::RunError;
 use super::files::STEPS;
 use super::heads_log::{HEADS, each_head};
-use super::log_rows::{Course, CurveRow, StepRow};
+use super::log_rows::{Course, CurveRow};
 use super::spikes::{share_far_above_mean, spikes_above_median};
+use crate::lm::StepRow;
 use crate::record::{read_records, records_to_csv};
 use crate::system::{FileError, write_whole};
-use crate::targets::HeadKind;
 
 /// Name of the curve in a run's folder.
 pub(crate) const CURVE: &str = "curve.csv";
@@ -141,7 +141,7 @@ fn logits(folder: &Path) -> Result<BTreeMap<usize, ByKind>, RunError> {
     let mut by_step: BTreeMap<usize, ByKind> = BTreeMap::new();
     each_head(folder, |head| {
         let (global, local) = by_step.entry(head.step).or_default();
-        let largest = if head.kind == HeadKind::Global { global } else { local };
+        let largest = if head.window.is_none() { global } else { local };
         // NaN is ignored, so that the largest of the other heads remains.
         *largest = larger(*largest, Some(head.max_abs_logit).filter(|logit| !logit.is_nan()));
     })?;

@@ -11,7 +11,7 @@ use super::files::{
 use super::manifest::{MANIFEST, Manifest};
 use super::training::{RunObserver, TrainResult, Training};
 use super::{kept_files, run_manifest};
-use crate::lm::{LmError, Outcome, StepRecord, Symbols, Trainer};
+use crate::lm::{LmError, Outcome, StepRow, Symbols, Trainer};
 use crate::system::{FileError, check_disk, disk, lock, write_whole};
 
 /// Treatment of an existing run in the folder.
@@ -66,7 +66,7 @@ pub fn train(
     check_room_of_files(training, folder)?;
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
-    let on_step = |record: &StepRecord| observer.step(record);
+    let on_step = |row: &StepRow| observer.step(row);
     let (mut trainer, mut files, mut manifest);
     let begin = match begin {
         Begin::Continue if goes_on(training, &path) => Begin::Resume,

@@ -1,6 +1,6 @@
 //! Training requests and their results.
 
-use crate::lm::{Corpus, Device, Outcome, StepRecord, TrainDefinition, TrainSummary, Workers};
+use crate::lm::{Corpus, Device, Outcome, StepRow, TrainDefinition, TrainSummary, Workers};
 use crate::record::STOPPED;
 
 /// Input of a training run.
@@ -22,14 +22,14 @@ pub struct Training<'a> {
 /// Observer of a run's progress. A closure observes only steps.
 pub trait RunObserver: Sync {
     /// Called after each step.
-    fn step(&self, record: &StepRecord);
+    fn step(&self, row: &StepRow);
     /// Called when the run continues to another number of steps.
     fn extended(&self, _extension: Extension) {}
 }
 
-impl<F: Fn(&StepRecord) + Sync> RunObserver for F {
-    fn step(&self, record: &StepRecord) {
-        self(record);
+impl<F: Fn(&StepRow) + Sync> RunObserver for F {
+    fn step(&self, row: &StepRow) {
+        self(row);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::experiment::{
     CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError, TextHashes,
     TextSource, View, model_settings,
 };
-use crate::lm::{Alone, Corpus, Outcome, StepRecord, TrainDefinition};
+use crate::lm::{Alone, Corpus, Outcome, StepRow, TrainDefinition};
 use crate::record::{InvariantChecker, Row, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
 use crate::run::manifest::{MANIFEST, Manifest};
@@ -86,7 +86,7 @@ impl TrainCell {
                 aside.display()
             ));
         }
-        let on_step = |_: &StepRecord| (context.advanced)(share);
+        let on_step = |_: &StepRow| (context.advanced)(share);
         let result = train(&training, context.folder, Begin::Continue, context.stop, &on_step)?;
         // A run that was stopped before its first evaluation has no results.
         if result.summary.outcome == Outcome::Stopped && result.summary.valid_loss_nats.is_none() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rank_study::lm::{Alone, Corpus, Device, StepRecord, TrainDefinition};
+use rank_study::lm::{Alone, Corpus, Device, StepRow, TrainDefinition};
 use rank_study::report::{show, shown_page};
 use rank_study::run::{Begin, ModelSource, RunError, TrainResult, TrainedRun, Training, train};
 use safetensors::SafeTensors;
@@ -46,7 +46,7 @@ fn trained(
     stopped_at: Option<usize>,
 ) -> Result<TrainResult, RunError> {
     let stop = AtomicBool::new(false);
-    let observer = |record: &StepRecord| {
+    let observer = |record: &StepRow| {
         if Some(record.step) == stopped_at {
             stop.store(true, Ordering::Relaxed);
         }
