@@ -3,7 +3,7 @@
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::Block;
-use super::weights::{Gradients, ModelShape, Parameter, Tensors, Values};
+use super::weights::{Gradients, ModelShape, Parameter, Tensors};
 use crate::lm::Positions;
 use crate::lm::attention::HeadStatistics;
 use crate::lm::operators::{
@@ -15,7 +15,7 @@ pub(super) struct Decoder {
     context: usize,
     pub(super) token_embedding: Parameter,
     /// Position vectors that are added to the token vectors, (context, C), if any.
-    positions: Option<Values>,
+    positions: Option<Parameter>,
     pub(super) blocks: Vec<Block>,
     pub(super) norm: Parameter,
     dtype: DType,
@@ -33,8 +33,8 @@ impl Decoder {
         let token_embedding = tensors.parameter("token_embedding")?;
         let fixed = shape.sinusoids(token_embedding.tensor.device())?;
         let positions = match learned {
-            true => Some(Values::Trained(tensors.parameter("position_embedding")?)),
-            false => fixed.map(Values::Fixed),
+            true => Some(tensors.parameter("position_embedding")?),
+            false => fixed.map(|tensor| Parameter { index: None, tensor }),
         };
         Ok(Self {
             context: shape.context,
@@ -58,9 +58,9 @@ impl Decoder {
         let (mut x, to_token) = embed(&token.tensor, ids)?;
         let mut to_position = None;
         if let Some(positions) = &self.positions {
-            let here = positions.tensor().narrow(0, first, self.context - first)?;
+            let here = positions.tensor.narrow(0, first, self.context - first)?;
             let (y, back) = add_positions(&x, &here, time)?;
-            to_position = positions.trained().map(|position| (position.clone(), back));
+            to_position = positions.index.map(|_| (positions.clone(), back));
             x = y;
         }
         let back = move |gradient: &Tensor, gradients: &mut Gradients| {
