@@ -124,9 +124,8 @@ impl Manifest {
     /// The file is missing or is not a manifest.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let text = std::fs::read_to_string(path).map_err(|e| FileError::read(path, e))?;
-        toml::from_str(&text).map_err(|e| RunError::Unusable {
-            path: path.to_owned(),
-            why: format!("not a manifest: {}", e.message().replace('\n', " ")),
+        toml::from_str(&text).map_err(|e| {
+            RunError::unusable(path, format!("not a manifest: {}", e.message().replace('\n', " ")))
         })
     }
 
@@ -135,10 +134,8 @@ impl Manifest {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), RunError> {
-        let text = toml::to_string_pretty(self).map_err(|e| RunError::Unusable {
-            path: path.to_owned(),
-            why: format!("cannot be written as TOML: {e}"),
-        })?;
+        let text = toml::to_string_pretty(self)
+            .map_err(|e| RunError::unusable(path, format!("cannot be written as TOML: {e}")))?;
         Ok(write_whole(path, text.as_bytes()).map_err(|e| FileError::write(path, e))?)
     }
 

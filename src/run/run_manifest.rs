@@ -84,7 +84,10 @@ pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError>
     let first = read(&all[0]);
     for (rank, text) in all.iter().enumerate().skip(1) {
         if let Some((key, of_first, of_rank)) = difference(&first, &read(text), "") {
-            return Err(RunError::OtherWorker { rank, key, of_first, of_rank });
+            return Err(RunError::OtherWorker(format!(
+                "worker {rank} has {key} = {of_rank}, but worker 0 has {of_first}; start all workers with the \
+                 same command and text"
+            )));
         }
     }
     Ok(())
@@ -139,7 +142,7 @@ pub(crate) fn extend(
     to: usize,
     at: usize,
 ) -> Result<Extension, RunError> {
-    let refuse = |why| Err(RunError::NoExtension { path: path.to_owned(), why });
+    let refuse = |why| Err(RunError::unusable(path, format!("the run {why}")));
     if let Some(Outcome::Diverged { step }) = so_far(manifest).map(|so_far| so_far.summary.outcome)
     {
         return refuse(format!("diverged at step {step}, so more steps cannot help"));
@@ -257,7 +260,7 @@ pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
 /// Checks that the manifest's run is the one to be resumed.
 ///
 /// # Errors
-/// [`RunError::Another`], if definition, corpus or device differ, with the first key that differs.
+/// Definition, corpus or device differ; the error names the first key that differs.
 pub(crate) fn check_same(
     manifest: &Manifest,
     path: &Path,
@@ -283,9 +286,13 @@ pub(crate) fn check_same(
     });
     match differs {
         None => Ok(()),
-        Some((key, there, here)) => {
-            Err(RunError::Another { path: path.to_owned(), key, there, here })
-        }
+        Some((key, there, here)) => Err(RunError::unusable(
+            path,
+            format!(
+                "{key} is {there} in this run, but {here} was asked for; resume it unchanged, or name another \
+                 folder"
+            ),
+        )),
     }
 }
 

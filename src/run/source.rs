@@ -73,7 +73,7 @@ impl ModelSource {
                 "{what}{}; name the folder of a run or model, a .gguf file, or exported heads (.safetensors)",
                 if folder.exists() { String::new() } else { near_files(folder) }
             );
-            return Err(RunError::Unusable { path: folder.to_owned(), why });
+            return Err(RunError::unusable(folder, why));
         }
         let path = folder.join(MANIFEST);
         let definition = TrainedRun::definition_in(folder)?;
@@ -89,7 +89,7 @@ impl ModelSource {
                  keep_checkpoints",
                 definition.steps
             );
-            return Err(RunError::Unusable { path, why });
+            return Err(RunError::unusable(&path, why));
         }
         steps.sort_unstable();
         steps.dedup();

@@ -137,7 +137,12 @@ fn check_room_of_files(training: &Training<'_>, folder: &Path) -> Result<(), Run
     let steps: BTreeSet<usize> = definition.keep_checkpoints.iter().copied().collect();
     let kept = steps.range(..=definition.steps).count();
     check_disk(folder, Trainer::bytes_on_disk(definition, corpus, kept))
-        .map_err(|room| RunError::NoDisk { folder: folder.to_owned(), room })
+        .map_err(|room| {
+            let why = format!(
+                "checkpoints need at least {room}; free some, keep fewer checkpoints or shrink the model"
+            );
+            RunError::unusable(folder, why)
+        })
 }
 
 /// Runs a worker other than worker 0: takes every step with it, and writes nothing. The result lacks values that are
@@ -150,10 +155,14 @@ fn follow(
     let mut trainer = match tell(training, &[])[..] {
         [HAS_ENDED] => {
             let path = folder.join(MANIFEST);
-            let why = "worker 0 reports that the run ended, but the manifest does not; name a folder that \
-                       all workers share";
             let ended = run_manifest::result(&Manifest::read(&path)?);
-            return ended.ok_or(RunError::Unusable { path, why: why.to_owned() });
+            return ended.ok_or_else(|| {
+                RunError::unusable(
+                    &path,
+                    "worker 0 reports that the run ended, but the manifest does not; name a folder that \
+                     all workers share",
+                )
+            });
         }
         [GOES_ON] => gone_on(training, folder)?,
         _ => begun(training)?,

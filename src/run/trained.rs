@@ -59,8 +59,7 @@ impl TrainedRun {
             let json = std::fs::read_to_string(&tokenizer);
             let json = json.map_err(|e| FileError::read(&tokenizer, e))?;
             Symbols::BytePairs(
-                Bpe::from_json(&json)
-                    .map_err(|e| RunError::Unusable { path: tokenizer, why: e.to_string() })?,
+                Bpe::from_json(&json).map_err(|e| RunError::unusable(&tokenizer, e.to_string()))?,
             )
         } else if corpus.contains_key("entropy_nats") {
             Symbols::Unwritten { size }
@@ -69,10 +68,9 @@ impl TrainedRun {
         };
         let vocabulary = Vocabulary { symbols, has_end };
         if vocabulary.size() != size {
-            return Err(RunError::Unusable {
-                path,
-                why: format!("says {size} symbols, but its vocabulary has {}", vocabulary.size()),
-            });
+            let found = vocabulary.size();
+            let why = format!("says {size} symbols, but its vocabulary has {found}");
+            return Err(RunError::unusable(&path, why));
         }
         let weights = match step {
             None => folder.join(CHECKPOINT),
@@ -174,8 +172,5 @@ impl Probed for TrainedRun {
 }
 
 fn lacks(path: &Path, what: &str) -> RunError {
-    RunError::Unusable {
-        path: path.to_owned(),
-        why: format!("has no {what}; name the folder of a training run"),
-    }
+    RunError::unusable(path, format!("has no {what}; name the folder of a training run"))
 }

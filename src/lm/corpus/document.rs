@@ -174,13 +174,13 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Converts byte offsets in errors from the start of the piece to the start of the document.
-    pub fn errors(&self) -> impl Fn(LmError) -> LmError + use<> {
-        let start = usize::try_from(self.start).unwrap_or(usize::MAX);
-        move |error| match error {
-            LmError::NotUtf8 { byte } => LmError::NotUtf8 { byte: start.saturating_add(byte) },
-            other => other,
-        }
+    /// The piece as text; fails if it is not UTF-8.
+    pub fn text(&self) -> Result<&str, LmError> {
+        std::str::from_utf8(&self.bytes).map_err(|e| {
+            let byte = self.start + e.valid_up_to() as u64;
+            let what = "convert it, or set vocabulary=byte";
+            LmError::Refused(format!("the text is not UTF-8 at byte {byte}; {what}"))
+        })
     }
 }
 

@@ -132,8 +132,7 @@ impl Texts {
             let mut encoder = Encoder::default();
             let mut tokens = Vec::new();
             for piece in self.pieces(&span)? {
-                let piece = piece?;
-                encoder.encode(vocabulary, &piece.bytes, &mut tokens).map_err(piece.errors())?;
+                encoder.encode(vocabulary, &piece?, &mut tokens)?;
             }
             tokens.extend(vocabulary.end().filter(|_| span.is_last));
             Ok(tokens)
@@ -149,12 +148,7 @@ impl Texts {
         let mut text = String::new();
         'documents: for span in self.whole() {
             for piece in self.pieces(&span)? {
-                let piece = piece?;
-                let errors = piece.errors();
-                let utf8 = |e: std::string::FromUtf8Error| LmError::NotUtf8 {
-                    byte: e.utf8_error().valid_up_to(),
-                };
-                text.push_str(&String::from_utf8(piece.bytes).map_err(utf8).map_err(errors)?);
+                text.push_str(piece?.text()?);
                 if text.len() >= bytes {
                     break 'documents;
                 }

@@ -10,7 +10,7 @@ use super::bpe::Bpe;
 use super::document::Piece;
 use super::texts::{Division, Span, Split, Texts};
 use super::tokens::{self, Store, write_tokens};
-use super::vocabulary::{Encoder, Symbols, Vocabulary, see_characters, utf8};
+use super::vocabulary::{Encoder, Symbols, Vocabulary};
 use crate::lm::definition::MOST_SYMBOLS;
 use crate::lm::{LmError, TextVocabulary, TrainDefinition};
 use crate::system::disk::{File, make_folders};
@@ -33,8 +33,7 @@ fn build_vocabulary(
         TextVocabulary::Characters => {
             let mut seen = BTreeSet::new();
             for piece in pieces(texts, division.iter().flatten()) {
-                let piece = piece?;
-                see_characters(&mut seen, &piece.bytes).map_err(piece.errors())?;
+                seen.extend(piece?.text()?.chars());
             }
             Symbols::Characters(seen.into_iter().collect())
         }
@@ -43,12 +42,10 @@ fn build_vocabulary(
             let mut wrong = None;
             let counted = pieces(texts, &division[0])
                 .step_by(every as usize)
-                .map(|piece| {
-                    let piece = piece?;
-                    let text = utf8(&piece.bytes).map_err(piece.errors())?;
-                    Ok(text.to_owned())
-                })
-                .map_while(|text| text.map_err(|error| wrong = Some(error)).ok());
+                .map(|piece| Ok(piece?.text()?.to_owned()))
+                .map_while(|text: Result<_, LmError>| {
+                    text.map_err(|error| wrong = Some(error)).ok()
+                });
             let trained = Bpe::train(counted, size, has_end);
             if let Some(error) = wrong {
                 return Err(error);
@@ -85,10 +82,7 @@ fn encode(
                 pieces.by_ref().take(workers.len()).collect::<Result<_, _>>()?;
             workers[..round.len()].par_iter_mut().zip(&round).try_for_each(|(worker, piece)| {
                 worker.tokens.clear();
-                worker
-                    .encoder
-                    .encode(vocabulary, &piece.bytes, &mut worker.tokens)
-                    .map_err(piece.errors())
+                worker.encoder.encode(vocabulary, piece, &mut worker.tokens)
             })?;
             for worker in &workers[..round.len()] {
                 count += worker.tokens.len();

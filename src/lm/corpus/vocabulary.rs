@@ -1,10 +1,11 @@
 //! Vocabularies: the mapping between texts and tokens.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::bpe::Bpe;
+use super::document::Piece;
 use crate::lm::LmError;
 
 /// The symbols of a vocabulary.
@@ -65,17 +66,6 @@ impl Vocabulary {
             Symbols::Unwritten { .. } => 0,
         }
     }
-
-    /// Encodes a text, without an end-of-document token.
-    ///
-    /// # Errors
-    /// A character that the vocabulary lacks, bytes that are not UTF-8 although it needs characters, or
-    /// symbols without a written form.
-    pub fn encode(&self, text: &[u8]) -> Result<Vec<u32>, LmError> {
-        let mut tokens = Vec::with_capacity(text.len());
-        Encoder::default().encode(self, text, &mut tokens)?;
-        Ok(tokens)
-    }
 }
 
 /// Encodes a text piece by piece and caches the tokens of words.
@@ -89,20 +79,20 @@ impl Encoder {
     pub fn encode(
         &mut self,
         vocabulary: &Vocabulary,
-        piece: &[u8],
+        piece: &Piece,
         tokens: &mut Vec<u32>,
     ) -> Result<(), LmError> {
         match &vocabulary.symbols {
-            Symbols::Bytes => tokens.extend(piece.iter().map(|&byte| u32::from(byte))),
+            Symbols::Bytes => tokens.extend(piece.bytes.iter().map(|&byte| u32::from(byte))),
             Symbols::Unwritten { .. } => {
                 return Err(LmError::Refused(
                     "the model was trained on the synthetic corpus and cannot read a text; leave --text out"
                         .to_owned(),
                 ));
             }
-            Symbols::BytePairs(bpe) => bpe.encode(utf8(piece)?, &mut self.words, tokens)?,
+            Symbols::BytePairs(bpe) => bpe.encode(piece.text()?, &mut self.words, tokens)?,
             Symbols::Characters(characters) => {
-                for character in utf8(piece)?.chars() {
+                for character in piece.text()?.chars() {
                     let token = characters.binary_search(&character).map_err(|_| {
                         LmError::Refused(format!(
                             "the vocabulary of the model has no {character:?}; train a model on text that has it"
@@ -114,17 +104,6 @@ impl Encoder {
         }
         Ok(())
     }
-}
-
-/// Adds the characters of a piece of text to `seen`.
-pub(super) fn see_characters(seen: &mut BTreeSet<char>, piece: &[u8]) -> Result<(), LmError> {
-    seen.extend(utf8(piece)?.chars());
-    Ok(())
-}
-
-/// A piece as text; fails if it is not UTF-8.
-pub(super) fn utf8(piece: &[u8]) -> Result<&str, LmError> {
-    std::str::from_utf8(piece).map_err(|e| LmError::NotUtf8 { byte: e.valid_up_to() })
 }
 
 /// The text shown for the end of a document.
@@ -183,11 +162,22 @@ fn whole(open: &mut Vec<u8>, end: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
+    impl Vocabulary {
+        /// Encodes a text, without an end-of-document token.
+        pub(in crate::lm::corpus) fn encode(&self, text: &[u8]) -> Result<Vec<u32>, LmError> {
+            let mut tokens = Vec::new();
+            let piece = Piece { start: 0, bytes: text.to_vec() };
+            Encoder::default().encode(self, &piece, &mut tokens)?;
+            Ok(tokens)
+        }
+    }
+
     fn characters(text: &str, has_end: bool) -> Vocabulary {
-        let mut seen = BTreeSet::new();
-        see_characters(&mut seen, text.as_bytes()).unwrap();
+        let seen: BTreeSet<char> = text.chars().collect();
         let symbols = Symbols::Characters(seen.into_iter().collect());
         Vocabulary { symbols, has_end }
     }
