@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use tokenizers::Tokenizer;
 
 use super::config::Config;
-use super::decoder::{self, Form};
+use super::decoder;
 use super::decoder_types;
 use super::gguf::Gguf;
 use super::plain;
+use super::rotary::Form;
 use super::transformer::Transformer;
 use crate::lm::{HeadsOfLayer, LmError, Probed, Split, Texts};
 use crate::system::{caught, sha256};
