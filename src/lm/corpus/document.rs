@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -160,9 +161,10 @@ pub(super) const PIECE: usize = 1 << 20;
 /// ends between two characters.
 pub(super) struct Pieces<'a> {
     document: &'a Document,
-    reader: Box<dyn Read + Send + 'a>,
-    /// Offset of the next piece in the document.
-    start: u64,
+    /// Opened for the first piece.
+    reader: Option<Box<dyn Read + Send + 'a>>,
+    /// What is left of the document's bytes.
+    left: Range<u64>,
     /// Bytes that were read past the last cut.
     rest: Vec<u8>,
 }
@@ -185,20 +187,24 @@ impl Piece {
 }
 
 impl<'a> Pieces<'a> {
-    /// The pieces of the bytes that `reader` returns, which start at byte `start` of the document.
-    pub fn new(document: &'a Document, start: u64, reader: Box<dyn Read + Send + 'a>) -> Self {
-        Self { document, reader, start, rest: Vec::new() }
+    /// The pieces of a range of the document's bytes.
+    pub fn new(document: &'a Document, left: Range<u64>) -> Self {
+        Self { document, reader: None, left, rest: Vec::new() }
     }
 
-    fn read(&mut self) -> std::io::Result<Option<Piece>> {
+    fn read(&mut self) -> Result<Option<Piece>, LmError> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            None => self.reader.insert(self.document.open_range(self.left.start, self.left.end)?),
+        };
         let mut bytes = std::mem::take(&mut self.rest);
         let room = (PIECE - bytes.len()) as u64;
-        self.reader.by_ref().take(room).read_to_end(&mut bytes)?;
+        reader.take(room).read_to_end(&mut bytes).map_err(|e| self.document.failed(e))?;
         if bytes.len() == PIECE {
             self.rest = bytes.split_off(cut(&bytes));
         }
-        let start = self.start;
-        self.start += bytes.len() as u64;
+        let start = self.left.start;
+        self.left.start += bytes.len() as u64;
         Ok((!bytes.is_empty()).then_some(Piece { start, bytes }))
     }
 }
@@ -207,7 +213,7 @@ impl Iterator for Pieces<'_> {
     type Item = Result<Piece, LmError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read().map_err(|e| self.document.failed(e)).transpose()
+        self.read().transpose()
     }
 }
 
@@ -230,9 +236,8 @@ mod tests {
         let long = "é".repeat(PIECE);
         for (text, ends_words) in [(words, true), (long, false)] {
             let document = Document::in_memory(text.as_bytes());
-            let pieces: Vec<Vec<u8>> = Pieces::new(&document, 0, document.open().unwrap())
-                .map(|piece| piece.unwrap().bytes)
-                .collect();
+            let pieces = Pieces::new(&document, 0..document.bytes);
+            let pieces: Vec<Vec<u8>> = pieces.map(|piece| piece.unwrap().bytes).collect();
             assert_eq!(pieces.concat(), text.as_bytes());
             assert!(pieces.len() > 1);
             for pair in pieces.windows(2) {

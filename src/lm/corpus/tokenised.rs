@@ -71,22 +71,24 @@ fn encode(
     spans: &[Span],
     to: &mut impl Write,
 ) -> Result<usize, LmError> {
-    let mut workers: Vec<Worker> =
-        (0..rayon::current_num_threads()).map(|_| Worker::default()).collect();
+    // The encoder and the tokens of each thread.
+    let mut workers = vec![(Encoder::default(), Vec::new()); rayon::current_num_threads()];
     let mut count = 0;
     for span in spans {
-        let mut pieces = texts.pieces(span)?;
+        let mut pieces = texts.pieces(span);
         loop {
             // One piece per thread at a time, written in order.
             let round: Vec<Piece> =
                 pieces.by_ref().take(workers.len()).collect::<Result<_, _>>()?;
-            workers[..round.len()].par_iter_mut().zip(&round).try_for_each(|(worker, piece)| {
-                worker.tokens.clear();
-                worker.encoder.encode(vocabulary, piece, &mut worker.tokens)
-            })?;
-            for worker in &workers[..round.len()] {
-                count += worker.tokens.len();
-                write_tokens(&worker.tokens, to).map_err(LmError::Tokens)?;
+            workers[..round.len()].par_iter_mut().zip(&round).try_for_each(
+                |((encoder, tokens), piece)| {
+                    tokens.clear();
+                    encoder.encode(vocabulary, piece, tokens)
+                },
+            )?;
+            for (_, tokens) in &workers[..round.len()] {
+                count += tokens.len();
+                write_tokens(tokens, to).map_err(LmError::Tokens)?;
             }
             if round.len() < workers.len() {
                 break;
@@ -100,24 +102,11 @@ fn encode(
     Ok(count)
 }
 
-/// State of one thread.
-#[derive(Default)]
-struct Worker {
-    encoder: Encoder,
-    tokens: Vec<u32>,
-}
-
 fn pieces<'a>(
     texts: &'a Texts,
     spans: impl IntoIterator<Item = &'a Span, IntoIter: Send> + Send,
 ) -> impl Iterator<Item = Result<Piece, LmError>> + Send {
-    spans.into_iter().flat_map(|span| {
-        let (pieces, error) = match texts.pieces(span) {
-            Ok(pieces) => (Some(pieces), None),
-            Err(error) => (None, Some(Err(error))),
-        };
-        pieces.into_iter().flatten().chain(error)
-    })
+    spans.into_iter().flat_map(|span| texts.pieces(span))
 }
 
 /// Texts of fewer bytes are encoded each time, which takes less than a second; tokens of longer ones are cached.

@@ -69,7 +69,7 @@ impl Vocabulary {
 }
 
 /// Encodes a text piece by piece and caches the tokens of words.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Encoder {
     words: HashMap<Box<str>, Box<[u32]>>,
 }
