@@ -14,7 +14,7 @@ use super::descent::Descent;
 use super::records::{EvaluationRow, StepRow};
 use super::step::{Share, gradient_norm, learning_rate};
 use crate::lm::evaluation::{batch, evaluate};
-use crate::lm::memory_estimate::{self as room, Kept};
+use crate::lm::memory_estimate as room;
 use crate::lm::model::BatchGradients;
 use crate::lm::tensor_file::{self, TensorFile};
 use crate::lm::workers::{Alone, Workers};
@@ -117,9 +117,11 @@ impl<'a> Trainer<'a> {
         let bytes = size_of::<usize>() as f64 * sequences;
         let lower = "batch, accumulation or eval_batches";
         room::check("the positions of a step's sequences need", bytes, lower)?;
-        room::check_weights(definition, corpus.vocabulary.size(), Kept::Training)?;
+        let copies = 2 + definition.least_moments();
+        let what = "weights, gradients and moments need";
+        room::check_weights(definition, corpus.vocabulary.size(), copies, what)?;
         match device {
-            Device::Cpu => room::check_activations(definition, share.at_once()),
+            Device::Cpu => room::check_activations(definition, share.part),
             Device::Cuda => Ok(()),
         }
     }
@@ -270,8 +272,8 @@ impl<'a> Trainer<'a> {
             sum.add(more)?;
         }
         sum.add_over(self.workers)?;
-        if share.all_parts() > 1 {
-            sum.divide(share.all_parts())?;
+        if share.all_parts > 1 {
+            sum.divide(share.all_parts)?;
         }
         Ok(sum)
     }
