@@ -25,7 +25,7 @@ mod tensor_file;
 mod training;
 mod workers;
 
-pub use attention::{AttentionEvaluator, AttentionPass, HeadStatistics};
+pub use attention::{AttentionEvaluator, HeadStatistics};
 pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Vocabulary};
 pub use definition::{
     Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus,

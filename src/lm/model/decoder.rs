@@ -74,19 +74,6 @@ impl Decoder {
         Ok((x, Box::new(back)))
     }
 
-    pub(super) fn forward(&self, ids: &Tensor) -> Result<Forward> {
-        let sizes = ids.dims2()?;
-        let (mut x, _) = self.embed(ids, 0)?;
-        let mut statistics = Vec::with_capacity(self.blocks.len());
-        for block in &self.blocks {
-            let pass = block.forward(&x, sizes)?;
-            statistics.push(pass.statistics);
-            x = pass.x;
-        }
-        let (hidden, _) = self.after_blocks(&x)?;
-        Ok(Forward { hidden, embedding: self.output_embedding()?, statistics })
-    }
-
     /// The hidden state, (B·T, C), that the last norm computes from the residual stream after the last block. Also returns
     /// the backward pass to the gradients of the stream and of the norm's gain.
     pub(super) fn after_blocks(&self, x: &Tensor) -> Result<(Tensor, NormPullback)> {

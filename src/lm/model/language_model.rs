@@ -127,7 +127,16 @@ impl Model {
     /// # Errors
     /// T above the context, or an id that is not below V.
     pub fn predict(&self, ids: &Tensor) -> Result<Forward> {
-        self.decoder.forward(ids)
+        let (decoder, sizes) = (&self.decoder, ids.dims2()?);
+        let (mut x, _) = decoder.embed(ids, 0)?;
+        let mut statistics = Vec::with_capacity(decoder.blocks.len());
+        for block in &decoder.blocks {
+            let pass = block.forward(&x, sizes)?;
+            statistics.push(pass.statistics);
+            x = pass.x;
+        }
+        let (hidden, _) = decoder.after_blocks(&x)?;
+        Ok(Forward { hidden, embedding: decoder.output_embedding()?, statistics })
     }
 
     /// Runs one step of power iteration for each matrix that is divided by its spectral norm.
