@@ -36,11 +36,34 @@ pub(crate) struct RunFiles<'a> {
     heads: CsvLog<HeadLogRow>,
     events: Events,
     event_every: usize,
-    last_losses: VecDeque<f64>,
-    last_valid_loss: Option<f64>,
-    /// The last step with recorded heads, and the largest |logit| over its heads.
-    last_logit: (usize, Option<f64>),
+    last: Last,
     on_step: &'a (dyn Fn(&StepRow) + Sync),
+}
+
+/// The last of what was logged.
+#[derive(Default)]
+struct Last {
+    losses: VecDeque<f64>,
+    valid_loss: Option<f64>,
+    /// The last step with recorded heads, and the largest |logit| over its heads.
+    logit: (usize, Option<f64>),
+}
+
+impl Last {
+    fn remember_loss(&mut self, loss: f64) {
+        if self.losses.len() == LAST_STEPS {
+            self.losses.pop_front();
+        }
+        self.losses.push_back(loss);
+    }
+
+    fn remember_head(&mut self, head: &HeadLogRow) {
+        if self.logit.0 != head.step {
+            self.logit = (head.step, None);
+        }
+        let largest = self.logit.1.map_or(head.max_abs_logit, |most| most.max(head.max_abs_logit));
+        self.logit.1 = Some(largest);
+    }
 }
 
 impl<'a> RunFiles<'a> {
@@ -72,9 +95,7 @@ impl<'a> RunFiles<'a> {
             heads: CsvLog::create(&folder.join(HEADS_LOG))?,
             events: Events::create(&folder.join(EVENTS))?,
             event_every: definition.steps.div_ceil(EVENT_STEPS),
-            last_losses: VecDeque::with_capacity(LAST_STEPS),
-            last_valid_loss: None,
-            last_logit: (0, None),
+            last: Last::default(),
             folder: folder.to_owned(),
             on_step,
         };
@@ -93,12 +114,11 @@ impl<'a> RunFiles<'a> {
         last: usize,
         on_step: &'a (dyn Fn(&StepRow) + Sync),
     ) -> Result<Self, RunError> {
-        let mut last_losses = VecDeque::with_capacity(LAST_STEPS);
-        let (mut rows, mut last_valid_loss, mut last_logit) = (0, None, (0, None));
+        let (mut rows, mut logged) = (0, Last::default());
         let path = folder.join(STEPS);
         let steps = CsvLog::go_on(&path, last, |row: StepRow| {
             rows += 1;
-            remember(&mut last_losses, row.loss_nats);
+            logged.remember_loss(row.loss_nats);
         })?;
         if rows != last {
             let why = format!("has {rows} whole rows, but the checkpoint is at step {last}");
@@ -106,19 +126,17 @@ impl<'a> RunFiles<'a> {
         }
         let path = folder.join(EVALUATIONS);
         let evals = CsvLog::go_on(&path, last, |row: EvaluationRow| {
-            last_valid_loss = Some(row.loss_nats);
+            logged.valid_loss = Some(row.loss_nats);
         })?;
         let heads =
-            CsvLog::go_on(&folder.join(HEADS_LOG), last, |head| raise(&mut last_logit, &head))?;
+            CsvLog::go_on(&folder.join(HEADS_LOG), last, |head| logged.remember_head(&head))?;
         Ok(Self {
             steps,
             evals,
             heads,
             events: Events::go_on(&folder.join(EVENTS), last)?,
             event_every: definition.steps.div_ceil(EVENT_STEPS),
-            last_losses,
-            last_valid_loss,
-            last_logit,
+            last: logged,
             folder: folder.to_owned(),
             on_step,
         })
@@ -126,18 +144,18 @@ impl<'a> RunFiles<'a> {
 
     /// Mean loss of the last 100 steps, in nats per token; `None` before the first step.
     pub fn train_loss_nats(&self) -> Option<f64> {
-        let count = self.last_losses.len();
-        (count > 0).then(|| self.last_losses.iter().sum::<f64>() / count as f64)
+        let count = self.last.losses.len();
+        (count > 0).then(|| self.last.losses.iter().sum::<f64>() / count as f64)
     }
 
     /// Loss of the last evaluation, in nats per token; `None` before the first one.
     pub fn valid_loss_nats(&self) -> Option<f64> {
-        self.last_valid_loss
+        self.last.valid_loss
     }
 
     /// Largest |logit| over the heads in the last step; `None` before the first step.
     pub fn max_abs_logit(&self) -> Option<f64> {
-        self.last_logit.1
+        self.last.logit.1
     }
 
     /// Syncs all files to the disk, then writes a checkpoint.
@@ -166,7 +184,7 @@ impl Recorder for RunFiles<'_> {
         let StepRow { step, loss_nats, learning_rate, grad_norm, .. } = *row;
         self.steps.push(row)?;
         self.steps.flush()?;
-        remember(&mut self.last_losses, loss_nats);
+        self.last.remember_loss(loss_nats);
         let scalars =
             [("loss/train", loss_nats), ("learning_rate", learning_rate), ("grad_norm", grad_norm)];
         self.events.push(step, &scalars)?;
@@ -175,7 +193,7 @@ impl Recorder for RunFiles<'_> {
     }
 
     fn head(&mut self, row: &HeadLogRow) -> io::Result<()> {
-        raise(&mut self.last_logit, row);
+        self.last.remember_head(row);
         if row.step.is_multiple_of(self.event_every) {
             let tag = format!("max_abs_logit/layer {} head {}", row.layer, row.head);
             self.events.push(row.step, &[(&tag, row.max_abs_logit)])?;
@@ -186,7 +204,7 @@ impl Recorder for RunFiles<'_> {
     fn eval(&mut self, row: &EvaluationRow) -> io::Result<()> {
         self.evals.push(row)?;
         self.evals.flush()?;
-        self.last_valid_loss = Some(row.loss_nats);
+        self.last.valid_loss = Some(row.loss_nats);
         self.events.push(row.step, &[("loss/valid", row.loss_nats)])?;
         self.events.flush()
     }
@@ -240,18 +258,4 @@ fn remove(path: &Path) -> Result<(), FileError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::write(path, error)),
         _ => Ok(()),
     }
-}
-
-fn remember(losses: &mut VecDeque<f64>, loss: f64) {
-    if losses.len() == LAST_STEPS {
-        losses.pop_front();
-    }
-    losses.push_back(loss);
-}
-
-fn raise(last: &mut (usize, Option<f64>), head: &HeadLogRow) {
-    if last.0 != head.step {
-        *last = (head.step, None);
-    }
-    last.1 = Some(last.1.map_or(head.max_abs_logit, |logit| logit.max(head.max_abs_logit)));
 }

@@ -49,7 +49,7 @@ pub(crate) fn forget(manifest: &mut Manifest) {
 
 /// Returns a file's SHA-256 in the manifest; `None` in older manifests, and while the run goes on.
 pub(crate) fn told<'m>(manifest: &'m Manifest, file: &str) -> Option<&'m str> {
-    manifest.more.get(HASHES)?.get(file)?.as_str()
+    manifest.table(HASHES)?.get(file)?.as_str()
 }
 
 /// Returns `true` if a file in `folder` has the SHA-256 in the manifest, or if the manifest has none.

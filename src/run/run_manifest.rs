@@ -41,22 +41,21 @@ pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
     let mut manifest = Manifest::begin(rayon::current_num_threads(), dtype);
     manifest.more = what_is_trained(training)?;
     by_workers(&mut manifest, training.workers.size());
-    let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
-    insert(PARAMETERS, (parameters as i64).into());
-    insert(OUTCOME, "running".into());
-    insert(MEASUREMENT, i64::from(VERSION).into());
+    manifest.insert(PARAMETERS, parameters as i64);
+    manifest.insert(OUTCOME, "running");
+    manifest.insert(MEASUREMENT, i64::from(VERSION));
     Ok(manifest)
 }
 
 /// Entries that define the run; all of its workers must have the same.
 fn what_is_trained(training: &Training<'_>) -> Result<Table, RunError> {
     let Training { definition, corpus, source, device, .. } = *training;
-    let mut all = Table::new();
-    let mut insert = |key: &str, value: Value| all.insert(key.to_owned(), value);
-    insert(DEVICE, device.name().into());
-    insert(DEFINITION, definition.to_table()?.into());
-    insert(CORPUS, about(corpus, source).into());
-    Ok(all)
+    let entries: [(&str, Value); 3] = [
+        (DEVICE, device.name().into()),
+        (DEFINITION, definition.to_table()?.into()),
+        (CORPUS, about(corpus, source).into()),
+    ];
+    Ok(entries.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
 }
 
 /// Checks that all workers are about to train the same run as worker 0.
@@ -96,7 +95,7 @@ pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError>
 /// Records the number of workers, unless it is and always was one.
 fn by_workers(manifest: &mut Manifest, world: usize) {
     if world > 1 || manifest.more.contains_key(WORKERS) {
-        manifest.more.insert(WORKERS.to_owned(), (world as i64).into());
+        manifest.insert(WORKERS, world as i64);
     }
 }
 
@@ -108,7 +107,7 @@ pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
 
 /// Returns `true` if the run has this version and definition, and was not extended.
 pub(crate) fn is_run_of(manifest: &Manifest, definition: &TrainDefinition) -> bool {
-    let there = manifest.more.get(DEFINITION).and_then(Value::as_table);
+    let there = manifest.table(DEFINITION);
     is_of_this_version(manifest)
         && is_as_begun(manifest)
         && teacher(manifest).is_none()
@@ -128,7 +127,7 @@ pub(crate) fn is_as_begun(manifest: &Manifest) -> bool {
 
 /// Returns the definition with the number of steps of the manifest's run.
 pub(crate) fn with_steps_of(manifest: &Manifest, definition: &TrainDefinition) -> TrainDefinition {
-    let steps = manifest.more.get(DEFINITION).and_then(|there| whole(there.get(STEPS)?));
+    let steps = manifest.table(DEFINITION).and_then(|there| whole(there.get(STEPS)?));
     TrainDefinition { steps: steps.unwrap_or(definition.steps), ..definition.clone() }
 }
 
@@ -157,10 +156,7 @@ pub(crate) fn extend(
     }
     let numbers = [("at_step", at), ("from_steps", from), ("to_steps", to)];
     let extension = numbers.map(|(key, value)| (key.to_owned(), Value::from(value as i64)));
-    let all = manifest.more.entry(EXTENDED).or_insert_with(|| Value::Array(Vec::new()));
-    if let Value::Array(all) = all {
-        all.push(Table::from_iter(extension).into());
-    }
+    manifest.push(EXTENDED, Table::from_iter(extension));
     // The result belonged to the old number of steps.
     manifest.more.remove(RESULT);
     Ok(Extension { at, from, to })
@@ -196,11 +192,8 @@ fn about(corpus: &Corpus, source: &str) -> Table {
 /// Records that the run is resumed from the checkpoint of `step`, by `world` workers.
 pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
     by_workers(manifest, world);
-    let steps = manifest.more.entry(RESUMED).or_insert_with(|| Value::Array(Vec::new()));
-    if let Value::Array(steps) = steps {
-        steps.push((step as i64).into());
-    }
-    manifest.more.insert(OUTCOME.to_owned(), "running".into());
+    manifest.push(RESUMED, step as i64);
+    manifest.insert(OUTCOME, "running");
     kept_files::forget(manifest);
     manifest.ended.clear();
     manifest.go_on(rayon::current_num_threads());
@@ -221,13 +214,13 @@ pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
     ] {
         found.extend(value.map(|value| (key.to_owned(), value.into())));
     }
-    manifest.more.insert(RESULT.to_owned(), found.into());
-    manifest.more.insert(OUTCOME.to_owned(), result.outcome().into());
+    manifest.insert(RESULT, found);
+    manifest.insert(OUTCOME, result.outcome());
 }
 
 /// Smallest loss that can be expected on the run's corpus, in nats per token, if it is known.
 pub(crate) fn corpus_entropy_nats(manifest: &Manifest) -> Option<f64> {
-    manifest.more.get(CORPUS)?.get("entropy_nats")?.as_float()
+    manifest.table(CORPUS)?.get("entropy_nats")?.as_float()
 }
 
 /// Returns the result of a run that has ended; `None` if it can continue.
@@ -237,7 +230,7 @@ pub(crate) fn result(manifest: &Manifest) -> Option<TrainResult> {
 
 /// Returns the result of a run that has ended or was stopped; `None` if it is running or was killed.
 pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
-    let found = manifest.more.get(RESULT)?.as_table()?;
+    let found = manifest.table(RESULT)?;
     let number = |key: &str| found.get(key).and_then(Value::as_float);
     let steps = whole(found.get(STEPS)?)?;
     let outcome = match manifest.text(OUTCOME) {
@@ -267,12 +260,12 @@ pub(crate) fn check_same(
     training: &Training<'_>,
 ) -> Result<(), RunError> {
     let Training { definition, corpus, device, .. } = *training;
-    let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
-    let there = table(DEFINITION).map(TrainDefinition::without_removed).unwrap_or_default();
+    let there =
+        manifest.table(DEFINITION).map(TrainDefinition::without_removed).unwrap_or_default();
     // Keys that did not exist when the run began had their defaults.
     let there = TrainDefinition::from_table(&there).and_then(|d| d.to_table()).unwrap_or(there);
     let here = definition.to_table()?;
-    let corpus_there = |key| table(CORPUS)?.get(key)?.as_str();
+    let corpus_there = |key| manifest.table(CORPUS)?.get(key)?.as_str();
     let texts = [
         (DEVICE, Some(manifest.text(DEVICE)), Some(device.name())),
         ("teacher", teacher(manifest), None),

@@ -33,8 +33,7 @@ impl TrainedRun {
     pub fn definition_in(folder: &Path) -> Result<TrainDefinition, RunError> {
         let path = folder.join(MANIFEST);
         let manifest = Manifest::read(&path)?;
-        let definition = manifest.more.get(DEFINITION).and_then(Value::as_table);
-        let definition = definition.ok_or_else(|| lacks(&path, DEFINITION))?;
+        let definition = manifest.table(DEFINITION).ok_or_else(|| lacks(&path, DEFINITION))?;
         Ok(TrainDefinition::from_manifest(definition)?)
     }
 
@@ -46,8 +45,7 @@ impl TrainedRun {
         let path = folder.join(MANIFEST);
         let manifest = Manifest::read(&path)?;
         let definition = Self::definition_in(folder)?;
-        let corpus = manifest.more.get(CORPUS).and_then(Value::as_table);
-        let corpus = corpus.ok_or_else(|| lacks(&path, CORPUS))?;
+        let corpus = manifest.table(CORPUS).ok_or_else(|| lacks(&path, CORPUS))?;
         let has_end = corpus.get(END_OF_DOCUMENT).and_then(Value::as_bool).unwrap_or(false);
         let size = corpus.get(VOCABULARY_SIZE).and_then(Value::as_integer);
         let size = size.and_then(|size| usize::try_from(size).ok());
