@@ -16,7 +16,7 @@ use crate::lm::{
     Corpus, LmError, Outcome as TrainOutcome, StepRow, Texts, TrainDefinition, TrainSummary,
     Workers,
 };
-use crate::run::{Begin, Extension, RunError, RunObserver, TrainResult, Training};
+use crate::run::{Begin, Extension, RunError, RunObserver, Training};
 use crate::study::{Preset, StudyDefinition, TrainStudy};
 
 /// Train a language model and log every head's logits
@@ -104,7 +104,7 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     if is_first {
         print(&result, definition.steps, args);
     }
-    let TrainSummary { outcome, steps, .. } = result.summary;
+    let TrainSummary { outcome, steps, .. } = result;
     if outcome == TrainOutcome::Stopped {
         let again = if args.resume { "" } else { " with --resume" };
         let of = definition.steps;
@@ -123,14 +123,13 @@ fn of_folder(error: RunError) -> anyhow::Error {
     }
 }
 
-fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
-    let summary = &result.summary;
+fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
     if args.json.is_set() {
         let object = serde_json::json!({
-            "outcome": result.outcome(),
+            "outcome": summary.outcome.name(),
             "steps": summary.steps,
             "parameters": summary.parameters,
-            "train_loss_nats": result.train_loss_nats,
+            "train_loss_nats": summary.train_loss_nats,
             "valid_loss_nats": summary.valid_loss_nats,
             "max_abs_logit": summary.max_abs_logit,
             "wall_time_s": summary.wall_time_s,
@@ -139,10 +138,10 @@ fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
         return;
     }
     let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
-    say!("outcome           {}", result.outcome());
+    say!("outcome           {}", summary.outcome.name());
     say!("steps             {} of {steps}", summary.steps);
     say!("parameters        {}", summary.parameters);
-    say!("train_loss_nats   {}", shown(result.train_loss_nats));
+    say!("train_loss_nats   {}", shown(summary.train_loss_nats));
     say!("valid_loss_nats   {}", shown(summary.valid_loss_nats));
     say!("max_abs_logit     {}", shown(summary.max_abs_logit));
     say!("wall_time_s       {:.1}", summary.wall_time_s);

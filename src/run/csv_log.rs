@@ -16,6 +16,20 @@ pub(crate) struct CsvLog<P> {
 }
 
 impl<P: Record> CsvLog<P> {
+    /// Continues the file of a run at step `at`, or creates it with a header; an existing one is then replaced. Removes later
+    /// rows, and a last row that is cut off or was never written. Calls `kept` for each row that stays.
+    ///
+    /// # Errors
+    /// The file is missing, cannot be written, or has other columns.
+    pub fn open(path: &Path, at: Option<usize>, kept: impl FnMut(P)) -> Result<Self, RunError> {
+        let Some(last) = at else { return Ok(Self::create(path)?) };
+        let file = File::open(path).map_err(|e| FileError::read(path, e))?;
+        let end = read_rows(path, &file, last, kept)?;
+        let file = cut_at(file, path, end)?;
+        let writer = csv::WriterBuilder::new().has_headers(false).from_writer(file);
+        Ok(Self { writer, rows: PhantomData })
+    }
+
     /// Creates a file with a header; an existing file is replaced.
     ///
     /// # Errors
@@ -28,19 +42,6 @@ impl<P: Record> CsvLog<P> {
             Ok(Self { writer, rows: PhantomData })
         };
         start().map_err(|e| FileError::write(path, e))
-    }
-
-    /// Continues a file after step `last`. Removes later rows, and a last row that is cut off or was never written.
-    /// Calls `kept` for each row that stays.
-    ///
-    /// # Errors
-    /// The file is missing, cannot be written, or has other columns.
-    pub fn go_on(path: &Path, last: usize, kept: impl FnMut(P)) -> Result<Self, RunError> {
-        let file = File::open(path).map_err(|e| FileError::read(path, e))?;
-        let end = read_rows(path, &file, last, kept)?;
-        let file = cut_at(file, path, end)?;
-        let writer = csv::WriterBuilder::new().has_headers(false).from_writer(file);
-        Ok(Self { writer, rows: PhantomData })
     }
 
     /// Appends a row.
@@ -151,7 +152,8 @@ mod tests {
         ] {
             std::fs::write(&path, found).unwrap();
             let mut kept = Vec::new();
-            let mut log = CsvLog::<Logged>::go_on(&path, last, |row| kept.push(row.step)).unwrap();
+            let mut log =
+                CsvLog::<Logged>::open(&path, Some(last), |row| kept.push(row.step)).unwrap();
             log.push(&Logged { step: 9, loss: 1.0 }).unwrap();
             log.flush().unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{left}9,1\n"));
@@ -164,7 +166,7 @@ mod tests {
             ("step,loss\n1,4.5,7\n", "\"1,4.5,7\" has 3 of 2 fields"),
         ] {
             std::fs::write(&path, found).unwrap();
-            let Err(error) = CsvLog::<Logged>::go_on(&path, 3, |_| {}) else {
+            let Err(error) = CsvLog::<Logged>::open(&path, Some(3), |_| {}) else {
                 panic!("{found:?} was gone on with")
             };
             assert!(error.to_string().contains(part), "{error}");

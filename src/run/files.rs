@@ -67,79 +67,50 @@ impl Last {
 }
 
 impl<'a> RunFiles<'a> {
-    /// Creates the files of a run in `folder`, and the folder if it is missing. Files of an earlier run are replaced,
-    /// its checkpoints first, so that none is mistaken for one of the new run.
+    /// Continues the files of a run in `folder` at step `at`. Or creates them, and the folder if it is missing; files of an
+    /// earlier run are then replaced.
     ///
     /// # Errors
-    /// The folder or a file cannot be written.
-    pub fn create(
+    /// The folder or a file cannot be written. A file to continue is missing, or lacks rows up to that step.
+    pub fn open(
         folder: &Path,
         definition: &TrainDefinition,
-        on_step: &'a (dyn Fn(&StepRow) + Sync),
-    ) -> Result<Self, FileError> {
-        disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
-        remove(&folder.join(CHECKPOINT))?;
-        for step in kept_steps(folder) {
-            remove(&folder.join(kept_checkpoint(step)))?;
-        }
-        // Synced before the new run writes anything: a power failure must not restore old checkpoints beside the new
-        // run.
-        let checkpoints = folder.join(CHECKPOINTS);
-        if checkpoints.exists() {
-            disk::sync_folder(&checkpoints).map_err(|e| FileError::write(&checkpoints, e))?;
-        }
-        remove(&folder.join(HEADS))?;
-        let files = Self {
-            steps: CsvLog::create(&folder.join(STEPS))?,
-            evals: CsvLog::create(&folder.join(EVALUATIONS))?,
-            heads: CsvLog::create(&folder.join(HEADS_LOG))?,
-            events: Events::create(&folder.join(EVENTS))?,
-            event_every: definition.steps.div_ceil(EVENT_STEPS),
-            last: Last::default(),
-            folder: folder.to_owned(),
-            on_step,
-        };
-        // Synced too, because a checkpoint needs these files.
-        disk::sync_folder(folder).map_err(|e| FileError::write(folder, e))?;
-        Ok(files)
-    }
-
-    /// Continues the files of a run that is at step `last`.
-    ///
-    /// # Errors
-    /// A file is missing, lacks rows up to that step, or cannot be written.
-    pub fn go_on(
-        folder: &Path,
-        definition: &TrainDefinition,
-        last: usize,
+        at: Option<usize>,
         on_step: &'a (dyn Fn(&StepRow) + Sync),
     ) -> Result<Self, RunError> {
+        if at.is_none() {
+            make_empty(folder)?;
+        }
         let (mut rows, mut logged) = (0, Last::default());
         let path = folder.join(STEPS);
-        let steps = CsvLog::go_on(&path, last, |row: StepRow| {
+        let steps = CsvLog::open(&path, at, |row: StepRow| {
             rows += 1;
             logged.remember_loss(row.loss_nats);
         })?;
-        if rows != last {
+        if let Some(last) = at.filter(|&last| last != rows) {
             let why = format!("has {rows} whole rows, but the checkpoint is at step {last}");
             return Err(RunError::Log { path, why });
         }
-        let path = folder.join(EVALUATIONS);
-        let evals = CsvLog::go_on(&path, last, |row: EvaluationRow| {
+        let evals = CsvLog::open(&folder.join(EVALUATIONS), at, |row: EvaluationRow| {
             logged.valid_loss = Some(row.loss_nats);
         })?;
-        let heads =
-            CsvLog::go_on(&folder.join(HEADS_LOG), last, |head| logged.remember_head(&head))?;
-        Ok(Self {
+        let heads = CsvLog::open(&folder.join(HEADS_LOG), at, |head| logged.remember_head(&head))?;
+        let path = folder.join(EVENTS);
+        let files = Self {
             steps,
             evals,
             heads,
-            events: Events::go_on(&folder.join(EVENTS), last)?,
+            events: at.map_or_else(|| Events::create(&path), |last| Events::go_on(&path, last))?,
             event_every: definition.steps.div_ceil(EVENT_STEPS),
             last: logged,
             folder: folder.to_owned(),
             on_step,
-        })
+        };
+        if at.is_none() {
+            // Synced too, because a checkpoint needs these files.
+            disk::sync_folder(folder).map_err(|e| FileError::write(folder, e))?;
+        }
+        Ok(files)
     }
 
     /// Mean loss of the last 100 steps, in nats per token; `None` before the first step.
@@ -216,6 +187,26 @@ impl Recorder for RunFiles<'_> {
     fn keep(&mut self, trainer: &Trainer) -> Result<(), LmError> {
         trainer.model().save(&self.folder.join(kept_checkpoint(trainer.steps())))
     }
+}
+
+/// Makes the folder of a run that begins, and removes the checkpoints and heads of an earlier run there: the checkpoints
+/// first, so that none is mistaken for one of the new run.
+///
+/// # Errors
+/// The folder or a file cannot be written.
+fn make_empty(folder: &Path) -> Result<(), FileError> {
+    disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
+    remove(&folder.join(CHECKPOINT))?;
+    for step in kept_steps(folder) {
+        remove(&folder.join(kept_checkpoint(step)))?;
+    }
+    // Synced before the new run writes anything: a power failure must not restore old checkpoints beside the new
+    // run.
+    let checkpoints = folder.join(CHECKPOINTS);
+    if checkpoints.exists() {
+        disk::sync_folder(&checkpoints).map_err(|e| FileError::write(&checkpoints, e))?;
+    }
+    remove(&folder.join(HEADS))
 }
 
 /// Path of the kept weights of a step, relative to the run's folder.

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::error::RunError;
 use super::kept_files;
 use super::manifest::Manifest;
-use super::training::{Extension, TrainResult, Training};
+use super::training::{Extension, Training};
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
 use crate::numerics::instructions_there;
 use crate::record::STOPPED;
@@ -142,8 +142,7 @@ pub(crate) fn extend(
     at: usize,
 ) -> Result<Extension, RunError> {
     let refuse = |why| Err(RunError::unusable(path, format!("the run {why}")));
-    if let Some(Outcome::Diverged { step }) = so_far(manifest).map(|so_far| so_far.summary.outcome)
-    {
+    if let Some(Outcome::Diverged { step }) = so_far(manifest).map(|so_far| so_far.outcome) {
         return refuse(format!("diverged at step {step}, so more steps cannot help"));
     }
     if to <= at {
@@ -200,22 +199,22 @@ pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
 }
 
 /// Records the result of the run.
-pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
-    let TrainSummary { steps, valid_loss_nats, max_abs_logit, wall_time_s, .. } = result.summary;
+pub(crate) fn end(manifest: &mut Manifest, summary: &TrainSummary) {
+    let TrainSummary { outcome, steps, wall_time_s, .. } = *summary;
     // The run's time includes the time before a resumption.
     manifest.wall_time_s = 0.0;
     manifest.end(wall_time_s);
     let mut found = Table::new();
     found.insert(STEPS.to_owned(), (steps as i64).into());
     for (key, value) in [
-        ("train_loss_nats", result.train_loss_nats),
-        ("valid_loss_nats", valid_loss_nats),
-        ("max_abs_logit", max_abs_logit),
+        ("train_loss_nats", summary.train_loss_nats),
+        ("valid_loss_nats", summary.valid_loss_nats),
+        ("max_abs_logit", summary.max_abs_logit),
     ] {
         found.extend(value.map(|value| (key.to_owned(), value.into())));
     }
     manifest.insert(RESULT, found);
-    manifest.insert(OUTCOME, result.outcome());
+    manifest.insert(OUTCOME, outcome.name());
 }
 
 /// Smallest loss that can be expected on the run's corpus, in nats per token, if it is known.
@@ -224,12 +223,12 @@ pub(crate) fn corpus_entropy_nats(manifest: &Manifest) -> Option<f64> {
 }
 
 /// Returns the result of a run that has ended; `None` if it can continue.
-pub(crate) fn result(manifest: &Manifest) -> Option<TrainResult> {
-    so_far(manifest).filter(|result| result.summary.outcome != Outcome::Stopped)
+pub(crate) fn result(manifest: &Manifest) -> Option<TrainSummary> {
+    so_far(manifest).filter(|so_far| so_far.outcome != Outcome::Stopped)
 }
 
 /// Returns the result of a run that has ended or was stopped; `None` if it is running or was killed.
-pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
+pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainSummary> {
     let found = manifest.table(RESULT)?;
     let number = |key: &str| found.get(key).and_then(Value::as_float);
     let steps = whole(found.get(STEPS)?)?;
@@ -239,15 +238,15 @@ pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
         STOPPED => Outcome::Stopped,
         _ => return None,
     };
-    let summary = TrainSummary {
+    Some(TrainSummary {
         outcome,
         steps,
         parameters: whole(manifest.more.get(PARAMETERS)?)?,
+        train_loss_nats: number("train_loss_nats"),
         valid_loss_nats: number("valid_loss_nats"),
         max_abs_logit: number("max_abs_logit"),
         wall_time_s: manifest.wall_time_s,
-    };
-    Some(TrainResult { summary, train_loss_nats: number("train_loss_nats") })
+    })
 }
 
 /// Checks that the manifest's run is the one to be resumed.

@@ -9,9 +9,9 @@ use super::files::{
     CHECKPOINT, EVALUATIONS, RunFiles, TOKENIZER, kept_steps, remove_heads_log, restore_heads_log,
 };
 use super::manifest::{MANIFEST, Manifest};
-use super::training::{RunObserver, TrainResult, Training};
+use super::training::{RunObserver, Training};
 use super::{kept_files, run_manifest};
-use crate::lm::{LmError, Outcome, StepRow, Symbols, Trainer};
+use crate::lm::{LmError, Outcome, StepRow, Symbols, TrainSummary, Trainer};
 use crate::system::{FileError, check_disk, disk, lock, write_whole};
 
 /// Treatment of an existing run in the folder.
@@ -55,7 +55,7 @@ pub fn train(
     begin: Begin,
     stop: &AtomicBool,
     observer: &dyn RunObserver,
-) -> Result<TrainResult, RunError> {
+) -> Result<TrainSummary, RunError> {
     let Training { definition, corpus, device, workers, .. } = *training;
     device.check()?;
     run_manifest::check_same_of_all(training)?;
@@ -93,13 +93,13 @@ pub fn train(
             restore_heads_log(folder)?;
             observer.extended(extension);
         }
-        files = RunFiles::go_on(folder, definition, trainer.steps(), &on_step)?;
+        files = RunFiles::open(folder, definition, Some(trainer.steps()), &on_step)?;
         run_manifest::resumed(&mut manifest, trainer.steps(), training.workers.size());
         manifest.write(&path)?;
         tell(training, &[GOES_ON]);
     } else {
         trainer = begun(training)?;
-        files = RunFiles::create(folder, definition, &on_step)?;
+        files = RunFiles::open(folder, definition, None, &on_step)?;
         let parameters = trainer.model().parameters();
         manifest = run_manifest::begin(training, parameters)?;
         manifest.write(&path)?;
@@ -117,15 +117,15 @@ pub fn train(
         summary.valid_loss_nats = summary.valid_loss_nats.or(files.valid_loss_nats());
     }
     summary.max_abs_logit = summary.max_abs_logit.or(files.max_abs_logit());
-    let result = TrainResult { summary, train_loss_nats: files.train_loss_nats() };
-    run_manifest::end(&mut manifest, &result);
+    summary.train_loss_nats = files.train_loss_nats();
+    run_manifest::end(&mut manifest, &summary);
     kept_files::note(&mut manifest, folder, EVALUATIONS)?;
     manifest.write(&path)?;
     if summary.outcome != Outcome::Stopped {
         remove_heads_log(folder)?;
     }
     tell(training, &[]);
-    Ok(result)
+    Ok(summary)
 }
 
 /// Checks that the disk of the folder has space for the run's checkpoints; skipped if the run has a checkpoint already.
@@ -151,7 +151,7 @@ fn follow(
     training: &Training<'_>,
     folder: &Path,
     stop: &AtomicBool,
-) -> Result<TrainResult, RunError> {
+) -> Result<TrainSummary, RunError> {
     let mut trainer = match tell(training, &[])[..] {
         [HAS_ENDED] => {
             let path = folder.join(MANIFEST);
@@ -170,7 +170,7 @@ fn follow(
     let summary = trainer.run(&mut (), stop)?;
     // The run has ended only when worker 0 has saved its results.
     tell(training, &[]);
-    Ok(TrainResult { summary, train_loss_nats: None })
+    Ok(summary)
 }
 
 /// Sends a message to all workers, and returns the message of worker 0.

@@ -1,7 +1,6 @@
-//! Training requests and their results.
+//! Training requests and their observers.
 
-use crate::lm::{Corpus, Device, Outcome, StepRow, TrainDefinition, TrainSummary, Workers};
-use crate::record::STOPPED;
+use crate::lm::{Corpus, Device, StepRow, TrainDefinition, Workers};
 
 /// Input of a training run.
 #[derive(Clone, Copy)]
@@ -43,24 +42,4 @@ pub struct Extension {
     pub from: usize,
     /// New number of steps.
     pub to: usize,
-}
-
-/// Result of a run, as far as it is not in its files.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrainResult {
-    /// Summary of the trainer.
-    pub summary: TrainSummary,
-    /// Mean loss of the last 100 steps, in nats per token.
-    pub train_loss_nats: Option<f64>,
-}
-
-impl TrainResult {
-    /// Name of the outcome in files.
-    pub fn outcome(&self) -> &'static str {
-        match self.summary.outcome {
-            Outcome::Completed => "completed",
-            Outcome::Diverged { .. } => "diverged",
-            Outcome::Stopped => STOPPED,
-        }
-    }
 }

@@ -80,7 +80,7 @@ impl PretrainedModel {
         let tokens = Tokens::read(folder.join(TOKENIZER), || None, transformer.vocabulary())?;
         let text = std::fs::read(&path).map_err(LmError::io(&path))?;
         let identity = format!("{} {}", sha256(&text), bytes_of_weights(folder)?);
-        let beginning = match transformer.is_causal() {
+        let beginning = match transformer.blocks[0].attention.visibility == Visibility::Causal {
             true => tokens.before_texts(),
             false => Vec::new(),
         };
@@ -126,11 +126,6 @@ impl PretrainedModel {
     /// d_head.
     pub fn head_dimension(&self) -> usize {
         self.transformer.blocks[0].attention.d
-    }
-
-    /// Number of channels C of the residual stream.
-    pub fn channels(&self) -> usize {
-        self.transformer.embedding.tokens.dimensions()[1]
     }
 
     /// Encodes a text with the model's `tokenizer.json`. The text is neither truncated nor padded, whatever that file
@@ -186,12 +181,6 @@ impl Probed for PretrainedModel {
         each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
     ) -> Result<(), LmError> {
         self.transformer.probe(passages, layers, each)
-    }
-}
-
-impl Transformer {
-    fn is_causal(&self) -> bool {
-        self.blocks[0].attention.visibility == Visibility::Causal
     }
 }
 

@@ -121,7 +121,8 @@ impl HeadLogRow {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Outcome {
     /// All steps were taken.
     Completed,
@@ -135,6 +136,13 @@ pub enum Outcome {
     Stopped,
 }
 
+impl Outcome {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
 /// Summary of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainSummary {
@@ -144,6 +152,8 @@ pub struct TrainSummary {
     pub steps: usize,
     /// Number of trained parameters of the model.
     pub parameters: usize,
+    /// Mean loss of the last 100 steps, in nats per token, if it was logged.
+    pub train_loss_nats: Option<f64>,
     /// The loss of the last evaluation on the validation split, in nats per token; `None` if there
     /// was none yet or if the run diverged.
     pub valid_loss_nats: Option<f64>,

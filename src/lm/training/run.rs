@@ -64,6 +64,7 @@ impl Trainer<'_> {
             outcome,
             steps: self.steps(),
             parameters: self.model().parameters(),
+            train_loss_nats: None,
             valid_loss_nats,
             max_abs_logit: self.max_abs_logit(),
             wall_time_s: self.wall_time_s(),

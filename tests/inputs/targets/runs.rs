@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rank_study::lm::{Alone, Corpus, Device, StepRow, TrainDefinition};
+use rank_study::lm::{Alone, Corpus, Device, StepRow, TrainDefinition, TrainSummary};
 use rank_study::report::{show, shown_page};
-use rank_study::run::{Begin, ModelSource, RunError, TrainResult, TrainedRun, Training, train};
+use rank_study::run::{Begin, ModelSource, RunError, TrainedRun, Training, train};
 use safetensors::SafeTensors;
 use safetensors::tensor::serialize;
 use sha2::{Digest as _, Sha256};
@@ -44,7 +44,7 @@ fn trained(
     corpus: &Corpus,
     folder: &Path,
     stopped_at: Option<usize>,
-) -> Result<TrainResult, RunError> {
+) -> Result<TrainSummary, RunError> {
     let stop = AtomicBool::new(false);
     let observer = |record: &StepRow| {
         if Some(record.step) == stopped_at {
