@@ -110,53 +110,24 @@ impl Encoder {
 const END: &str = "<end>";
 
 impl Vocabulary {
-    /// The text of each token, in order; `None` if symbols have no written form. A character that spans several tokens is
-    /// assigned to the last of them, and invalid bytes become �.
+    /// The text of each token, in order; `None` if symbols have no written form. Bytes of a token that are not whole characters
+    /// become �.
     pub fn texts_of(&self, tokens: &[u32]) -> Option<Vec<String>> {
-        let mut open = Vec::new();
-        tokens.iter().map(|&token| self.text_of(token, &mut open)).collect()
+        tokens.iter().map(|&token| self.text_of(token)).collect()
     }
 
-    /// The text of one token. `open` holds the bytes of a character that earlier tokens began.
-    fn text_of(&self, token: u32, open: &mut Vec<u8>) -> Option<String> {
+    fn text_of(&self, token: u32) -> Option<String> {
         if self.end() == Some(token) {
-            return Some(whole(open, true) + END);
+            return Some(END.to_owned());
         }
         match &self.symbols {
-            Symbols::Bytes => open.push(token as u8),
-            Symbols::Characters(characters) => {
-                return characters.get(token as usize).map(char::to_string);
+            Symbols::Bytes => Some(String::from_utf8_lossy(&[token as u8]).into_owned()),
+            Symbols::Characters(characters) => characters.get(token as usize).map(char::to_string),
+            Symbols::BytePairs(bpe) => {
+                Some(String::from_utf8_lossy(&bpe.written(token)).into_owned())
             }
-            Symbols::BytePairs(bpe) => open.extend(bpe.written(token)),
-            Symbols::Unwritten { .. } => return None,
+            Symbols::Unwritten { .. } => None,
         }
-        Some(whole(open, false))
-    }
-}
-
-/// Takes the complete characters out of `open`. The bytes of an incomplete character stay there, unless this is the
-/// `end` of the text.
-fn whole(open: &mut Vec<u8>, end: bool) -> String {
-    let mut text = String::new();
-    loop {
-        let error = match std::str::from_utf8(open) {
-            Ok(rest) => {
-                text.push_str(rest);
-                open.clear();
-                return text;
-            }
-            Err(error) => error,
-        };
-        let rest = open.split_off(error.valid_up_to());
-        text.push_str(&String::from_utf8_lossy(open));
-        *open = rest;
-        let wrong = match error.error_len() {
-            Some(length) => length,
-            None if end => open.len(),
-            None => return text,
-        };
-        text.push('\u{fffd}');
-        open.drain(..wrong);
     }
 }
 
@@ -216,12 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_one_character_are_the_last_ones() {
-        let vocabulary = of(Symbols::Bytes);
-        let mut tokens: Vec<u32> = "aé€".bytes().map(u32::from).collect();
-        tokens.extend([0xff, 0xe2, 256]);
-        let texts = vocabulary.texts_of(&tokens).unwrap();
-        assert_eq!(texts, ["a", "", "é", "", "", "€", "\u{fffd}", "", "\u{fffd}<end>"]);
+    fn bytes_stand_for_themselves_where_they_are_text() {
+        let texts = of(Symbols::Bytes).texts_of(&[97, 0xc3, 0xa9, 256]).unwrap();
+        assert_eq!(texts, ["a", "\u{fffd}", "\u{fffd}", "<end>"]);
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub(super) struct Block {
     attention_output: Projection,
     /// The gains of queries and keys, (D) each, if they are normalised.
     query_key_norms: Option<[Parameter; 2]>,
-    rotation: Option<Arc<Rotation>>,
+    /// The rotary angles of queries and keys, if the model uses RoPE.
+    pub(super) rotation: Option<Arc<Rotation>>,
     mlp_norm: Parameter,
     mlp_input: Projection,
     mlp_output: Projection,
@@ -168,11 +169,6 @@ impl Block {
     pub(super) fn gains(&self) -> Result<Option<[Vec<f32>; 2]>> {
         let Some([query, key]) = &self.query_key_norms else { return Ok(None) };
         Ok(Some([query.tensor.to_vec1()?, key.tensor.to_vec1()?]))
-    }
-
-    /// The rotary angles of queries and keys, if the model uses RoPE.
-    pub(super) fn rotation(&self) -> Option<&Rotation> {
-        self.rotation.as_deref()
     }
 
     /// Queries (`which` = 0) or keys (1) from their projection, (B·T, C): normalised and rotated if the model does so.
