@@ -7,10 +7,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
+use super::tokens::Hashed;
 use crate::lm::LmError;
-use crate::system::hexadecimal;
 
 /// File name endings of documents in a folder.
 const ENDINGS: [&str; 4] = [".txt", ".txt.zst", ".bin", ".bin.zst"];
@@ -49,7 +47,7 @@ impl Document {
 
     /// The text of one file, decompressed if its name ends in `.zst`. Reads the file once to compute its hash.
     pub fn of_file(path: &Path) -> Result<Self, LmError> {
-        let mut document =
+        let document =
             Self { place: Place::File(path.to_owned()), bytes: 0, sha256: String::new() };
         // Checked before opening, because opening a pipe blocks until another process writes to it.
         let metadata = std::fs::metadata(path).map_err(|e| document.failed(e))?;
@@ -58,30 +56,21 @@ impl Document {
                 "is not an ordinary file; copy the text into one, since it is read more than once";
             return Err(LmError::file(path, why));
         }
-        let (mut hash, mut bytes) = (Sha256::new(), 0);
-        let mut reader = document.open()?;
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            let count = reader.read(&mut buffer).map_err(|e| document.failed(e))?;
-            if count == 0 {
-                break;
-            }
-            bytes += count as u64;
-            if bytes > FREE.max(metadata.len().saturating_mul(MOST_TIMES)) {
-                let why = format!(
-                    "unpacks to more than {} MiB, over {MOST_TIMES} times its {} bytes, which no text does; if it \
-                     is a text, unpack it and name the file without .zst",
-                    bytes >> 20,
-                    metadata.len()
-                );
-                return Err(LmError::file(path, why));
-            }
-            hash.update(&buffer[..count]);
+        let most = FREE.max(metadata.len().saturating_mul(MOST_TIMES));
+        let mut hashed = Hashed::new(io::sink());
+        let mut reader = document.open()?.take(most.saturating_add(1));
+        let bytes = io::copy(&mut reader, &mut hashed).map_err(|e| document.failed(e))?;
+        if bytes > most {
+            let why = format!(
+                "unpacks to more than {} MiB, over {MOST_TIMES} times its {} bytes, which no text does; if it \
+                 is a text, unpack it and name the file without .zst",
+                most >> 20,
+                metadata.len()
+            );
+            return Err(LmError::file(path, why));
         }
         drop(reader);
-        document.bytes = bytes;
-        document.sha256 = hexadecimal(&hash.finalize());
-        Ok(document)
+        Ok(Self { bytes, sha256: hashed.sha256(), ..document })
     }
 
     /// A reader of all bytes.

@@ -142,12 +142,10 @@ impl Texts {
     /// Texts that cannot be read or that are not UTF-8.
     pub fn beginning(&self, bytes: usize) -> Result<String, LmError> {
         let mut text = String::new();
-        'documents: for span in self.whole() {
-            for piece in self.pieces(&span) {
-                text.push_str(piece?.text()?);
-                if text.len() >= bytes {
-                    break 'documents;
-                }
+        for piece in self.whole().iter().flat_map(|span| self.pieces(span)) {
+            text.push_str(piece?.text()?);
+            if text.len() >= bytes {
+                break;
             }
         }
         text.truncate(text.floor_char_boundary(bytes));

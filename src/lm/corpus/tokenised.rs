@@ -32,7 +32,7 @@ fn build_vocabulary(
         TextVocabulary::Byte => Symbols::Bytes,
         TextVocabulary::Characters => {
             let mut seen = BTreeSet::new();
-            for piece in pieces(texts, division.iter().flatten()) {
+            for piece in division.iter().flatten().flat_map(|span| texts.pieces(span)) {
                 seen.extend(piece?.text()?.chars());
             }
             Symbols::Characters(seen.into_iter().collect())
@@ -40,7 +40,9 @@ fn build_vocabulary(
         TextVocabulary::Bpe { size } => {
             let every = division[0].iter().map(Span::bytes).sum::<u64>().div_ceil(COUNTED).max(1);
             let mut wrong = None;
-            let counted = pieces(texts, &division[0])
+            let counted = division[0]
+                .iter()
+                .flat_map(|span| texts.pieces(span))
                 .step_by(every as usize)
                 .map(|piece| Ok(piece?.text()?.to_owned()))
                 .map_while(|text: Result<_, LmError>| {
@@ -100,13 +102,6 @@ fn encode(
         }
     }
     Ok(count)
-}
-
-fn pieces<'a>(
-    texts: &'a Texts,
-    spans: impl IntoIterator<Item = &'a Span, IntoIter: Send> + Send,
-) -> impl Iterator<Item = Result<Piece, LmError>> + Send {
-    spans.into_iter().flat_map(|span| texts.pieces(span))
 }
 
 /// Texts of fewer bytes are encoded each time, which takes less than a second; tokens of longer ones are cached.

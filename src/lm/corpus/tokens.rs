@@ -111,22 +111,21 @@ pub(super) fn write(
 ) -> Result<(), LmError> {
     let mut wrong = None;
     let written = write_whole_with(path, |file| {
-        let mut hashed = Hashed { to: file, hash: Sha256::new() };
+        let mut hashed = Hashed::new(file);
         let counts = encode(&mut hashed).map_err(|error| {
             let told = io::Error::other(error.to_string());
             wrong = Some(error);
             told
         })?;
-        let Hashed { to, hash } = hashed;
         let description = serde_json::to_vec(&Description {
             key: key.to_owned(),
-            sha256: hexadecimal(&hash.finalize()),
+            sha256: hashed.sha256(),
             counts,
             vocabulary: vocabulary.clone(),
         })?;
-        to.write_all(&description)?;
-        to.write_all(&(description.len() as u64).to_le_bytes())?;
-        to.write_all(MAGIC)
+        hashed.write_all(&description)?;
+        hashed.write_all(&(description.len() as u64).to_le_bytes())?;
+        hashed.write_all(MAGIC)
     });
     match (wrong, written) {
         (Some(error), _) => Err(error),
@@ -136,9 +135,20 @@ pub(super) fn write(
 }
 
 /// A writer that also hashes the bytes written.
-struct Hashed<W> {
+pub(super) struct Hashed<W> {
     to: W,
     hash: Sha256,
+}
+
+impl<W> Hashed<W> {
+    pub fn new(to: W) -> Self {
+        Self { to, hash: Sha256::new() }
+    }
+
+    /// The SHA-256 of the bytes written so far, in hexadecimal.
+    pub fn sha256(&self) -> String {
+        hexadecimal(&self.hash.clone().finalize())
+    }
 }
 
 impl<W: Write> Write for Hashed<W> {
