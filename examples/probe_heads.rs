@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} steps, {:?}", summary.steps, summary.outcome);
 
     let text = corpus.split(Split::Valid);
-    let passage: Vec<u32> = text.range(0..definition.context).iter().collect();
+    let passage: Vec<u32> = text[..definition.context].iter().map(|&token| token.into()).collect();
     let options = SearchOptions { starts: 2, passes: 1, ..SearchOptions::default() };
     println!("{:>5} {:>9} {:>9} {}", "head", "sees", "actual", padded(PARTS));
     for probe in trainer.model().probe(&passage)? {

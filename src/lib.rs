@@ -38,8 +38,8 @@
 //! |---|---|---|
 //! | [`targets`] | target attention: families, matrices from files, masks, spectra | |
 //! | [`solver`] | least error within a logit bound, least logit for an error, floor, lower bounds | |
-//! | [`lm`] | language models: corpora, training with logits logged, published models | `lm` |
 //! | [`record`] | rows as types: columns with units, CSV, Parquet, invariants | `lm` |
+//! | [`lm`] | language models: corpora, training with logits logged, published models | `lm` |
 //! | [`heads`] | factors of a trained head's largest logit, and further measurements of heads | `lm` |
 //! | [`run`] | the folder of a training run: logs, checkpoints, manifest | `study` |
 //! | [`table`] | tables over seeds | `study` |

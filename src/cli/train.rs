@@ -13,10 +13,10 @@ use super::stop::{Stopped, stop_at_signal};
 use super::streams::{be_quiet, inform, say};
 use super::workers;
 use crate::lm::{
-    Corpus, LmError, Outcome as TrainOutcome, StepRecord, Texts, TrainDefinition, TrainSummary,
+    Corpus, LmError, Outcome as TrainOutcome, StepRow, Texts, TrainDefinition, TrainSummary,
     Workers,
 };
-use crate::run::{Begin, Extension, RunError, RunObserver, TrainResult, Training};
+use crate::run::{Begin, RunError, Training};
 use crate::study::{Preset, StudyDefinition, TrainStudy};
 
 /// Train a language model and log every head's logits
@@ -98,13 +98,17 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     let device = args.device.get();
     let training =
         Training { definition: &definition, corpus: &corpus, source: &source, device, workers };
-    let result = crate::run::train(&training, &args.out, begin, stop, &progress);
+    let on_step = |row: &StepRow| {
+        let what = format!("step {}, loss {:.4}", row.step, row.loss_nats);
+        progress.reached(row.step as f64, &what);
+    };
+    let result = crate::run::train(&training, &args.out, begin, stop, &on_step);
     progress.finish();
     let result = result.map_err(of_folder)?;
     if is_first {
         print(&result, definition.steps, args);
     }
-    let TrainSummary { outcome, steps, .. } = result.summary;
+    let TrainSummary { outcome, steps, .. } = result;
     if outcome == TrainOutcome::Stopped {
         let again = if args.resume { "" } else { " with --resume" };
         let of = definition.steps;
@@ -123,14 +127,13 @@ fn of_folder(error: RunError) -> anyhow::Error {
     }
 }
 
-fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
-    let summary = &result.summary;
+fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
     if args.json.is_set() {
         let object = serde_json::json!({
-            "outcome": result.outcome(),
+            "outcome": summary.outcome.name(),
             "steps": summary.steps,
             "parameters": summary.parameters,
-            "train_loss_nats": result.train_loss_nats,
+            "train_loss_nats": summary.train_loss_nats,
             "valid_loss_nats": summary.valid_loss_nats,
             "max_abs_logit": summary.max_abs_logit,
             "wall_time_s": summary.wall_time_s,
@@ -139,28 +142,14 @@ fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
         return;
     }
     let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
-    say!("outcome           {}", result.outcome());
+    say!("outcome           {}", summary.outcome.name());
     say!("steps             {} of {steps}", summary.steps);
     say!("parameters        {}", summary.parameters);
-    say!("train_loss_nats   {}", shown(result.train_loss_nats));
+    say!("train_loss_nats   {}", shown(summary.train_loss_nats));
     say!("valid_loss_nats   {}", shown(summary.valid_loss_nats));
     say!("max_abs_logit     {}", shown(summary.max_abs_logit));
     say!("wall_time_s       {:.1}", summary.wall_time_s);
     say!("files             {}", args.out.display());
-}
-
-impl RunObserver for Progress {
-    fn step(&self, record: &StepRecord) {
-        let what = format!("step {}, loss {:.4}", record.step, record.loss_nats);
-        self.reached(record.step as f64, &what);
-    }
-
-    fn extended(&self, Extension { at, from, to }: Extension) {
-        self.say(&format!(
-            "step {at} of {from}: extended to {to}; the learning rate now follows the schedule of {to} \
-             steps, and manifest.toml records both numbers"
-        ));
-    }
 }
 
 fn definition(args: &TrainArgs) -> Result<TrainDefinition> {

@@ -1,5 +1,6 @@
 //! Errors of training.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,16 +10,6 @@ use crate::targets::TargetError;
 /// and what to do. A run that diverges is not an error but an [`Outcome`](crate::lm::Outcome).
 #[derive(Debug, thiserror::Error)]
 pub enum LmError {
-    /// A value that its key does not allow.
-    #[error("{}", value_error(key, found, why))]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// The value as given.
-        found: String,
-        /// What is wrong, in words that follow the key.
-        why: String,
-    },
     /// A device that is missing or does not support the requested computation.
     #[error("device cuda: {why}")]
     NoDevice {
@@ -64,12 +55,6 @@ pub enum LmError {
     /// Tokens that could not be written.
     #[error("cannot write the tokens of the text: {0}; check the free disk space")]
     Tokens(#[source] io::Error),
-    /// A text that is not UTF-8.
-    #[error("the text is not UTF-8 at byte {byte}; convert it, or set vocabulary=byte")]
-    NotUtf8 {
-        /// Offset of the first invalid byte.
-        byte: usize,
-    },
     /// A passage of fewer than two tokens.
     #[error("a passage of under two tokens has no next token; give a longer one")]
     NoNextToken,
@@ -115,24 +100,17 @@ impl LmError {
     }
 }
 
-/// `window must be at least 1 (0 found)`; a part of `why` after `; ` says what to do and follows the value.
-fn value_error(key: &str, found: &str, why: &str) -> String {
-    let (wrong, then) = why
-        .split_once("; ")
-        .map_or((why, String::new()), |(wrong, then)| (wrong, format!("; {then}")));
-    format!("{key} {wrong} ({found} found){then}")
-}
-
-/// Returns an error with the key and the value found, unless `holds`.
+/// Returns an error with the key and the value found, unless `holds`: `window must be at least 1 (0 found)`. A part of `why`
+/// after `; ` says what to do and follows the value.
 pub(in crate::lm) fn require(
     holds: bool,
-    key: &'static str,
-    found: impl ToString,
+    key: &str,
+    found: impl Display,
     why: &str,
 ) -> Result<(), LmError> {
-    if holds {
-        Ok(())
-    } else {
-        Err(LmError::Value { key, found: found.to_string(), why: why.to_owned() })
+    let (wrong, then) = why.split_at(why.find("; ").unwrap_or(why.len()));
+    match holds {
+        true => Ok(()),
+        false => Err(LmError::Refused(format!("{key} {wrong} ({found} found){then}"))),
     }
 }

@@ -2,7 +2,7 @@
 
 use candle_core::{Device, Tensor};
 
-use super::{LmError, Model, Tokens, Vocabulary};
+use super::{LmError, Model, Vocabulary};
 use crate::lm::workers::Workers;
 
 /// The loss of a model on windows of a text.
@@ -52,7 +52,7 @@ impl Evaluation {
 pub(super) fn evaluate(
     model: &Model,
     vocabulary: &Vocabulary,
-    text: Tokens<'_>,
+    text: &[u16],
     batches: usize,
     batch_size: usize,
     workers: &dyn Workers,
@@ -105,8 +105,7 @@ pub fn evaluate_whole(
     let context = model.shape().context;
     let mut sum = Sum::default();
     for document in documents {
-        let document = document?;
-        let text = Tokens::from(&document[..]);
+        let text = &document?[..];
         let predicted = text.len().saturating_sub(1);
         let whole: Vec<usize> = (0..predicted / context).map(|window| window * context).collect();
         let left = predicted % context;
@@ -138,7 +137,7 @@ impl Sum {
     fn of(
         model: &Model,
         vocabulary: &Vocabulary,
-        text: Tokens<'_>,
+        text: &[impl Copy + Into<u32>],
         starts: &[usize],
         length: usize,
     ) -> Result<Self, LmError> {
@@ -166,14 +165,14 @@ impl Sum {
 
 /// The windows of `length` tokens at `starts`, (B, T), and the token after each of their tokens, (B·T).
 pub(super) fn batch(
-    text: Tokens<'_>,
+    text: &[impl Copy + Into<u32>],
     starts: &[usize],
     length: usize,
     device: &Device,
 ) -> Result<(Tensor, Tensor), LmError> {
     let windows = |shift: usize| -> Vec<u32> {
-        let window = |start: &usize| text.range(start + shift..start + shift + length).iter();
-        starts.iter().flat_map(window).collect()
+        let windows = starts.iter().flat_map(|start| &text[start + shift..][..length]);
+        windows.map(|&token| token.into()).collect()
     };
     let inputs = Tensor::from_vec(windows(0), (starts.len(), length), device)?;
     let targets = Tensor::from_vec(windows(1), starts.len() * length, device)?;
@@ -210,8 +209,7 @@ mod tests {
         let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
         let document: Vec<u32> = (0..12).map(|i| i * i % 251).collect();
         let loss = |from: usize, length: usize| {
-            let (inputs, targets) =
-                batch(Tokens::from(&document[..]), &[from], length, &Device::Cpu).unwrap();
+            let (inputs, targets) = batch(&document, &[from], length, &Device::Cpu).unwrap();
             model.predict(&inputs).unwrap().loss_of(&targets).unwrap() * length as f64
         };
         let sum = loss(0, 4) + loss(4, 4) + loss(8, 3);

@@ -12,46 +12,29 @@ const TENSORS: f64 = 4096.0;
 /// The keys that reduce the size of a model and of its steps.
 const MODEL: &str = "layers, d_model, batch or context";
 
-/// The arrays that are kept for each weight.
-#[derive(Clone, Copy)]
-pub(super) enum Kept {
-    /// The weight.
-    Weight,
-    /// The weight, its gradient and its moments.
-    Training,
-}
-
-/// Refuses a model whose weights, float32 numbers each, cannot be held. Of a block there are 4·C·H·D + 8·C² weights, beside gains.
+/// Refuses a model of whose weights, float32 numbers each, so many `copies` cannot be held. Of a block there are
+/// 4·C·H·D + 8·C² weights, beside gains.
 ///
 /// # Errors
 /// Too little memory.
 pub(super) fn check_weights(
     definition: &TrainDefinition,
     vocabulary: usize,
-    kept: Kept,
+    copies: usize,
+    what: &'static str,
 ) -> Result<(), LmError> {
-    let (what, numbers) = match kept {
-        Kept::Weight => ("the weights need", 1.0),
-        Kept::Training => {
-            ("weights, gradients and moments need", 2.0 + definition.least_moments() as f64)
-        }
-    };
     let blocks = definition.layers as f64 * TENSORS;
-    check(what, numbers * FLOAT32 * weights(definition, vocabulary) + blocks, MODEL)
+    check(what, copies as f64 * bytes_of_weights(definition, vocabulary) + blocks, MODEL)
 }
 
-/// A lower bound of the size on disk of the weights of one step, in bytes.
+/// A lower bound of the size of the weights, in bytes.
 pub(super) fn bytes_of_weights(definition: &TrainDefinition, vocabulary: usize) -> f64 {
-    FLOAT32 * weights(definition, vocabulary)
-}
-
-fn weights(definition: &TrainDefinition, vocabulary: usize) -> f64 {
     let TrainDefinition { layers, d_model, heads, context, .. } = *definition;
     let of_heads = heads as f64 * definition.head_dimension() as f64;
     let [layers, channels, context] = [layers, d_model, context].map(|size| size as f64);
     let positions = if definition.positions == Positions::Learned { context } else { 0.0 };
-    layers * channels * (4.0 * of_heads + 8.0 * channels)
-        + (vocabulary as f64 + positions) * channels
+    let of_blocks = layers * channels * (4.0 * of_heads + 8.0 * channels);
+    FLOAT32 * (of_blocks + (vocabulary as f64 + positions) * channels)
 }
 
 /// Refuses steps of so many sequences at a time whose activations cannot be held on the CPU. Kept of each block are at
@@ -89,7 +72,7 @@ impl TrainDefinition {
     /// A value that its key does not allow, or sizes that need more memory than the machine has.
     pub fn check_inference(&self, symbols: usize) -> Result<(), LmError> {
         self.check()?;
-        check_weights(self, symbols, Kept::Weight)?;
+        check_weights(self, symbols, 1, "the weights need")?;
         let tokens = self.context as f64 * size_of::<u32>() as f64;
         check("the tokens need", tokens, "the tokens to read")
     }

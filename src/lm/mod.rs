@@ -25,8 +25,8 @@ mod tensor_file;
 mod training;
 mod workers;
 
-pub use attention::{AttentionEvaluator, AttentionPass, HeadStatistics};
-pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Tokens, Vocabulary};
+pub use attention::{AttentionEvaluator, HeadStatistics};
+pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Vocabulary};
 pub use definition::{
     Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus,
     TextVocabulary, TrainDefinition,
@@ -42,5 +42,5 @@ pub use pretrained::PretrainedModel;
 #[cfg(test)]
 pub(crate) use pretrained::Published;
 pub use probe::{HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, Probed};
-pub use training::{EvalRecord, HeadRecord, Outcome, Recorder, StepRecord, TrainSummary, Trainer};
+pub use training::{EvaluationRow, HeadLogRow, Outcome, Recorder, StepRow, TrainSummary, Trainer};
 pub use workers::{Alone, Workers};

@@ -43,8 +43,7 @@ pub trait Probed {
         most: usize,
     ) -> Result<Vec<u32>, LmError>;
 
-    /// The text of each token of a passage; the texts together are the passage. `None` if tokens have no
-    /// written form.
+    /// The text of each token of a passage. `None` if tokens have no written form.
     fn token_texts(&self, _passage: &[u32]) -> Option<Vec<String>> {
         None
     }

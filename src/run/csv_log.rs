@@ -1,6 +1,6 @@
-//! A CSV file that grows by one row per step, and that can be continued after a crash.
+//! A CSV file that grows with every step, and that can be continued after a crash.
 
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
 use std::marker::PhantomData;
 use std::path::Path;
 
@@ -9,14 +9,27 @@ use crate::record::{Header, Line, Record, columns_of};
 use crate::system::FileError;
 use crate::system::disk::File;
 
-/// Rows whose first field is their step, in the order of the steps. Each row is passed to the operating system when it
-/// is written.
+/// Rows whose first field is their step, in the order of the steps.
 pub(crate) struct CsvLog<P> {
     writer: csv::Writer<File>,
     rows: PhantomData<P>,
 }
 
 impl<P: Record> CsvLog<P> {
+    /// Continues the file of a run at step `at`, or creates it with a header; an existing one is then replaced. Removes later
+    /// rows, and a last row that is cut off or was never written. Calls `kept` for each row that stays.
+    ///
+    /// # Errors
+    /// The file is missing, cannot be written, or has other columns.
+    pub fn open(path: &Path, at: Option<usize>, kept: impl FnMut(P)) -> Result<Self, RunError> {
+        let Some(last) = at else { return Ok(Self::create(path)?) };
+        let file = File::open(path).map_err(|e| FileError::read(path, e))?;
+        let end = read_rows(path, &file, last, kept)?;
+        let file = cut_at(file, path, end)?;
+        let writer = csv::WriterBuilder::new().has_headers(false).from_writer(file);
+        Ok(Self { writer, rows: PhantomData })
+    }
+
     /// Creates a file with a header; an existing file is replaced.
     ///
     /// # Errors
@@ -31,53 +44,19 @@ impl<P: Record> CsvLog<P> {
         start().map_err(|e| FileError::write(path, e))
     }
 
-    /// Continues a file after step `last`. Removes later rows, and a last row that is cut off or was never written.
-    /// Calls `kept` for each row that stays.
-    ///
-    /// # Errors
-    /// The file is missing, cannot be written, or has other columns.
-    pub fn go_on(path: &Path, last: usize, mut kept: impl FnMut(P)) -> Result<Self, RunError> {
-        let wrong = |why: &str| RunError::Log { path: path.to_owned(), why: why.to_owned() };
-        let names: csv::StringRecord = columns_of::<P>().iter().map(|column| column.name).collect();
-        let header = Header::read(&names).map_err(|why| wrong(&why))?;
-        let (mut line, mut is_header) = (String::new(), true);
-        let (file, _) = cut_after(path, |lines| {
-            line.clear();
-            lines.read_line(&mut line).map_err(|e| FileError::read(path, e))?;
-            // A power failure may leave zeros where a row was never written.
-            let Some(row) = line.strip_suffix('\n').filter(|row| !row.contains('\0')) else {
-                return if is_header { Err(wrong("has no header")) } else { Ok(None) };
-            };
-            let fields: csv::StringRecord = row.split(',').collect();
-            if is_header {
-                if fields != names {
-                    return Err(wrong("has other columns than this version writes"));
-                }
-                is_header = false;
-            } else {
-                let step: usize =
-                    fields[0].parse().map_err(|_| wrong(&format!("{row:?} has no step")))?;
-                if step > last {
-                    return Ok(None);
-                }
-                if fields.len() != names.len() {
-                    let (found, all) = (fields.len(), names.len());
-                    return Err(wrong(&format!("{row:?} has {found} of {all} fields")));
-                }
-                kept(P::read("", &header.fields(&fields)).map_err(|why| wrong(&why))?);
-            }
-            Ok(Some(line.len() as u64))
-        })?;
-        let writer = csv::WriterBuilder::new().has_headers(false).from_writer(file);
-        Ok(Self { writer, rows: PhantomData })
-    }
-
     /// Appends a row.
     ///
     /// # Errors
     /// I/O errors.
     pub fn push(&mut self, row: &P) -> io::Result<()> {
-        self.writer.write_record(Line::from(row).record())?;
+        Ok(self.writer.write_record(Line::from(row).record())?)
+    }
+
+    /// Passes the rows to the operating system, so that others can read them.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
 
@@ -86,29 +65,63 @@ impl<P: Record> CsvLog<P> {
     /// # Errors
     /// I/O errors.
     pub fn sync(&mut self) -> io::Result<()> {
+        self.writer.flush()?;
         self.writer.get_ref().sync()
     }
 }
 
-/// Opens a log and truncates it after the last record to keep. `next` reads one record and returns its length in bytes,
-/// or `None` if it and all later records are removed. Returns the log, positioned at its end, and its length.
+/// Calls `kept` for each row of the log at `path`, read from `file`, up to step `last`, to a row that is cut off or was never
+/// written. Returns the number of bytes up to there.
 ///
 /// # Errors
-/// The file is missing or cannot be written; errors of `next`, which leave the file unchanged.
-pub(crate) fn cut_after<E: From<FileError>>(
+/// The log cannot be read, or has other columns.
+pub(crate) fn read_rows<P: Record>(
     path: &Path,
-    mut next: impl FnMut(&mut BufReader<&File>) -> Result<Option<u64>, E>,
-) -> Result<(File, u64), E> {
-    let mut file = File::open(path).map_err(|e| FileError::read(path, e))?;
-    let mut records = BufReader::new(&file);
-    let mut end = 0;
-    while let Some(length) = next(&mut records)? {
-        end += length;
+    file: impl Read,
+    last: usize,
+    mut kept: impl FnMut(P),
+) -> Result<u64, RunError> {
+    let wrong = |why: &str| RunError::Log { path: path.to_owned(), why: why.to_owned() };
+    let names: csv::StringRecord = columns_of::<P>().iter().map(|column| column.name).collect();
+    let header = Header::read(&names).map_err(|why| wrong(&why))?;
+    let (mut lines, mut line, mut end) = (BufReader::new(file), String::new(), 0);
+    loop {
+        line.clear();
+        lines.read_line(&mut line).map_err(|e| FileError::read(path, e))?;
+        let is_header = end == 0;
+        // A power failure may leave zeros where a row was never written.
+        let Some(row) = line.strip_suffix('\n').filter(|row| !row.contains('\0')) else {
+            return if is_header { Err(wrong("has no header")) } else { Ok(end) };
+        };
+        let fields: csv::StringRecord = row.split(',').collect();
+        if is_header {
+            if fields != names {
+                return Err(wrong("has other columns than this version writes"));
+            }
+        } else {
+            let step: usize =
+                fields[0].parse().map_err(|_| wrong(&format!("{row:?} has no step")))?;
+            if step > last {
+                return Ok(end);
+            }
+            if fields.len() != names.len() {
+                let (found, all) = (fields.len(), names.len());
+                return Err(wrong(&format!("{row:?} has {found} of {all} fields")));
+            }
+            kept(P::read("", &header.fields(&fields)).map_err(|why| wrong(&why))?);
+        }
+        end += line.len() as u64;
     }
-    drop(records);
+}
+
+/// Truncates a log to its first `end` bytes and goes there.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn cut_at(mut file: File, path: &Path, end: u64) -> Result<File, FileError> {
     let cut = file.set_length(end).and_then(|()| file.seek(SeekFrom::Start(end)));
     cut.map_err(|e| FileError::write(path, e))?;
-    Ok((file, end))
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -139,8 +152,10 @@ mod tests {
         ] {
             std::fs::write(&path, found).unwrap();
             let mut kept = Vec::new();
-            let mut log = CsvLog::<Logged>::go_on(&path, last, |row| kept.push(row.step)).unwrap();
+            let mut log =
+                CsvLog::<Logged>::open(&path, Some(last), |row| kept.push(row.step)).unwrap();
             log.push(&Logged { step: 9, loss: 1.0 }).unwrap();
+            log.flush().unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{left}9,1\n"));
             assert_eq!(kept.len(), left.lines().count() - 1);
         }
@@ -151,7 +166,7 @@ mod tests {
             ("step,loss\n1,4.5,7\n", "\"1,4.5,7\" has 3 of 2 fields"),
         ] {
             std::fs::write(&path, found).unwrap();
-            let Err(error) = CsvLog::<Logged>::go_on(&path, 3, |_| {}) else {
+            let Err(error) = CsvLog::<Logged>::open(&path, Some(3), |_| {}) else {
                 panic!("{found:?} was gone on with")
             };
             assert!(error.to_string().contains(part), "{error}");

@@ -6,11 +6,11 @@
 //! `file_version` 3 string and `summary` 5. Each `value` 1 of a summary has a `tag` 1 and a `simple_value` 2 float
 //! (tensorflow/core/framework/summary.proto).
 
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::csv_log::cut_after;
+use super::csv_log::cut_at;
 use crate::system::FileError;
 use crate::system::disk::File;
 
@@ -56,16 +56,18 @@ impl Events {
     /// # Errors
     /// The file is missing or cannot be written.
     pub fn go_on(path: &Path, last: usize) -> Result<Self, FileError> {
-        let (file, kept) = cut_after(path, |records| {
-            let event = read_record(records).map_err(|e| FileError::read(path, e))?;
-            Ok(event
-                .filter(|event| step_of(event).is_some_and(|step| step <= last as u64))
-                .map(|event| event.len() as u64 + 16))
-        })?;
-        if kept == 0 {
+        let failed = |e| FileError::read(path, e);
+        let file = File::open(path).map_err(failed)?;
+        let (mut records, mut end) = (BufReader::new(&file), 0);
+        while let Some(event) = read_record(&mut records).map_err(failed)?
+            && step_of(&event).is_some_and(|step| step <= last as u64)
+        {
+            end += event.len() as u64 + 16;
+        }
+        if end == 0 {
             return Self::create(path);
         }
-        Ok(Self { file: BufWriter::new(file) })
+        Ok(Self { file: BufWriter::new(cut_at(file, path, end)?) })
     }
 
     /// Appends scalars of one step.

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use super::csv_log::CsvLog;
 use super::error::RunError;
 use super::events::Events;
-use super::heads_log::{HEADS, HEADS_LOG, HeadsLog, restore_log, write_heads};
-use super::log_rows::{EvaluationRow, StepRow};
-use crate::lm::{EvalRecord, HeadRecord, LmError, Recorder, StepRecord, TrainDefinition, Trainer};
+use super::heads_log::{HEADS, HEADS_LOG, write_heads};
+use crate::lm::{EvaluationRow, HeadLogRow, LmError, Recorder, StepRow, TrainDefinition, Trainer};
 use crate::system::{FileError, disk};
 
 /// Number of last steps over which the final training loss is averaged.
@@ -34,111 +33,100 @@ pub(crate) struct RunFiles<'a> {
     folder: PathBuf,
     steps: CsvLog<StepRow>,
     evals: CsvLog<EvaluationRow>,
-    heads: HeadsLog,
+    heads: CsvLog<HeadLogRow>,
     events: Events,
     event_every: usize,
-    last_losses: VecDeque<f64>,
-    last_valid_loss: Option<f64>,
+    last: Last,
+    on_step: &'a (dyn Fn(&StepRow) + Sync),
+}
+
+/// The last of what was logged.
+#[derive(Default)]
+struct Last {
+    losses: VecDeque<f64>,
+    valid_loss: Option<f64>,
     /// The last step with recorded heads, and the largest |logit| over its heads.
-    last_logit: (usize, Option<f64>),
-    on_step: &'a (dyn Fn(&StepRecord) + Sync),
+    logit: (usize, Option<f64>),
+}
+
+impl Last {
+    fn remember_loss(&mut self, loss: f64) {
+        if self.losses.len() == LAST_STEPS {
+            self.losses.pop_front();
+        }
+        self.losses.push_back(loss);
+    }
+
+    fn remember_head(&mut self, head: &HeadLogRow) {
+        if self.logit.0 != head.step {
+            self.logit = (head.step, None);
+        }
+        let largest = self.logit.1.map_or(head.max_abs_logit, |most| most.max(head.max_abs_logit));
+        self.logit.1 = Some(largest);
+    }
 }
 
 impl<'a> RunFiles<'a> {
-    /// Creates the files of a run in `folder`, and the folder if it is missing. Files of an earlier run are replaced,
-    /// its checkpoints first, so that none is mistaken for one of the new run.
+    /// Continues the files of a run in `folder` at step `at`. Or creates them, and the folder if it is missing; files of an
+    /// earlier run are then replaced.
     ///
     /// # Errors
-    /// The folder or a file cannot be written.
-    pub fn create(
+    /// The folder or a file cannot be written. A file to continue is missing, or lacks rows up to that step.
+    pub fn open(
         folder: &Path,
         definition: &TrainDefinition,
-        on_step: &'a (dyn Fn(&StepRecord) + Sync),
-    ) -> Result<Self, FileError> {
-        disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
-        remove(&folder.join(CHECKPOINT))?;
-        for step in kept_steps(folder) {
-            remove(&folder.join(kept_checkpoint(step)))?;
-        }
-        // Synced before the new run writes anything: a power failure must not restore old checkpoints beside the new
-        // run.
-        let checkpoints = folder.join(CHECKPOINTS);
-        if checkpoints.exists() {
-            disk::sync_folder(&checkpoints).map_err(|e| FileError::write(&checkpoints, e))?;
-        }
-        remove(&folder.join(HEADS))?;
-        let files = Self {
-            steps: CsvLog::create(&folder.join(STEPS))?,
-            evals: CsvLog::create(&folder.join(EVALUATIONS))?,
-            heads: HeadsLog::create(&folder.join(HEADS_LOG))?,
-            events: Events::create(&folder.join(EVENTS))?,
-            event_every: definition.steps.div_ceil(EVENT_STEPS),
-            last_losses: VecDeque::with_capacity(LAST_STEPS),
-            last_valid_loss: None,
-            last_logit: (0, None),
-            folder: folder.to_owned(),
-            on_step,
-        };
-        // Synced too, because a checkpoint needs these files.
-        disk::sync_folder(folder).map_err(|e| FileError::write(folder, e))?;
-        Ok(files)
-    }
-
-    /// Continues the files of a run that is at step `last`.
-    ///
-    /// # Errors
-    /// A file is missing, lacks rows up to that step, or cannot be written.
-    pub fn go_on(
-        folder: &Path,
-        definition: &TrainDefinition,
-        last: usize,
-        on_step: &'a (dyn Fn(&StepRecord) + Sync),
+        at: Option<usize>,
+        on_step: &'a (dyn Fn(&StepRow) + Sync),
     ) -> Result<Self, RunError> {
-        let mut last_losses = VecDeque::with_capacity(LAST_STEPS);
-        let (mut rows, mut last_valid_loss, mut last_logit) = (0, None, (0, None));
+        if at.is_none() {
+            make_empty(folder)?;
+        }
+        let (mut rows, mut logged) = (0, Last::default());
         let path = folder.join(STEPS);
-        let steps = CsvLog::go_on(&path, last, |row: StepRow| {
+        let steps = CsvLog::open(&path, at, |row: StepRow| {
             rows += 1;
-            remember(&mut last_losses, row.loss_nats);
+            logged.remember_loss(row.loss_nats);
         })?;
-        if rows != last {
+        if let Some(last) = at.filter(|&last| last != rows) {
             let why = format!("has {rows} whole rows, but the checkpoint is at step {last}");
             return Err(RunError::Log { path, why });
         }
-        let path = folder.join(EVALUATIONS);
-        let evals = CsvLog::go_on(&path, last, |row: EvaluationRow| {
-            last_valid_loss = Some(row.loss_nats);
+        let evals = CsvLog::open(&folder.join(EVALUATIONS), at, |row: EvaluationRow| {
+            logged.valid_loss = Some(row.loss_nats);
         })?;
-        let heads =
-            HeadsLog::go_on(&folder.join(HEADS_LOG), last, |head| raise(&mut last_logit, head))?;
-        Ok(Self {
+        let heads = CsvLog::open(&folder.join(HEADS_LOG), at, |head| logged.remember_head(&head))?;
+        let path = folder.join(EVENTS);
+        let files = Self {
             steps,
             evals,
             heads,
-            events: Events::go_on(&folder.join(EVENTS), last)?,
+            events: at.map_or_else(|| Events::create(&path), |last| Events::go_on(&path, last))?,
             event_every: definition.steps.div_ceil(EVENT_STEPS),
-            last_losses,
-            last_valid_loss,
-            last_logit,
+            last: logged,
             folder: folder.to_owned(),
             on_step,
-        })
+        };
+        if at.is_none() {
+            // Synced too, because a checkpoint needs these files.
+            disk::sync_folder(folder).map_err(|e| FileError::write(folder, e))?;
+        }
+        Ok(files)
     }
 
     /// Mean loss of the last 100 steps, in nats per token; `None` before the first step.
     pub fn train_loss_nats(&self) -> Option<f64> {
-        let count = self.last_losses.len();
-        (count > 0).then(|| self.last_losses.iter().sum::<f64>() / count as f64)
+        let count = self.last.losses.len();
+        (count > 0).then(|| self.last.losses.iter().sum::<f64>() / count as f64)
     }
 
     /// Loss of the last evaluation, in nats per token; `None` before the first one.
     pub fn valid_loss_nats(&self) -> Option<f64> {
-        self.last_valid_loss
+        self.last.valid_loss
     }
 
     /// Largest |logit| over the heads in the last step; `None` before the first step.
     pub fn max_abs_logit(&self) -> Option<f64> {
-        self.last_logit.1
+        self.last.logit.1
     }
 
     /// Syncs all files to the disk, then writes a checkpoint.
@@ -153,7 +141,7 @@ impl<'a> RunFiles<'a> {
         trainer.save(&self.folder.join(CHECKPOINT))
     }
 
-    /// Writes `heads.parquet` from all records that were [saved](Self::save).
+    /// Writes `heads.parquet` from all rows that were [saved](Self::save).
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -163,31 +151,32 @@ impl<'a> RunFiles<'a> {
 }
 
 impl Recorder for RunFiles<'_> {
-    fn step(&mut self, record: &StepRecord) -> io::Result<()> {
-        let StepRecord { step, loss_nats, learning_rate, grad_norm, .. } = *record;
-        self.steps.push(&record.into())?;
-        remember(&mut self.last_losses, loss_nats);
+    fn step(&mut self, row: &StepRow) -> io::Result<()> {
+        let StepRow { step, loss_nats, learning_rate, grad_norm, .. } = *row;
+        self.steps.push(row)?;
+        self.steps.flush()?;
+        self.last.remember_loss(loss_nats);
         let scalars =
             [("loss/train", loss_nats), ("learning_rate", learning_rate), ("grad_norm", grad_norm)];
         self.events.push(step, &scalars)?;
-        (self.on_step)(record);
+        (self.on_step)(row);
         Ok(())
     }
 
-    fn head(&mut self, record: &HeadRecord) -> io::Result<()> {
-        raise(&mut self.last_logit, record);
-        if record.step.is_multiple_of(self.event_every) {
-            let tag = format!("max_abs_logit/layer {} head {}", record.layer, record.head);
-            self.events.push(record.step, &[(&tag, record.max_abs_logit)])?;
+    fn head(&mut self, row: &HeadLogRow) -> io::Result<()> {
+        self.last.remember_head(row);
+        if row.step.is_multiple_of(self.event_every) {
+            let tag = format!("max_abs_logit/layer {} head {}", row.layer, row.head);
+            self.events.push(row.step, &[(&tag, row.max_abs_logit)])?;
         }
-        self.heads.push(record)
+        self.heads.push(row)
     }
 
-    fn eval(&mut self, record: &EvalRecord) -> io::Result<()> {
-        let found = &record.evaluation;
-        self.evals.push(&record.into())?;
-        self.last_valid_loss = Some(found.loss_nats);
-        self.events.push(record.step, &[("loss/valid", found.loss_nats)])?;
+    fn eval(&mut self, row: &EvaluationRow) -> io::Result<()> {
+        self.evals.push(row)?;
+        self.evals.flush()?;
+        self.last.valid_loss = Some(row.loss_nats);
+        self.events.push(row.step, &[("loss/valid", row.loss_nats)])?;
         self.events.flush()
     }
 
@@ -198,6 +187,26 @@ impl Recorder for RunFiles<'_> {
     fn keep(&mut self, trainer: &Trainer) -> Result<(), LmError> {
         trainer.model().save(&self.folder.join(kept_checkpoint(trainer.steps())))
     }
+}
+
+/// Makes the folder of a run that begins, and removes the checkpoints and heads of an earlier run there: the checkpoints
+/// first, so that none is mistaken for one of the new run.
+///
+/// # Errors
+/// The folder or a file cannot be written.
+fn make_empty(folder: &Path) -> Result<(), FileError> {
+    disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
+    remove(&folder.join(CHECKPOINT))?;
+    for step in kept_steps(folder) {
+        remove(&folder.join(kept_checkpoint(step)))?;
+    }
+    // Synced before the new run writes anything: a power failure must not restore old checkpoints beside the new
+    // run.
+    let checkpoints = folder.join(CHECKPOINTS);
+    if checkpoints.exists() {
+        disk::sync_folder(&checkpoints).map_err(|e| FileError::write(&checkpoints, e))?;
+    }
+    remove(&folder.join(HEADS))
 }
 
 /// Path of the kept weights of a step, relative to the run's folder.
@@ -223,35 +232,9 @@ pub(crate) fn remove_heads_log(folder: &Path) -> Result<(), FileError> {
     remove(&folder.join(HEADS_LOG))
 }
 
-/// Restores the log of heads of a run that has ended, so that the run can continue.
-///
-/// # Errors
-/// A file cannot be read or written.
-pub(crate) fn restore_heads_log(folder: &Path) -> Result<(), FileError> {
-    let log = folder.join(HEADS_LOG);
-    if log.exists() {
-        return Ok(());
-    }
-    restore_log(&folder.join(HEADS), &log)
-}
-
 fn remove(path: &Path) -> Result<(), FileError> {
     match disk::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::write(path, error)),
         _ => Ok(()),
     }
-}
-
-fn remember(losses: &mut VecDeque<f64>, loss: f64) {
-    if losses.len() == LAST_STEPS {
-        losses.pop_front();
-    }
-    losses.push_back(loss);
-}
-
-fn raise(last: &mut (usize, Option<f64>), head: &HeadRecord) {
-    if last.0 != head.step {
-        *last = (head.step, None);
-    }
-    last.1 = Some(last.1.map_or(head.max_abs_logit, |logit| logit.max(head.max_abs_logit)));
 }

@@ -49,7 +49,7 @@ pub(crate) fn forget(manifest: &mut Manifest) {
 
 /// Returns a file's SHA-256 in the manifest; `None` in older manifests, and while the run goes on.
 pub(crate) fn told<'m>(manifest: &'m Manifest, file: &str) -> Option<&'m str> {
-    manifest.more.get(HASHES)?.get(file)?.as_str()
+    manifest.table(HASHES)?.get(file)?.as_str()
 }
 
 /// Returns `true` if a file in `folder` has the SHA-256 in the manifest, or if the manifest has none.
@@ -69,11 +69,15 @@ pub(crate) fn is_as_told(
 /// Checks those kept files of the run that exist in `folder` against the SHA-256 in its manifest.
 ///
 /// # Errors
-/// [`RunError::Altered`], or a file that cannot be read.
+/// A file that has changed since the run ended, or that cannot be read.
 pub(crate) fn check(manifest: &Manifest, folder: &Path) -> Result<(), RunError> {
     for file in KEPT.into_iter().filter(|file| folder.join(file).exists()) {
         if !is_as_told(manifest, folder, file)? {
-            return Err(RunError::Altered(folder.join(file)));
+            return Err(RunError::unusable(
+                &folder.join(file),
+                "the file has changed since the run wrote it (its SHA-256 differs from files_sha256 in \
+                 manifest.toml); restore it, or train the run again",
+            ));
         }
     }
     Ok(())

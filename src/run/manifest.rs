@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
 use super::error::RunError;
 use crate::numerics::Machine;
@@ -47,7 +48,7 @@ pub struct Manifest {
     pub versions: BTreeMap<String, String>,
     /// Further entries of a study or a training run.
     #[serde(flatten)]
-    pub more: toml::Table,
+    pub more: Table,
 }
 
 impl Manifest {
@@ -68,7 +69,7 @@ impl Manifest {
             machine: Machine::here(),
             dtype: dtype.to_owned(),
             versions: versions(),
-            more: toml::Table::new(),
+            more: Table::new(),
         }
     }
 
@@ -89,11 +90,22 @@ impl Manifest {
         of.notes().into_iter().for_each(|note| self.push(NOTES, note.to_owned()));
     }
 
-    fn push(&mut self, key: &str, what: String) {
-        let all = self.more.entry(key).or_insert_with(|| toml::Value::Array(Vec::new()));
-        if let toml::Value::Array(all) = all {
+    /// Appends to a further entry, which is a list.
+    pub(crate) fn push(&mut self, key: &str, what: impl Into<Value>) {
+        let all = self.more.entry(key).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(all) = all {
             all.push(what.into());
         }
+    }
+
+    /// Adds or replaces a further entry.
+    pub(crate) fn insert(&mut self, key: &str, value: impl Into<Value>) {
+        self.more.insert(key.to_owned(), value.into());
+    }
+
+    /// Returns a further entry that is a table.
+    pub(crate) fn table(&self, key: &str) -> Option<&Table> {
+        self.more.get(key)?.as_table()
     }
 
     /// Takes over the notes and shards of an earlier manifest, `before`.
@@ -108,8 +120,8 @@ impl Manifest {
 
     /// Notes about missing provenance of the rows, one sentence each; empty if it is complete.
     pub fn notes(&self) -> Vec<&str> {
-        let notes = self.more.get(NOTES).and_then(toml::Value::as_array);
-        notes.into_iter().flatten().filter_map(toml::Value::as_str).collect()
+        let notes = self.more.get(NOTES).and_then(Value::as_array);
+        notes.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
     /// Sets the end to now and adds `wall_time_s` seconds of work.
@@ -124,9 +136,8 @@ impl Manifest {
     /// The file is missing or is not a manifest.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let text = std::fs::read_to_string(path).map_err(|e| FileError::read(path, e))?;
-        toml::from_str(&text).map_err(|e| RunError::Unusable {
-            path: path.to_owned(),
-            why: format!("not a manifest: {}", e.message().replace('\n', " ")),
+        toml::from_str(&text).map_err(|e| {
+            RunError::unusable(path, format!("not a manifest: {}", e.message().replace('\n', " ")))
         })
     }
 
@@ -135,16 +146,14 @@ impl Manifest {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), RunError> {
-        let text = toml::to_string_pretty(self).map_err(|e| RunError::Unusable {
-            path: path.to_owned(),
-            why: format!("cannot be written as TOML: {e}"),
-        })?;
+        let text = toml::to_string_pretty(self)
+            .map_err(|e| RunError::unusable(path, format!("cannot be written as TOML: {e}")))?;
         Ok(write_whole(path, text.as_bytes()).map_err(|e| FileError::write(path, e))?)
     }
 
     /// Returns a further entry as text; empty if there is none.
     pub fn text(&self, key: &str) -> &str {
-        self.more.get(key).and_then(toml::Value::as_str).unwrap_or("")
+        self.more.get(key).and_then(Value::as_str).unwrap_or("")
     }
 
     /// The flag for commands on these rows, such as ` --preset quick`; empty for the preset `paper`.

@@ -1,6 +1,6 @@
 //! A training run's folder: its logs, curve, events, checkpoints and manifest.
 
-mod csv_log;
+pub(crate) mod csv_log;
 mod error;
 mod events;
 pub(crate) mod files;
@@ -16,10 +16,11 @@ pub(crate) mod train;
 mod trained;
 mod training;
 
+pub use crate::lm::{EvaluationRow, HeadLogRow, StepRow};
 pub use error::RunError;
-pub use log_rows::{Course, CurveRow, EvaluationRow, HeadLogRow, StepRow, log_columns};
+pub use log_rows::{Course, CurveRow, log_columns};
 pub use manifest::{Manifest, revision};
 pub use source::ModelSource;
 pub use train::{Begin, train};
 pub use trained::TrainedRun;
-pub use training::{Extension, RunObserver, TrainResult, Training};
+pub use training::Training;

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::error::RunError;
 use super::kept_files;
 use super::manifest::Manifest;
-use super::training::{Extension, TrainResult, Training};
+use super::training::Training;
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
 use crate::numerics::instructions_there;
 use crate::record::STOPPED;
@@ -32,8 +32,6 @@ const RESULT: &str = "result";
 const STEPS: &str = "steps";
 /// Key of the steps of the checkpoints from which the run was resumed.
 const RESUMED: &str = "resumed_at_steps";
-/// Key of the run's extensions: the step at that time, and the number of steps before and after.
-const EXTENDED: &str = "extended";
 
 /// Creates the manifest of a run that begins.
 pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, RunError> {
@@ -41,22 +39,21 @@ pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manife
     let mut manifest = Manifest::begin(rayon::current_num_threads(), dtype);
     manifest.more = what_is_trained(training)?;
     by_workers(&mut manifest, training.workers.size());
-    let mut insert = |key: &str, value: Value| manifest.more.insert(key.to_owned(), value);
-    insert(PARAMETERS, (parameters as i64).into());
-    insert(OUTCOME, "running".into());
-    insert(MEASUREMENT, i64::from(VERSION).into());
+    manifest.insert(PARAMETERS, parameters as i64);
+    manifest.insert(OUTCOME, "running");
+    manifest.insert(MEASUREMENT, i64::from(VERSION));
     Ok(manifest)
 }
 
 /// Entries that define the run; all of its workers must have the same.
 fn what_is_trained(training: &Training<'_>) -> Result<Table, RunError> {
     let Training { definition, corpus, source, device, .. } = *training;
-    let mut all = Table::new();
-    let mut insert = |key: &str, value: Value| all.insert(key.to_owned(), value);
-    insert(DEVICE, device.name().into());
-    insert(DEFINITION, definition.to_table()?.into());
-    insert(CORPUS, about(corpus, source).into());
-    Ok(all)
+    let entries: [(&str, Value); 3] = [
+        (DEVICE, device.name().into()),
+        (DEFINITION, definition.to_table()?.into()),
+        (CORPUS, about(corpus, source).into()),
+    ];
+    Ok(entries.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
 }
 
 /// Checks that all workers are about to train the same run as worker 0.
@@ -84,7 +81,10 @@ pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError>
     let first = read(&all[0]);
     for (rank, text) in all.iter().enumerate().skip(1) {
         if let Some((key, of_first, of_rank)) = difference(&first, &read(text), "") {
-            return Err(RunError::OtherWorker { rank, key, of_first, of_rank });
+            return Err(RunError::OtherWorker(format!(
+                "worker {rank} has {key} = {of_rank}, but worker 0 has {of_first}; start all workers with the \
+                 same command and text"
+            )));
         }
     }
     Ok(())
@@ -93,21 +93,21 @@ pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError>
 /// Records the number of workers, unless it is and always was one.
 fn by_workers(manifest: &mut Manifest, world: usize) {
     if world > 1 || manifest.more.contains_key(WORKERS) {
-        manifest.more.insert(WORKERS.to_owned(), (world as i64).into());
+        manifest.insert(WORKERS, world as i64);
     }
 }
 
-/// Returns `true` if the run began with this version of the measurements.
+/// Returns `true` if the run began with this version of the measurements, and with its number of steps: runs of before
+/// could be extended to more.
 pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
     let version = manifest.more.get(MEASUREMENT).and_then(Value::as_integer);
-    version == Some(i64::from(VERSION))
+    version == Some(i64::from(VERSION)) && !manifest.more.contains_key("extended")
 }
 
-/// Returns `true` if the run has this version and definition, and was not extended.
+/// Returns `true` if the run has this version and definition.
 pub(crate) fn is_run_of(manifest: &Manifest, definition: &TrainDefinition) -> bool {
-    let there = manifest.more.get(DEFINITION).and_then(Value::as_table);
+    let there = manifest.table(DEFINITION);
     is_of_this_version(manifest)
-        && is_as_begun(manifest)
         && teacher(manifest).is_none()
         && there.is_some_and(|t| TrainDefinition::from_manifest(t).is_ok_and(|t| t == *definition))
 }
@@ -115,52 +115,6 @@ pub(crate) fn is_run_of(manifest: &Manifest, definition: &TrainDefinition) -> bo
 /// Returns the teacher of a run whose attention was distilled, which no run is any more: such a run is another one.
 fn teacher(manifest: &Manifest) -> Option<&str> {
     manifest.more.get("teacher").and_then(Value::as_str)
-}
-
-/// Returns `true` if the run has the number of steps that it began with. An extended run differs from a run planned
-/// with the larger number.
-pub(crate) fn is_as_begun(manifest: &Manifest) -> bool {
-    !manifest.more.contains_key(EXTENDED)
-}
-
-/// Returns the definition with the number of steps of the manifest's run.
-pub(crate) fn with_steps_of(manifest: &Manifest, definition: &TrainDefinition) -> TrainDefinition {
-    let steps = manifest.more.get(DEFINITION).and_then(|there| whole(there.get(STEPS)?));
-    TrainDefinition { steps: steps.unwrap_or(definition.steps), ..definition.clone() }
-}
-
-/// Changes the number of steps of the manifest's run, which is at step `at`, to `to`.
-///
-/// # Errors
-/// The run diverged, or is at step `to` or beyond.
-pub(crate) fn extend(
-    manifest: &mut Manifest,
-    path: &Path,
-    to: usize,
-    at: usize,
-) -> Result<Extension, RunError> {
-    let refuse = |why| Err(RunError::NoExtension { path: path.to_owned(), why });
-    if let Some(Outcome::Diverged { step }) = so_far(manifest).map(|so_far| so_far.summary.outcome)
-    {
-        return refuse(format!("diverged at step {step}, so more steps cannot help"));
-    }
-    if to <= at {
-        return refuse(format!("is at step {at}; steps = {to} must be above that"));
-    }
-    let mut from = to;
-    if let Some(Value::Table(definition)) = manifest.more.get_mut(DEFINITION) {
-        let before = definition.insert(STEPS.to_owned(), (to as i64).into());
-        from = before.as_ref().and_then(whole).unwrap_or(to);
-    }
-    let numbers = [("at_step", at), ("from_steps", from), ("to_steps", to)];
-    let extension = numbers.map(|(key, value)| (key.to_owned(), Value::from(value as i64)));
-    let all = manifest.more.entry(EXTENDED).or_insert_with(|| Value::Array(Vec::new()));
-    if let Value::Array(all) = all {
-        all.push(Table::from_iter(extension).into());
-    }
-    // The result belonged to the old number of steps.
-    manifest.more.remove(RESULT);
-    Ok(Extension { at, from, to })
 }
 
 fn whole(value: &Value) -> Option<usize> {
@@ -193,48 +147,45 @@ fn about(corpus: &Corpus, source: &str) -> Table {
 /// Records that the run is resumed from the checkpoint of `step`, by `world` workers.
 pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
     by_workers(manifest, world);
-    let steps = manifest.more.entry(RESUMED).or_insert_with(|| Value::Array(Vec::new()));
-    if let Value::Array(steps) = steps {
-        steps.push((step as i64).into());
-    }
-    manifest.more.insert(OUTCOME.to_owned(), "running".into());
+    manifest.push(RESUMED, step as i64);
+    manifest.insert(OUTCOME, "running");
     kept_files::forget(manifest);
     manifest.ended.clear();
     manifest.go_on(rayon::current_num_threads());
 }
 
 /// Records the result of the run.
-pub(crate) fn end(manifest: &mut Manifest, result: &TrainResult) {
-    let TrainSummary { steps, valid_loss_nats, max_abs_logit, wall_time_s, .. } = result.summary;
+pub(crate) fn end(manifest: &mut Manifest, summary: &TrainSummary) {
+    let TrainSummary { outcome, steps, wall_time_s, .. } = *summary;
     // The run's time includes the time before a resumption.
     manifest.wall_time_s = 0.0;
     manifest.end(wall_time_s);
     let mut found = Table::new();
     found.insert(STEPS.to_owned(), (steps as i64).into());
     for (key, value) in [
-        ("train_loss_nats", result.train_loss_nats),
-        ("valid_loss_nats", valid_loss_nats),
-        ("max_abs_logit", max_abs_logit),
+        ("train_loss_nats", summary.train_loss_nats),
+        ("valid_loss_nats", summary.valid_loss_nats),
+        ("max_abs_logit", summary.max_abs_logit),
     ] {
         found.extend(value.map(|value| (key.to_owned(), value.into())));
     }
-    manifest.more.insert(RESULT.to_owned(), found.into());
-    manifest.more.insert(OUTCOME.to_owned(), result.outcome().into());
+    manifest.insert(RESULT, found);
+    manifest.insert(OUTCOME, outcome.name());
 }
 
 /// Smallest loss that can be expected on the run's corpus, in nats per token, if it is known.
 pub(crate) fn corpus_entropy_nats(manifest: &Manifest) -> Option<f64> {
-    manifest.more.get(CORPUS)?.get("entropy_nats")?.as_float()
+    manifest.table(CORPUS)?.get("entropy_nats")?.as_float()
 }
 
 /// Returns the result of a run that has ended; `None` if it can continue.
-pub(crate) fn result(manifest: &Manifest) -> Option<TrainResult> {
-    so_far(manifest).filter(|result| result.summary.outcome != Outcome::Stopped)
+pub(crate) fn result(manifest: &Manifest) -> Option<TrainSummary> {
+    so_far(manifest).filter(|so_far| so_far.outcome != Outcome::Stopped)
 }
 
 /// Returns the result of a run that has ended or was stopped; `None` if it is running or was killed.
-pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
-    let found = manifest.more.get(RESULT)?.as_table()?;
+pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainSummary> {
+    let found = manifest.table(RESULT)?;
     let number = |key: &str| found.get(key).and_then(Value::as_float);
     let steps = whole(found.get(STEPS)?)?;
     let outcome = match manifest.text(OUTCOME) {
@@ -243,33 +194,33 @@ pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainResult> {
         STOPPED => Outcome::Stopped,
         _ => return None,
     };
-    let summary = TrainSummary {
+    Some(TrainSummary {
         outcome,
         steps,
         parameters: whole(manifest.more.get(PARAMETERS)?)?,
+        train_loss_nats: number("train_loss_nats"),
         valid_loss_nats: number("valid_loss_nats"),
         max_abs_logit: number("max_abs_logit"),
         wall_time_s: manifest.wall_time_s,
-    };
-    Some(TrainResult { summary, train_loss_nats: number("train_loss_nats") })
+    })
 }
 
 /// Checks that the manifest's run is the one to be resumed.
 ///
 /// # Errors
-/// [`RunError::Another`], if definition, corpus or device differ, with the first key that differs.
+/// Definition, corpus or device differ; the error names the first key that differs.
 pub(crate) fn check_same(
     manifest: &Manifest,
     path: &Path,
     training: &Training<'_>,
 ) -> Result<(), RunError> {
     let Training { definition, corpus, device, .. } = *training;
-    let table = |key: &str| manifest.more.get(key).and_then(Value::as_table);
-    let there = table(DEFINITION).map(TrainDefinition::without_removed).unwrap_or_default();
+    let there =
+        manifest.table(DEFINITION).map(TrainDefinition::without_removed).unwrap_or_default();
     // Keys that did not exist when the run began had their defaults.
     let there = TrainDefinition::from_table(&there).and_then(|d| d.to_table()).unwrap_or(there);
     let here = definition.to_table()?;
-    let corpus_there = |key| table(CORPUS)?.get(key)?.as_str();
+    let corpus_there = |key| manifest.table(CORPUS)?.get(key)?.as_str();
     let texts = [
         (DEVICE, Some(manifest.text(DEVICE)), Some(device.name())),
         ("teacher", teacher(manifest), None),
@@ -283,9 +234,13 @@ pub(crate) fn check_same(
     });
     match differs {
         None => Ok(()),
-        Some((key, there, here)) => {
-            Err(RunError::Another { path: path.to_owned(), key, there, here })
-        }
+        Some((key, there, here)) => Err(RunError::unusable(
+            path,
+            format!(
+                "{key} is {there} in this run, but {here} was asked for; resume it unchanged, or name another \
+                 folder"
+            ),
+        )),
     }
 }
 

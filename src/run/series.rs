@@ -6,11 +6,11 @@ use std::path::Path;
 use super::error::RunError;
 use super::files::STEPS;
 use super::heads_log::{HEADS, each_head};
-use super::log_rows::{Course, CurveRow, StepRow};
+use super::log_rows::{Course, CurveRow};
 use super::spikes::{share_far_above_mean, spikes_above_median};
+use crate::lm::StepRow;
 use crate::record::{read_records, records_to_csv};
 use crate::system::{FileError, write_whole};
-use crate::targets::HeadKind;
 
 /// Name of the curve in a run's folder.
 pub(crate) const CURVE: &str = "curve.csv";
@@ -25,13 +25,9 @@ pub(crate) struct RunSeries {
     steps: Vec<Step>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Step {
-    step: usize,
-    tokens: u64,
-    wall_time_s: f64,
-    loss_nats: f64,
-    grad_norm: f64,
+    row: StepRow,
     global: Option<f64>,
     local: Option<f64>,
 }
@@ -55,25 +51,15 @@ impl RunSeries {
     /// # Errors
     /// A file is missing or damaged.
     pub fn read(folder: &Path) -> Result<Self, RunError> {
-        let of_row = |row: StepRow| Step {
-            step: row.step,
-            tokens: row.tokens,
-            wall_time_s: row.wall_time_s,
-            loss_nats: row.loss_nats,
-            grad_norm: row.grad_norm,
-            ..Step::default()
-        };
-        let mut steps: Vec<Step> =
-            read_records(&folder.join(STEPS), OF_LOGS)?.into_iter().map(of_row).collect();
+        let rows: Vec<StepRow> = read_records(&folder.join(STEPS), OF_LOGS)?;
         let heads = folder.join(HEADS);
         std::fs::metadata(&heads).map_err(|e| FileError::read(&heads, e))?;
         let logits = logits(folder)?;
-        for step in &mut steps {
-            if let Some((global, local)) = logits.get(&step.step) {
-                (step.global, step.local) = (*global, *local);
-            }
-        }
-        Ok(Self { steps })
+        let of_row = |row: StepRow| {
+            let (global, local) = logits.get(&row.step).copied().unwrap_or_default();
+            Step { row, global, local }
+        };
+        Ok(Self { steps: rows.into_iter().map(of_row).collect() })
     }
 
     /// Writes the curve into `folder`.
@@ -92,7 +78,7 @@ impl RunSeries {
     fn curve(&self) -> Vec<CurveRow> {
         let each = self.steps.len().div_ceil(POINTS).max(1);
         let stretch = |steps: &[Step]| {
-            let last = steps.last().cloned().unwrap_or_default();
+            let last = &steps[steps.len() - 1].row;
             let mean =
                 |of: fn(&Step) -> f64| steps.iter().map(of).sum::<f64>() / steps.len() as f64;
             let most = |of: fn(&Step) -> Option<f64>| steps.iter().map(of).fold(None, larger);
@@ -100,8 +86,8 @@ impl RunSeries {
                 step: last.step,
                 tokens: last.tokens,
                 wall_time_s: last.wall_time_s,
-                loss_nats: short(mean(|s| s.loss_nats)),
-                grad_norm: short(mean(|s| s.grad_norm)),
+                loss_nats: short(mean(|s| s.row.loss_nats)),
+                grad_norm: short(mean(|s| s.row.grad_norm)),
                 max_abs_logit: most(Step::max_abs_logit).map(short),
                 max_abs_logit_global: most(|s| s.global).map(short),
                 max_abs_logit_local: most(|s| s.local).map(short),
@@ -112,13 +98,13 @@ impl RunSeries {
 
     /// Summarises the whole run.
     pub fn course(&self) -> Course {
-        let losses: Vec<f64> = self.steps.iter().map(|s| s.loss_nats).collect();
-        let norms: Vec<f64> = self.steps.iter().map(|s| s.grad_norm).collect();
+        let losses: Vec<f64> = self.steps.iter().map(|s| s.row.loss_nats).collect();
+        let norms: Vec<f64> = self.steps.iter().map(|s| s.row.grad_norm).collect();
         let logits: Vec<f64> = self.steps.iter().filter_map(Step::max_abs_logit).collect();
         let changes = logits.windows(2).map(|pair| (pair[1] - pair[0]).abs());
         let mean = (logits.len() > 1).then(|| changes.sum::<f64>() / (logits.len() - 1) as f64);
         Course {
-            tokens: self.steps.last().map(|s| s.tokens),
+            tokens: self.steps.last().map(|s| s.row.tokens),
             peak_max_abs_logit: logits.iter().copied().reduce(f64::max),
             loss_spike_score: share_far_above_mean(&losses),
             grad_spike_score: share_far_above_mean(&norms),
@@ -141,7 +127,7 @@ fn logits(folder: &Path) -> Result<BTreeMap<usize, ByKind>, RunError> {
     let mut by_step: BTreeMap<usize, ByKind> = BTreeMap::new();
     each_head(folder, |head| {
         let (global, local) = by_step.entry(head.step).or_default();
-        let largest = if head.kind == HeadKind::Global { global } else { local };
+        let largest = if head.window.is_none() { global } else { local };
         // NaN is ignored, so that the largest of the other heads remains.
         *largest = larger(*largest, Some(head.max_abs_logit).filter(|logit| !logit.is_nan()));
     })?;

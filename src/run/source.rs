@@ -73,14 +73,14 @@ impl ModelSource {
                 "{what}{}; name the folder of a run or model, a .gguf file, or exported heads (.safetensors)",
                 if folder.exists() { String::new() } else { near_files(folder) }
             );
-            return Err(RunError::Unusable { path: folder.to_owned(), why });
+            return Err(RunError::unusable(folder, why));
         }
         let path = folder.join(MANIFEST);
         let definition = TrainedRun::definition_in(folder)?;
         let mut steps = kept_steps(folder);
         // The last weights belong to the last step only if the run completed.
         let whole = run_manifest::result(&Manifest::read(&path)?)
-            .is_some_and(|result| result.summary.outcome == Outcome::Completed);
+            .is_some_and(|result| result.outcome == Outcome::Completed);
         if whole {
             steps.push(definition.steps);
         } else if steps.is_empty() {
@@ -89,7 +89,7 @@ impl ModelSource {
                  keep_checkpoints",
                 definition.steps
             );
-            return Err(RunError::Unusable { path, why });
+            return Err(RunError::unusable(&path, why));
         }
         steps.sort_unstable();
         steps.dedup();
@@ -136,15 +136,6 @@ impl ModelSource {
             Self::Run { definition, .. } => definition.head_dimension(),
             Self::Published { model } => model.head_dimension(),
             Self::Exported { heads } => heads.head_dimension(),
-        }
-    }
-
-    /// Width of the residual stream, d_model.
-    pub fn channels(&self) -> usize {
-        match self {
-            Self::Run { definition, .. } => definition.d_model,
-            Self::Published { model } => model.channels(),
-            Self::Exported { heads } => heads.channels(),
         }
     }
 

@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::error::RunError;
-use super::files::{
-    CHECKPOINT, EVALUATIONS, RunFiles, TOKENIZER, kept_steps, remove_heads_log, restore_heads_log,
-};
+use super::files::{CHECKPOINT, EVALUATIONS, RunFiles, TOKENIZER, kept_steps, remove_heads_log};
 use super::manifest::{MANIFEST, Manifest};
-use super::training::{RunObserver, TrainResult, Training};
+use super::training::Training;
 use super::{kept_files, run_manifest};
-use crate::lm::{LmError, Outcome, StepRecord, Symbols, Trainer};
+use crate::lm::{LmError, Outcome, StepRow, Symbols, TrainSummary, Trainer};
 use crate::system::{FileError, check_disk, disk, lock, write_whole};
 
 /// Treatment of an existing run in the folder.
@@ -19,8 +17,7 @@ use crate::system::{FileError, check_disk, disk, lock, write_whole};
 pub enum Begin {
     /// Start, and replace an existing run.
     Anew,
-    /// Resume the same run from its last checkpoint, with more steps if the definition has more. Start if there is no
-    /// checkpoint.
+    /// Resume the same run from its last checkpoint. Start if there is no checkpoint.
     Resume,
     /// Resume if the last checkpoint belongs to the same run. Otherwise (another run, or a version that measured
     /// differently), start and replace the run.
@@ -38,12 +35,10 @@ const HAS_ENDED: u8 = b'E';
 ///
 /// With [`Begin::Resume`], a run that was stopped or killed at any time continues from its last checkpoint. Everything
 /// written after the checkpoint is removed and made again. In the end the files equal those of an uninterrupted run,
-/// except for times. A run that has ended stays as it is, and its result is returned again. If only the definition's
-/// number of steps differs, and exceeds the run's current step, the run is extended to it and the manifest records
-/// this.
+/// except for times. A run that has ended stays as it is, and its result is returned again.
 ///
-/// Every worker calls this function. Only worker 0 chooses how to begin, calls the observer and writes; the others read
-/// the folder. The number of workers may change at a resumption.
+/// Every worker calls this function. Only worker 0 chooses how to begin, calls `on_step` and writes; the others read the
+/// folder. The number of workers may change at a resumption.
 ///
 /// # Errors
 /// A missing device; a run that does not fit in memory or on the folder's disk; a file that cannot be written; another
@@ -54,8 +49,8 @@ pub fn train(
     folder: &Path,
     begin: Begin,
     stop: &AtomicBool,
-    observer: &dyn RunObserver,
-) -> Result<TrainResult, RunError> {
+    on_step: &(dyn Fn(&StepRow) + Sync),
+) -> Result<TrainSummary, RunError> {
     let Training { definition, corpus, device, workers, .. } = *training;
     device.check()?;
     run_manifest::check_same_of_all(training)?;
@@ -66,7 +61,6 @@ pub fn train(
     check_room_of_files(training, folder)?;
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
-    let on_step = |record: &StepRecord| observer.step(record);
     let (mut trainer, mut files, mut manifest);
     let begin = match begin {
         Begin::Continue if goes_on(training, &path) => Begin::Resume,
@@ -75,11 +69,8 @@ pub fn train(
     };
     if begin == Begin::Resume && folder.join(CHECKPOINT).exists() {
         manifest = Manifest::read(&path)?;
-        let begun = run_manifest::with_steps_of(&manifest, definition);
-        run_manifest::check_same(&manifest, &path, &Training { definition: &begun, ..*training })?;
-        if begun.steps == definition.steps
-            && let Some(result) = run_manifest::result(&manifest)
-        {
+        run_manifest::check_same(&manifest, &path, training)?;
+        if let Some(result) = run_manifest::result(&manifest) {
             remove_heads_log(folder)?;
             tell(training, &[HAS_ENDED]);
             return Ok(result);
@@ -87,19 +78,13 @@ pub fn train(
         // Only unchanged files are continued, because the manifest will vouch for them again.
         kept_files::check(&manifest, folder)?;
         trainer = gone_on(training, folder)?;
-        if begun.steps != definition.steps {
-            let at = trainer.steps();
-            let extension = run_manifest::extend(&mut manifest, &path, definition.steps, at)?;
-            restore_heads_log(folder)?;
-            observer.extended(extension);
-        }
-        files = RunFiles::go_on(folder, definition, trainer.steps(), &on_step)?;
+        files = RunFiles::open(folder, definition, Some(trainer.steps()), on_step)?;
         run_manifest::resumed(&mut manifest, trainer.steps(), training.workers.size());
         manifest.write(&path)?;
         tell(training, &[GOES_ON]);
     } else {
         trainer = begun(training)?;
-        files = RunFiles::create(folder, definition, &on_step)?;
+        files = RunFiles::open(folder, definition, None, on_step)?;
         let parameters = trainer.model().parameters();
         manifest = run_manifest::begin(training, parameters)?;
         manifest.write(&path)?;
@@ -117,15 +102,15 @@ pub fn train(
         summary.valid_loss_nats = summary.valid_loss_nats.or(files.valid_loss_nats());
     }
     summary.max_abs_logit = summary.max_abs_logit.or(files.max_abs_logit());
-    let result = TrainResult { summary, train_loss_nats: files.train_loss_nats() };
-    run_manifest::end(&mut manifest, &result);
+    summary.train_loss_nats = files.train_loss_nats();
+    run_manifest::end(&mut manifest, &summary);
     kept_files::note(&mut manifest, folder, EVALUATIONS)?;
     manifest.write(&path)?;
     if summary.outcome != Outcome::Stopped {
         remove_heads_log(folder)?;
     }
     tell(training, &[]);
-    Ok(result)
+    Ok(summary)
 }
 
 /// Checks that the disk of the folder has space for the run's checkpoints; skipped if the run has a checkpoint already.
@@ -137,7 +122,12 @@ fn check_room_of_files(training: &Training<'_>, folder: &Path) -> Result<(), Run
     let steps: BTreeSet<usize> = definition.keep_checkpoints.iter().copied().collect();
     let kept = steps.range(..=definition.steps).count();
     check_disk(folder, Trainer::bytes_on_disk(definition, corpus, kept))
-        .map_err(|room| RunError::NoDisk { folder: folder.to_owned(), room })
+        .map_err(|room| {
+            let why = format!(
+                "checkpoints need at least {room}; free some, keep fewer checkpoints or shrink the model"
+            );
+            RunError::unusable(folder, why)
+        })
 }
 
 /// Runs a worker other than worker 0: takes every step with it, and writes nothing. The result lacks values that are
@@ -146,14 +136,18 @@ fn follow(
     training: &Training<'_>,
     folder: &Path,
     stop: &AtomicBool,
-) -> Result<TrainResult, RunError> {
+) -> Result<TrainSummary, RunError> {
     let mut trainer = match tell(training, &[])[..] {
         [HAS_ENDED] => {
             let path = folder.join(MANIFEST);
-            let why = "worker 0 reports that the run ended, but the manifest does not; name a folder that \
-                       all workers share";
             let ended = run_manifest::result(&Manifest::read(&path)?);
-            return ended.ok_or(RunError::Unusable { path, why: why.to_owned() });
+            return ended.ok_or_else(|| {
+                RunError::unusable(
+                    &path,
+                    "worker 0 reports that the run ended, but the manifest does not; name a folder that \
+                     all workers share",
+                )
+            });
         }
         [GOES_ON] => gone_on(training, folder)?,
         _ => begun(training)?,
@@ -161,7 +155,7 @@ fn follow(
     let summary = trainer.run(&mut (), stop)?;
     // The run has ended only when worker 0 has saved its results.
     tell(training, &[]);
-    Ok(TrainResult { summary, train_loss_nats: None })
+    Ok(summary)
 }
 
 /// Sends a message to all workers, and returns the message of worker 0.
@@ -182,11 +176,10 @@ fn gone_on<'a>(training: &Training<'a>, folder: &Path) -> Result<Trainer<'a>, Lm
     trainer.together(training.workers)
 }
 
-/// Whether the manifest at `path` belongs to this run, with the same version of the measurements and no extension.
+/// Whether the manifest at `path` belongs to this run, with the same version of the measurements.
 fn goes_on(training: &Training<'_>, path: &Path) -> bool {
     Manifest::read(path).is_ok_and(|manifest| {
         run_manifest::is_of_this_version(&manifest)
-            && run_manifest::is_as_begun(&manifest)
             && run_manifest::check_same(&manifest, path, training).is_ok()
     })
 }

@@ -33,8 +33,7 @@ impl TrainedRun {
     pub fn definition_in(folder: &Path) -> Result<TrainDefinition, RunError> {
         let path = folder.join(MANIFEST);
         let manifest = Manifest::read(&path)?;
-        let definition = manifest.more.get(DEFINITION).and_then(Value::as_table);
-        let definition = definition.ok_or_else(|| lacks(&path, DEFINITION))?;
+        let definition = manifest.table(DEFINITION).ok_or_else(|| lacks(&path, DEFINITION))?;
         Ok(TrainDefinition::from_manifest(definition)?)
     }
 
@@ -46,8 +45,7 @@ impl TrainedRun {
         let path = folder.join(MANIFEST);
         let manifest = Manifest::read(&path)?;
         let definition = Self::definition_in(folder)?;
-        let corpus = manifest.more.get(CORPUS).and_then(Value::as_table);
-        let corpus = corpus.ok_or_else(|| lacks(&path, CORPUS))?;
+        let corpus = manifest.table(CORPUS).ok_or_else(|| lacks(&path, CORPUS))?;
         let has_end = corpus.get(END_OF_DOCUMENT).and_then(Value::as_bool).unwrap_or(false);
         let size = corpus.get(VOCABULARY_SIZE).and_then(Value::as_integer);
         let size = size.and_then(|size| usize::try_from(size).ok());
@@ -59,8 +57,7 @@ impl TrainedRun {
             let json = std::fs::read_to_string(&tokenizer);
             let json = json.map_err(|e| FileError::read(&tokenizer, e))?;
             Symbols::BytePairs(
-                Bpe::from_json(&json)
-                    .map_err(|e| RunError::Unusable { path: tokenizer, why: e.to_string() })?,
+                Bpe::from_json(&json).map_err(|e| RunError::unusable(&tokenizer, e.to_string()))?,
             )
         } else if corpus.contains_key("entropy_nats") {
             Symbols::Unwritten { size }
@@ -69,10 +66,9 @@ impl TrainedRun {
         };
         let vocabulary = Vocabulary { symbols, has_end };
         if vocabulary.size() != size {
-            return Err(RunError::Unusable {
-                path,
-                why: format!("says {size} symbols, but its vocabulary has {}", vocabulary.size()),
-            });
+            let found = vocabulary.size();
+            let why = format!("says {size} symbols, but its vocabulary has {found}");
+            return Err(RunError::unusable(&path, why));
         }
         let weights = match step {
             None => folder.join(CHECKPOINT),
@@ -139,7 +135,8 @@ impl Probed for TrainedRun {
                 let corpus = Corpus::synthetic(&self.definition)?;
                 let splits = split.map_or_else(|| Split::ALL.to_vec(), |split| vec![split]);
                 for split in splits {
-                    tokens.extend(corpus.split(split).iter().take(most - tokens.len()));
+                    let of_split = corpus.split(split).iter().map(|&token| u32::from(token));
+                    tokens.extend(of_split.take(most - tokens.len()));
                 }
             }
             None => return Err(LmError::NoText),
@@ -173,8 +170,5 @@ impl Probed for TrainedRun {
 }
 
 fn lacks(path: &Path, what: &str) -> RunError {
-    RunError::Unusable {
-        path: path.to_owned(),
-        why: format!("has no {what}; name the folder of a training run"),
-    }
+    RunError::unusable(path, format!("has no {what}; name the folder of a training run"))
 }

@@ -1,7 +1,6 @@
-//! Training requests and their results.
+//! Training requests.
 
-use crate::lm::{Corpus, Device, Outcome, StepRecord, TrainDefinition, TrainSummary, Workers};
-use crate::record::STOPPED;
+use crate::lm::{Corpus, Device, TrainDefinition, Workers};
 
 /// Input of a training run.
 #[derive(Clone, Copy)]
@@ -17,50 +16,4 @@ pub struct Training<'a> {
     /// Workers that train the run: [`Alone`](crate::lm::Alone), or several that each call [`train`](super::train) with
     /// the same input.
     pub workers: &'a dyn Workers,
-}
-
-/// Observer of a run's progress. A closure observes only steps.
-pub trait RunObserver: Sync {
-    /// Called after each step.
-    fn step(&self, record: &StepRecord);
-    /// Called when the run continues to another number of steps.
-    fn extended(&self, _extension: Extension) {}
-}
-
-impl<F: Fn(&StepRecord) + Sync> RunObserver for F {
-    fn step(&self, record: &StepRecord) {
-        self(record);
-    }
-}
-
-/// Change of a run's number of steps. From the current step on, the learning rate follows the schedule of the new
-/// number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extension {
-    /// Last step taken.
-    pub at: usize,
-    /// Number of steps before the extension.
-    pub from: usize,
-    /// New number of steps.
-    pub to: usize,
-}
-
-/// Result of a run, as far as it is not in its files.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrainResult {
-    /// Summary of the trainer.
-    pub summary: TrainSummary,
-    /// Mean loss of the last 100 steps, in nats per token.
-    pub train_loss_nats: Option<f64>,
-}
-
-impl TrainResult {
-    /// Name of the outcome in files.
-    pub fn outcome(&self) -> &'static str {
-        match self.summary.outcome {
-            Outcome::Completed => "completed",
-            Outcome::Diverged { .. } => "diverged",
-            Outcome::Stopped => STOPPED,
-        }
-    }
 }

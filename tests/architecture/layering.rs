@@ -31,7 +31,7 @@ const LAYERS: [(&str, &str); 16] = [
     ("run", "record lm targets numerics system"),
     ("heads", "record solver lm targets numerics system"),
     ("solver", "targets numerics system"),
-    ("lm", "targets numerics system"),
+    ("lm", "record targets numerics system"),
     ("record", "system"),
     ("targets", "numerics system"),
     ("numerics", ""),

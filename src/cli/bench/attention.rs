@@ -100,9 +100,9 @@ fn time(evaluator: &AttentionEvaluator, repeats: usize) -> Result<(f64, f64)> {
     let (mut forward, mut backward) = (Vec::new(), Vec::new());
     for repeat in 0..WARM_UP + repeats {
         let started = Instant::now();
-        let pass = evaluator.forward()?;
+        let backward_pass = evaluator.forward()?;
         let between = Instant::now();
-        pass.backward()?;
+        backward_pass()?;
         if repeat >= WARM_UP {
             forward.push((between - started).as_secs_f64());
             backward.push(between.elapsed().as_secs_f64());

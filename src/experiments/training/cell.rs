@@ -12,7 +12,7 @@ use crate::experiment::{
     CellContext, DefinitionTable, Experiment, Measure, RawDefinition, StudyError, TextHashes,
     TextSource, View, model_settings,
 };
-use crate::lm::{Alone, Corpus, Outcome, StepRecord, TrainDefinition};
+use crate::lm::{Alone, Corpus, Outcome, StepRow, TrainDefinition};
 use crate::record::{InvariantChecker, Row, to_microseconds};
 use crate::run::files::{CHECKPOINT, kept_checkpoint};
 use crate::run::manifest::{MANIFEST, Manifest};
@@ -86,22 +86,22 @@ impl TrainCell {
                 aside.display()
             ));
         }
-        let on_step = |_: &StepRecord| (context.advanced)(share);
+        let on_step = |_: &StepRow| (context.advanced)(share);
         let result = train(&training, context.folder, Begin::Continue, context.stop, &on_step)?;
         // A run that was stopped before its first evaluation has no results.
-        if result.summary.outcome == Outcome::Stopped && result.summary.valid_loss_nats.is_none() {
+        if result.outcome == Outcome::Stopped && result.valid_loss_nats.is_none() {
             return Ok(None);
         }
         let series = RunSeries::read(context.folder)?;
         series.write_curve(context.folder)?;
         kept_files::note_there(context.folder, CURVE)?;
         Ok(Some(vec![TrainingMeasurement {
-            parameters: result.summary.parameters,
+            parameters: result.parameters,
             train_loss_nats: result.train_loss_nats,
-            valid_loss_nats: result.summary.valid_loss_nats,
-            max_abs_logit: result.summary.max_abs_logit,
-            outcome: result.outcome().to_owned(),
-            wall_time_s: to_microseconds(result.summary.wall_time_s),
+            valid_loss_nats: result.valid_loss_nats,
+            max_abs_logit: result.max_abs_logit,
+            outcome: result.outcome.name().to_owned(),
+            wall_time_s: to_microseconds(result.wall_time_s),
             course: series.course(),
             corpus_entropy_nats: corpus.entropy_nats,
         }]))

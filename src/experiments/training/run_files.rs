@@ -112,13 +112,13 @@ fn of_evaluations(
 }
 
 fn of_manifest(row: &Row<TrainingMeasurement>, manifest: &Manifest, check: &mut InvariantChecker) {
-    let Some(result) = run_manifest::so_far(manifest) else {
+    let Some(summary) = run_manifest::so_far(manifest) else {
         return check.holds(false, || "its manifest says nothing of an end".to_owned());
     };
-    let (found, summary) = (&row.found, &result.summary);
+    let found = &row.found;
     let entropy = run_manifest::corpus_entropy_nats(manifest);
     for (column, there, told) in [
-        ("train_loss_nats", found.train_loss_nats, result.train_loss_nats),
+        ("train_loss_nats", found.train_loss_nats, summary.train_loss_nats),
         ("valid_loss_nats", found.valid_loss_nats, summary.valid_loss_nats),
         ("max_abs_logit", found.max_abs_logit, summary.max_abs_logit),
         ("corpus_entropy_nats", found.corpus_entropy_nats, entropy),
@@ -135,7 +135,11 @@ fn of_manifest(row: &Row<TrainingMeasurement>, manifest: &Manifest, check: &mut 
     });
     let told = to_microseconds(summary.wall_time_s);
     check.equal("wall_time_s differs from the run's manifest", found.wall_time_s, told, 0.0);
-    check.holds(found.outcome == result.outcome(), || {
-        format!("outcome is {}, but {} in the run's manifest", found.outcome, result.outcome())
+    check.holds(found.outcome == summary.outcome.name(), || {
+        format!(
+            "outcome is {}, but {} in the run's manifest",
+            found.outcome,
+            summary.outcome.name()
+        )
     });
 }

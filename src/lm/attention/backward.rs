@@ -8,18 +8,8 @@ use crate::lm::simd::{self, softmax_gradient};
 use crate::numerics::products::{panel_width, row_group};
 use crate::numerics::{Buffer, ColumnSums, Kernel, Pool, Real as _, Simd, Stripe, panels_of};
 
-/// Inputs of the backward pass: tensors of shape (B, T, H, D) and the optional linear position bias.
-pub(super) struct Arguments<'a> {
-    pub(super) q: &'a [f32],
-    pub(super) k: &'a [f32],
-    pub(super) v: &'a [f32],
-    pub(super) lags: Option<&'a Lags>,
-    pub(super) output: &'a [f32],
-    pub(super) gradient: &'a [f32],
-}
-
-/// Gradients of q, k and v, and of the slopes of the position bias if there are any. `log_sum_exp` holds log Σ e^z of each
-/// row in the order (batch, head, time).
+/// Gradients of q, k and v, and of the slopes of the position bias if there are any, from tensors of shape (B, T, H, D).
+/// `log_sum_exp` holds log Σ e^z of each row in the order (batch, head, time).
 ///
 /// With P the probabilities and G the gradient of the output: dV = PᵀG, dP = GVᵀ,
 /// dZ = P ∘ (dP − rowsum(P ∘ dP)), dQ = dZ K / √d and dK = dZᵀ Q / √d, block by block. The row sum equals
@@ -30,13 +20,14 @@ pub(super) struct Arguments<'a> {
 /// Each task sums its own dK and dV, and the tasks' sums are added in a fixed order. So the result does not
 /// depend on the number of threads.
 pub(super) fn backward(
-    arguments: &Arguments,
+    [q, k, v, output, gradient]: [&[f32]; 5],
     log_sum_exp: &[f32],
     dimensions: Dimensions,
     heads: &Heads,
+    lags: Option<&Lags>,
 ) -> ([Vec<f32>; 3], Option<Vec<f32>>) {
     let Dimensions { time, d_head, .. } = dimensions;
-    let packed = packed(dimensions, arguments.k, arguments.v);
+    let packed = packed(dimensions, k, v);
     let tasks = dimensions.tasks(heads);
     let mut dq_by_head = vec![0.0; dimensions.count()];
     let work: Vec<_> = tasks.iter().zip(parts(&tasks, d_head, &mut dq_by_head)).collect();
@@ -48,23 +39,23 @@ pub(super) fn backward(
             let head = task.index % dimensions.heads;
             f32::run(BackwardTask {
                 task,
-                q: dimensions.head(arguments.q, task.index),
-                output: dimensions.head(arguments.output, task.index),
-                gradient: dimensions.head(arguments.gradient, task.index),
+                q: dimensions.head(q, task.index),
+                output: dimensions.head(output, task.index),
+                gradient: dimensions.head(gradient, task.index),
                 log_sum_exp: &log_sum_exp[task.index * time..][task.rows.clone()],
                 keys,
                 values,
                 dimensions,
                 window: heads.window(head),
                 softcap: heads.softcap,
-                lags: arguments.lags.map(|lags| (lags, head)),
+                lags: lags.map(|lags| (lags, head)),
                 dq,
             })
         })
         .collect();
     let mut by_head: Vec<Vec<[ColumnSums<f32>; 2]>> = packed.iter().map(|_| Vec::new()).collect();
     packed.into_iter().flatten().for_each(|packed| PACKED.put_back(packed));
-    let mut slopes = arguments.lags.map(|_| vec![0.0f64; dimensions.heads]);
+    let mut slopes = lags.map(|_| vec![0.0f64; dimensions.heads]);
     for (task, TaskSums { columns, slope }) in tasks.iter().zip(sums) {
         by_head[task.index].push(columns);
         if let Some(slopes) = &mut slopes {

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::attention;
-use super::heads::{Attended, AttentionPullback, Heads};
+use super::heads::{Attended, Heads};
 use crate::lm::error::require;
 use crate::lm::{Device, Dtype, LmError, memory_estimate};
 use crate::targets::Layout;
@@ -19,12 +19,6 @@ pub struct AttentionEvaluator {
     k: Tensor,
     v: Tensor,
     gradient: Tensor,
-}
-
-/// A finished forward pass with the data that its backward pass needs.
-pub struct AttentionPass<'a> {
-    gradient: &'a Tensor,
-    pullback: AttentionPullback,
 }
 
 impl AttentionEvaluator {
@@ -82,26 +76,19 @@ impl AttentionEvaluator {
         })
     }
 
-    /// Runs one forward pass and waits until it ends.
+    /// Runs one forward pass and waits until it ends. Returns the backward pass, which waits too and returns the gradients of
+    /// queries, keys and values.
     ///
     /// # Errors
-    /// Only errors of the tensor library.
-    pub fn forward(&self) -> Result<AttentionPass<'_>, LmError> {
+    /// Only errors of the tensor library, of either pass.
+    pub fn forward(&self) -> Result<impl FnOnce() -> Result<[Tensor; 3], LmError>, LmError> {
         let Self { q, k, v, gradient, heads } = self;
         let Attended { output, pullback, .. } = attention(q, k, v, None, heads)?;
         output.device().synchronize()?;
-        Ok(AttentionPass { gradient, pullback })
-    }
-}
-
-impl AttentionPass<'_> {
-    /// Runs the backward pass, waits until it ends, and returns the gradients of queries, keys and values.
-    ///
-    /// # Errors
-    /// Only errors of the tensor library.
-    pub fn backward(self) -> Result<[Tensor; 3], LmError> {
-        let gradients = (self.pullback)(self.gradient)?.heads;
-        gradients[0].device().synchronize()?;
-        Ok(gradients)
+        Ok(move || {
+            let gradients = pullback(gradient)?.heads;
+            gradients[0].device().synchronize()?;
+            Ok(gradients)
+        })
     }
 }

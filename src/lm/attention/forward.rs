@@ -8,14 +8,6 @@ use crate::lm::simd::softmax_terms;
 use crate::numerics::products::{panel_width, row_group};
 use crate::numerics::{Buffer, Kernel, Pool, Real as _, Simd, Stripe};
 
-/// Results of the forward pass besides its output.
-pub(super) struct Found {
-    /// log Σ e^z of each row, in the order (batch, head, time).
-    pub(super) log_sum_exp: Vec<f32>,
-    /// One entry per head.
-    pub(super) statistics: Vec<HeadStatistics>,
-}
-
 /// Statistics of the logits in the rows of one task.
 struct Measured {
     max_logit: f32,
@@ -24,15 +16,14 @@ struct Measured {
     entropy_sum: f64,
 }
 
-/// Attention over every head of every sequence; see [`super::attention`] for the shapes.
+/// Attention over every head of every sequence; see [`super::attention`] for the shapes. Returns the output, log Σ e^z of each
+/// row in the order (batch, head, time), and the statistics of each head.
 pub(super) fn forward(
-    q: &[f32],
-    k: &[f32],
-    v: &[f32],
+    [q, k, v]: [&[f32]; 3],
     dimensions: Dimensions,
     heads: &Heads,
     lags: Option<&Lags>,
-) -> (Vec<f32>, Found) {
+) -> (Vec<f32>, Vec<f32>, Vec<HeadStatistics>) {
     let Dimensions { time, d_head, .. } = dimensions;
     let count = dimensions.batch * dimensions.heads;
     let packed = packed(dimensions, k, v);
@@ -74,7 +65,7 @@ pub(super) fn forward(
         head.min_logit = head.min_logit.min(measured.min_logit);
         head.entropy_nats += (measured.entropy_sum / rows) as f32;
     }
-    (dimensions.joined(&by_head), Found { log_sum_exp, statistics })
+    (dimensions.joined(&by_head), log_sum_exp, statistics)
 }
 
 struct ForwardTask<'a> {

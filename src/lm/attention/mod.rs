@@ -21,7 +21,7 @@ use candle_core::{Result, Tensor, bail};
 
 use crate::lm::operators::{float32, like, with_elements};
 
-pub use evaluator::{AttentionEvaluator, AttentionPass};
+pub use evaluator::AttentionEvaluator;
 #[cfg(feature = "cuda")]
 pub(super) use heads::Dimensions;
 pub use heads::HeadStatistics;
@@ -55,19 +55,18 @@ pub(in crate::lm) fn attention(
         }
         Some(slopes) => bail!("{} slopes for {} heads", slopes.elem_count(), dimensions.heads),
     };
-    let (exact, found) = with_elements([&float32(q)?, &float32(k)?, &float32(v)?], |[q, k, v]| {
-        Ok(forward::forward(q, k, v, dimensions, heads, lags.as_ref()))
-    })?;
+    let (exact, log_sum_exp, statistics) =
+        with_elements([&float32(q)?, &float32(k)?, &float32(v)?], |inputs| {
+            Ok(forward::forward(inputs, dimensions, heads, lags.as_ref()))
+        })?;
     let exact = Tensor::from_vec(exact, q.shape(), q.device())?;
     let output = exact.to_dtype(q.dtype())?;
-    let statistics = HeadStatistics::to_tensor(&found.statistics, q.device())?;
+    let statistics = HeadStatistics::to_tensor(&statistics, q.device())?;
     let ([q, k, v], heads) = ([q, k, v].map(Tensor::clone), heads.clone());
     let pullback = move |gradient: &Tensor| {
         let all = [&float32(&q)?, &float32(&k)?, &float32(&v)?, &exact, &float32(gradient)?];
-        let ([dq, dk, dv], slopes) = with_elements(all, |[q, k, v, output, gradient]| {
-            let lags = lags.as_ref();
-            let arguments = backward::Arguments { q, k, v, lags, output, gradient };
-            Ok(backward::backward(&arguments, &found.log_sum_exp, dimensions, &heads))
+        let ([dq, dk, dv], slopes) = with_elements(all, |all| {
+            Ok(backward::backward(all, &log_sum_exp, dimensions, &heads, lags.as_ref()))
         })?;
         let slopes = slopes.map(|slopes| Tensor::new(slopes, q.device())).transpose()?;
         let heads = [like(dq, &q)?, like(dk, &k)?, like(dv, &v)?];

@@ -25,16 +25,12 @@ pub(super) struct HeadRows<'a> {
     data: &'a [f32],
     /// Elements from one row to the next.
     stride: usize,
-    d_head: usize,
+    pub(super) d_head: usize,
 }
 
 impl<'a> HeadRows<'a> {
     pub(super) fn row(self, row: usize) -> &'a [f32] {
         &self.data[row * self.stride..][..self.d_head]
-    }
-
-    pub(super) fn d_head(self) -> usize {
-        self.d_head
     }
 }
 
@@ -160,7 +156,7 @@ impl Kernel<f32> for Pack<'_> {
     #[inline(always)]
     fn run<S: Simd<f32>>(self, simd: S) {
         let Self { packed: Packed { rows, panels }, from, time } = self;
-        let d_head = from.d_head();
+        let d_head = from.d_head;
         let (panel, width) = (panel_width(simd), d_head.next_multiple_of(S::LANES));
         let padded = time.next_multiple_of(panel);
         rows.reserve(padded * width);
@@ -193,7 +189,7 @@ impl BlockRows {
         here: &Range<usize>,
         scale: f32,
     ) {
-        let d_head = from.d_head();
+        let d_head = from.d_head;
         let (group, width) = (row_group(simd), d_head.next_multiple_of(S::LANES));
         let count = here.len().next_multiple_of(group);
         self.rows.reserve(count * width);

@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
+use super::tokens::Hashed;
 use crate::lm::LmError;
-use crate::system::hexadecimal;
 
 /// File name endings of documents in a folder.
 const ENDINGS: [&str; 4] = [".txt", ".txt.zst", ".bin", ".bin.zst"];
@@ -48,7 +47,7 @@ impl Document {
 
     /// The text of one file, decompressed if its name ends in `.zst`. Reads the file once to compute its hash.
     pub fn of_file(path: &Path) -> Result<Self, LmError> {
-        let mut document =
+        let document =
             Self { place: Place::File(path.to_owned()), bytes: 0, sha256: String::new() };
         // Checked before opening, because opening a pipe blocks until another process writes to it.
         let metadata = std::fs::metadata(path).map_err(|e| document.failed(e))?;
@@ -57,30 +56,21 @@ impl Document {
                 "is not an ordinary file; copy the text into one, since it is read more than once";
             return Err(LmError::file(path, why));
         }
-        let (mut hash, mut bytes) = (Sha256::new(), 0);
-        let mut reader = document.open()?;
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            let count = reader.read(&mut buffer).map_err(|e| document.failed(e))?;
-            if count == 0 {
-                break;
-            }
-            bytes += count as u64;
-            if bytes > FREE.max(metadata.len().saturating_mul(MOST_TIMES)) {
-                let why = format!(
-                    "unpacks to more than {} MiB, over {MOST_TIMES} times its {} bytes, which no text does; if it \
-                     is a text, unpack it and name the file without .zst",
-                    bytes >> 20,
-                    metadata.len()
-                );
-                return Err(LmError::file(path, why));
-            }
-            hash.update(&buffer[..count]);
+        let most = FREE.max(metadata.len().saturating_mul(MOST_TIMES));
+        let mut hashed = Hashed::new(io::sink());
+        let mut reader = document.open()?.take(most.saturating_add(1));
+        let bytes = io::copy(&mut reader, &mut hashed).map_err(|e| document.failed(e))?;
+        if bytes > most {
+            let why = format!(
+                "unpacks to more than {} MiB, over {MOST_TIMES} times its {} bytes, which no text does; if it \
+                 is a text, unpack it and name the file without .zst",
+                most >> 20,
+                metadata.len()
+            );
+            return Err(LmError::file(path, why));
         }
         drop(reader);
-        document.bytes = bytes;
-        document.sha256 = hexadecimal(&hash.finalize());
-        Ok(document)
+        Ok(Self { bytes, sha256: hashed.sha256(), ..document })
     }
 
     /// A reader of all bytes.
@@ -160,9 +150,10 @@ pub(super) const PIECE: usize = 1 << 20;
 /// ends between two characters.
 pub(super) struct Pieces<'a> {
     document: &'a Document,
-    reader: Box<dyn Read + Send + 'a>,
-    /// Offset of the next piece in the document.
-    start: u64,
+    /// Opened for the first piece.
+    reader: Option<Box<dyn Read + Send + 'a>>,
+    /// What is left of the document's bytes.
+    left: Range<u64>,
     /// Bytes that were read past the last cut.
     rest: Vec<u8>,
 }
@@ -174,31 +165,35 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Converts byte offsets in errors from the start of the piece to the start of the document.
-    pub fn errors(&self) -> impl Fn(LmError) -> LmError + use<> {
-        let start = usize::try_from(self.start).unwrap_or(usize::MAX);
-        move |error| match error {
-            LmError::NotUtf8 { byte } => LmError::NotUtf8 { byte: start.saturating_add(byte) },
-            other => other,
-        }
+    /// The piece as text; fails if it is not UTF-8.
+    pub fn text(&self) -> Result<&str, LmError> {
+        std::str::from_utf8(&self.bytes).map_err(|e| {
+            let byte = self.start + e.valid_up_to() as u64;
+            let what = "convert it, or set vocabulary=byte";
+            LmError::Refused(format!("the text is not UTF-8 at byte {byte}; {what}"))
+        })
     }
 }
 
 impl<'a> Pieces<'a> {
-    /// The pieces of the bytes that `reader` returns, which start at byte `start` of the document.
-    pub fn new(document: &'a Document, start: u64, reader: Box<dyn Read + Send + 'a>) -> Self {
-        Self { document, reader, start, rest: Vec::new() }
+    /// The pieces of a range of the document's bytes.
+    pub fn new(document: &'a Document, left: Range<u64>) -> Self {
+        Self { document, reader: None, left, rest: Vec::new() }
     }
 
-    fn read(&mut self) -> std::io::Result<Option<Piece>> {
+    fn read(&mut self) -> Result<Option<Piece>, LmError> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            None => self.reader.insert(self.document.open_range(self.left.start, self.left.end)?),
+        };
         let mut bytes = std::mem::take(&mut self.rest);
         let room = (PIECE - bytes.len()) as u64;
-        self.reader.by_ref().take(room).read_to_end(&mut bytes)?;
+        reader.take(room).read_to_end(&mut bytes).map_err(|e| self.document.failed(e))?;
         if bytes.len() == PIECE {
             self.rest = bytes.split_off(cut(&bytes));
         }
-        let start = self.start;
-        self.start += bytes.len() as u64;
+        let start = self.left.start;
+        self.left.start += bytes.len() as u64;
         Ok((!bytes.is_empty()).then_some(Piece { start, bytes }))
     }
 }
@@ -207,7 +202,7 @@ impl Iterator for Pieces<'_> {
     type Item = Result<Piece, LmError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read().map_err(|e| self.document.failed(e)).transpose()
+        self.read().transpose()
     }
 }
 
@@ -230,9 +225,8 @@ mod tests {
         let long = "é".repeat(PIECE);
         for (text, ends_words) in [(words, true), (long, false)] {
             let document = Document::in_memory(text.as_bytes());
-            let pieces: Vec<Vec<u8>> = Pieces::new(&document, 0, document.open().unwrap())
-                .map(|piece| piece.unwrap().bytes)
-                .collect();
+            let pieces = Pieces::new(&document, 0..document.bytes);
+            let pieces: Vec<Vec<u8>> = pieces.map(|piece| piece.unwrap().bytes).collect();
             assert_eq!(pieces.concat(), text.as_bytes());
             assert!(pieces.len() > 1);
             for pair in pieces.windows(2) {

@@ -13,5 +13,4 @@ mod vocabulary;
 pub use bpe::Bpe;
 pub use texts::{Split, Texts};
 pub use tokenised::Corpus;
-pub use tokens::Tokens;
 pub use vocabulary::{Symbols, Vocabulary};

@@ -96,10 +96,9 @@ pub(super) struct LocalSource {
 impl LocalSource {
     pub(super) fn new(corpus: &SyntheticCorpus, rng: &mut impl Rng) -> Result<Self, LmError> {
         let a = corpus.alphabet;
-        let gamma = Gamma::new(corpus.concentration, 1.0).map_err(|e| LmError::Value {
-            key: "corpus.concentration",
-            found: corpus.concentration.to_string(),
-            why: format!("cannot be used: {e}"),
+        let gamma = Gamma::new(corpus.concentration, 1.0).map_err(|e| {
+            let found = corpus.concentration;
+            LmError::Refused(format!("corpus.concentration cannot be used: {e} ({found} found)"))
         })?;
         let rows = a.pow(corpus.order as u32);
         let mut log_table = Vec::with_capacity(rows * a);

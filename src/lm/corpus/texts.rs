@@ -14,15 +14,17 @@ use crate::system::sha256;
 /// folder and its subfolders, the files ending in `.txt`, `.bin`, `.txt.zst` or `.bin.zst` are documents.
 #[derive(Clone, Debug)]
 pub struct Texts {
+    /// Those for validation follow the others.
     documents: Vec<Document>,
-    valid: Vec<Document>,
+    /// Index of the first document for validation.
+    first_valid: usize,
     of_folder: bool,
 }
 
 /// A part of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// Index of the document; validation documents follow the others.
+    /// Index of the document.
     document: usize,
     start: u64,
     end: u64,
@@ -49,28 +51,28 @@ impl Texts {
             true => document::of_folder(path),
             false => Ok(vec![Document::of_file(path)?]),
         };
-        Ok(Self {
-            documents: documents(text)?,
-            valid: valid.map(documents).transpose()?.unwrap_or_default(),
-            of_folder: text.is_dir() || valid.is_some_and(Path::is_dir),
-        })
+        let mut all = documents(text)?;
+        let first_valid = all.len();
+        all.extend(valid.map(documents).transpose()?.unwrap_or_default());
+        let of_folder = text.is_dir() || valid.is_some_and(Path::is_dir);
+        Ok(Self { documents: all, first_valid, of_folder })
     }
 
     /// A single document in memory.
     pub(super) fn in_memory(text: &[u8]) -> Self {
-        let documents = vec![Document::in_memory(text)];
-        Self { documents, valid: Vec::new(), of_folder: false }
+        Self { documents: vec![Document::in_memory(text)], first_valid: 1, of_folder: false }
     }
 
     /// The SHA-256, in hexadecimal, of the uncompressed bytes of the only document; for several documents, of the lines of
     /// their hashes in order.
     pub fn sha256(&self) -> String {
-        combined(&self.documents)
+        combined(&self.documents[..self.first_valid])
     }
 
     /// As [`Self::sha256`] for the validation texts; `None` if there are no separate ones.
     pub fn valid_sha256(&self) -> Option<String> {
-        (!self.valid.is_empty()).then(|| combined(&self.valid))
+        let valid = &self.documents[self.first_valid..];
+        (!valid.is_empty()).then(|| combined(valid))
     }
 
     /// Whether an end-of-document token follows each document: true if they come from a folder.
@@ -80,16 +82,12 @@ impl Texts {
 
     /// Number of bytes of all documents.
     pub(super) fn bytes(&self) -> u64 {
-        self.all().map(|document| document.bytes).sum()
+        self.documents.iter().map(|document| document.bytes).sum()
     }
 
     /// Spans that cover every document.
     fn whole(&self) -> Vec<Span> {
-        self.all().enumerate().map(|(at, document)| whole(at, document)).collect()
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Document> {
-        self.documents.iter().chain(&self.valid)
+        self.documents.iter().enumerate().map(|(at, document)| whole(at, document)).collect()
     }
 
     /// Divides the documents into splits.
@@ -99,15 +97,13 @@ impl Texts {
     /// in one split only. A single document is split by position, between two characters, in the order training,
     /// validation, test. Separate validation texts replace `valid_fraction`.
     pub(super) fn divide(&self, definition: &TrainDefinition) -> Result<Division, LmError> {
-        let valid = if self.valid.is_empty() { definition.valid_fraction } else { 0.0 };
-        let [train, mut held, test] = match &self.documents[..] {
+        let (documents, for_valid) = self.documents.split_at(self.first_valid);
+        let valid = if for_valid.is_empty() { definition.valid_fraction } else { 0.0 };
+        let [train, mut held, test] = match documents {
             [document] => by_position(document, valid, definition.test_fraction)?,
             documents => by_document(documents, valid, definition.test_fraction)?,
         };
-        let first = self.documents.len();
-        held.extend(
-            self.valid.iter().enumerate().map(|(at, document)| whole(first + at, document)),
-        );
+        held.extend((self.first_valid..).zip(for_valid).map(|(at, document)| whole(at, document)));
         Ok([train, held, test])
     }
 
@@ -131,9 +127,8 @@ impl Texts {
         let documents = spans.into_iter().map(|span| {
             let mut encoder = Encoder::default();
             let mut tokens = Vec::new();
-            for piece in self.pieces(&span)? {
-                let piece = piece?;
-                encoder.encode(vocabulary, &piece.bytes, &mut tokens).map_err(piece.errors())?;
+            for piece in self.pieces(&span) {
+                encoder.encode(vocabulary, &piece?, &mut tokens)?;
             }
             tokens.extend(vocabulary.end().filter(|_| span.is_last));
             Ok(tokens)
@@ -147,17 +142,10 @@ impl Texts {
     /// Texts that cannot be read or that are not UTF-8.
     pub fn beginning(&self, bytes: usize) -> Result<String, LmError> {
         let mut text = String::new();
-        'documents: for span in self.whole() {
-            for piece in self.pieces(&span)? {
-                let piece = piece?;
-                let errors = piece.errors();
-                let utf8 = |e: std::string::FromUtf8Error| LmError::NotUtf8 {
-                    byte: e.utf8_error().valid_up_to(),
-                };
-                text.push_str(&String::from_utf8(piece.bytes).map_err(utf8).map_err(errors)?);
-                if text.len() >= bytes {
-                    break 'documents;
-                }
+        for piece in self.whole().iter().flat_map(|span| self.pieces(span)) {
+            text.push_str(piece?.text()?);
+            if text.len() >= bytes {
+                break;
             }
         }
         text.truncate(text.floor_char_boundary(bytes));
@@ -165,13 +153,8 @@ impl Texts {
     }
 
     /// The bytes of a span in pieces.
-    pub(super) fn pieces(&self, span: &Span) -> Result<Pieces<'_>, LmError> {
-        let place = span.document;
-        let document = match place.checked_sub(self.documents.len()) {
-            None => &self.documents[place],
-            Some(place) => &self.valid[place],
-        };
-        Ok(Pieces::new(document, span.start, document.open_range(span.start, span.end)?))
+    pub(super) fn pieces(&self, span: &Span) -> Pieces<'_> {
+        Pieces::new(&self.documents[span.document], span.start..span.end)
     }
 }
 

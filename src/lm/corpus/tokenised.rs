@@ -9,9 +9,9 @@ use rayon::prelude::*;
 use super::bpe::Bpe;
 use super::document::Piece;
 use super::texts::{Division, Span, Split, Texts};
-use super::tokens;
-use super::tokens::{Store, Tokens, Width};
-use super::vocabulary::{Encoder, Symbols, Vocabulary, see_characters, utf8};
+use super::tokens::{self, Store, write_tokens};
+use super::vocabulary::{Encoder, Symbols, Vocabulary};
+use crate::lm::definition::MOST_SYMBOLS;
 use crate::lm::{LmError, TextVocabulary, TrainDefinition};
 use crate::system::disk::{File, make_folders};
 use crate::system::{check_disk, has_no_locks, sha256};
@@ -32,23 +32,22 @@ fn build_vocabulary(
         TextVocabulary::Byte => Symbols::Bytes,
         TextVocabulary::Characters => {
             let mut seen = BTreeSet::new();
-            for piece in pieces(texts, division.iter().flatten()) {
-                let piece = piece?;
-                see_characters(&mut seen, &piece.bytes).map_err(piece.errors())?;
+            for piece in division.iter().flatten().flat_map(|span| texts.pieces(span)) {
+                seen.extend(piece?.text()?.chars());
             }
             Symbols::Characters(seen.into_iter().collect())
         }
         TextVocabulary::Bpe { size } => {
             let every = division[0].iter().map(Span::bytes).sum::<u64>().div_ceil(COUNTED).max(1);
             let mut wrong = None;
-            let counted = pieces(texts, &division[0])
+            let counted = division[0]
+                .iter()
+                .flat_map(|span| texts.pieces(span))
                 .step_by(every as usize)
-                .map(|piece| {
-                    let piece = piece?;
-                    let text = utf8(&piece.bytes).map_err(piece.errors())?;
-                    Ok(text.to_owned())
-                })
-                .map_while(|text| text.map_err(|error| wrong = Some(error)).ok());
+                .map(|piece| Ok(piece?.text()?.to_owned()))
+                .map_while(|text: Result<_, LmError>| {
+                    text.map_err(|error| wrong = Some(error)).ok()
+                });
             let trained = Bpe::train(counted, size, has_end);
             if let Some(error) = wrong {
                 return Err(error);
@@ -56,7 +55,14 @@ fn build_vocabulary(
             Symbols::BytePairs(trained?)
         }
     };
-    Ok(Vocabulary { symbols, has_end })
+    let vocabulary = Vocabulary { symbols, has_end };
+    match vocabulary.size() {
+        size if size > MOST_SYMBOLS => Err(LmError::Refused(format!(
+            "the text has {size} different characters; at most {MOST_SYMBOLS} symbols are supported: set \
+             vocabulary = bpe:8192"
+        ))),
+        _ => Ok(vocabulary),
+    }
 }
 
 /// Writes the tokens of the spans, with an end-of-document token after each document if the vocabulary has one.
@@ -67,26 +73,24 @@ fn encode(
     spans: &[Span],
     to: &mut impl Write,
 ) -> Result<usize, LmError> {
-    let width = Width::of(vocabulary.size());
-    let mut workers: Vec<Worker> =
-        (0..rayon::current_num_threads()).map(|_| Worker::default()).collect();
+    // The encoder and the tokens of each thread.
+    let mut workers = vec![(Encoder::default(), Vec::new()); rayon::current_num_threads()];
     let mut count = 0;
     for span in spans {
-        let mut pieces = texts.pieces(span)?;
+        let mut pieces = texts.pieces(span);
         loop {
             // One piece per thread at a time, written in order.
             let round: Vec<Piece> =
                 pieces.by_ref().take(workers.len()).collect::<Result<_, _>>()?;
-            workers[..round.len()].par_iter_mut().zip(&round).try_for_each(|(worker, piece)| {
-                worker.tokens.clear();
-                worker
-                    .encoder
-                    .encode(vocabulary, &piece.bytes, &mut worker.tokens)
-                    .map_err(piece.errors())
-            })?;
-            for worker in &workers[..round.len()] {
-                count += worker.tokens.len();
-                width.write(&worker.tokens, to).map_err(LmError::Tokens)?;
+            workers[..round.len()].par_iter_mut().zip(&round).try_for_each(
+                |((encoder, tokens), piece)| {
+                    tokens.clear();
+                    encoder.encode(vocabulary, piece, tokens)
+                },
+            )?;
+            for (_, tokens) in &workers[..round.len()] {
+                count += tokens.len();
+                write_tokens(tokens, to).map_err(LmError::Tokens)?;
             }
             if round.len() < workers.len() {
                 break;
@@ -94,30 +98,10 @@ fn encode(
         }
         if let Some(end) = vocabulary.end().filter(|_| span.is_last) {
             count += 1;
-            width.write(&[end], to).map_err(LmError::Tokens)?;
+            write_tokens(&[end], to).map_err(LmError::Tokens)?;
         }
     }
     Ok(count)
-}
-
-/// State of one thread.
-#[derive(Default)]
-struct Worker {
-    encoder: Encoder,
-    tokens: Vec<u32>,
-}
-
-fn pieces<'a>(
-    texts: &'a Texts,
-    spans: impl IntoIterator<Item = &'a Span, IntoIter: Send> + Send,
-) -> impl Iterator<Item = Result<Piece, LmError>> + Send {
-    spans.into_iter().flat_map(|span| {
-        let (pieces, error) = match texts.pieces(span) {
-            Ok(pieces) => (Some(pieces), None),
-            Err(error) => (None, Some(Err(error))),
-        };
-        pieces.into_iter().flatten().chain(error)
-    })
 }
 
 /// Texts of fewer bytes are encoded each time, which takes less than a second; tokens of longer ones are cached.
@@ -213,7 +197,7 @@ impl Corpus {
         let vocabulary = build_vocabulary(definition, texts, division)?;
         let mut bytes = Vec::new();
         let counts = encode_splits(&vocabulary, texts, division, &mut bytes)?;
-        let store = Store::in_memory(bytes, Width::of(vocabulary.size()), counts);
+        let store = Store::in_memory(bytemuck::pod_collect_to_vec(&bytes), counts);
         Self::of_texts(definition, texts, vocabulary, store)
     }
 
@@ -249,8 +233,7 @@ impl Corpus {
             valid_sha256: None,
             entropy_nats: Some(entropy),
             store: Store::in_memory(
-                words,
-                Width::Four,
+                tokens.iter().map(|&token| token as u16).collect(),
                 [trained, kept - trained, tokens.len() - kept],
             ),
         };
@@ -275,7 +258,7 @@ impl Corpus {
     }
 
     /// The tokens of one split, in the order of the text.
-    pub fn split(&self, split: Split) -> Tokens<'_> {
+    pub fn split(&self, split: Split) -> &[u16] {
         self.store.split(split as usize)
     }
 }
@@ -298,7 +281,7 @@ fn least_bytes(vocabulary: &Vocabulary, division: &Division) -> f64 {
     let bytes: u64 = division.iter().flatten().map(Span::bytes).sum();
     let longest = (0..vocabulary.size()).map(|token| vocabulary.bytes_of(token as u32)).max();
     let tokens = bytes as f64 / f64::from(longest.unwrap_or(1).max(1));
-    tokens * Width::of(vocabulary.size()).bytes() as f64
+    tokens * size_of::<u16>() as f64
 }
 
 /// A hash of everything that the tokens of texts depend on.

@@ -1,10 +1,11 @@
 //! Vocabularies: the mapping between texts and tokens.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::bpe::Bpe;
+use super::document::Piece;
 use crate::lm::LmError;
 
 /// The symbols of a vocabulary.
@@ -65,21 +66,10 @@ impl Vocabulary {
             Symbols::Unwritten { .. } => 0,
         }
     }
-
-    /// Encodes a text, without an end-of-document token.
-    ///
-    /// # Errors
-    /// A character that the vocabulary lacks, bytes that are not UTF-8 although it needs characters, or
-    /// symbols without a written form.
-    pub fn encode(&self, text: &[u8]) -> Result<Vec<u32>, LmError> {
-        let mut tokens = Vec::with_capacity(text.len());
-        Encoder::default().encode(self, text, &mut tokens)?;
-        Ok(tokens)
-    }
 }
 
 /// Encodes a text piece by piece and caches the tokens of words.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Encoder {
     words: HashMap<Box<str>, Box<[u32]>>,
 }
@@ -89,20 +79,20 @@ impl Encoder {
     pub fn encode(
         &mut self,
         vocabulary: &Vocabulary,
-        piece: &[u8],
+        piece: &Piece,
         tokens: &mut Vec<u32>,
     ) -> Result<(), LmError> {
         match &vocabulary.symbols {
-            Symbols::Bytes => tokens.extend(piece.iter().map(|&byte| u32::from(byte))),
+            Symbols::Bytes => tokens.extend(piece.bytes.iter().map(|&byte| u32::from(byte))),
             Symbols::Unwritten { .. } => {
                 return Err(LmError::Refused(
                     "the model was trained on the synthetic corpus and cannot read a text; leave --text out"
                         .to_owned(),
                 ));
             }
-            Symbols::BytePairs(bpe) => bpe.encode(utf8(piece)?, &mut self.words, tokens)?,
+            Symbols::BytePairs(bpe) => bpe.encode(piece.text()?, &mut self.words, tokens)?,
             Symbols::Characters(characters) => {
-                for character in utf8(piece)?.chars() {
+                for character in piece.text()?.chars() {
                     let token = characters.binary_search(&character).map_err(|_| {
                         LmError::Refused(format!(
                             "the vocabulary of the model has no {character:?}; train a model on text that has it"
@@ -116,78 +106,49 @@ impl Encoder {
     }
 }
 
-/// Adds the characters of a piece of text to `seen`.
-pub(super) fn see_characters(seen: &mut BTreeSet<char>, piece: &[u8]) -> Result<(), LmError> {
-    seen.extend(utf8(piece)?.chars());
-    Ok(())
-}
-
-/// A piece as text; fails if it is not UTF-8.
-pub(super) fn utf8(piece: &[u8]) -> Result<&str, LmError> {
-    std::str::from_utf8(piece).map_err(|e| LmError::NotUtf8 { byte: e.valid_up_to() })
-}
-
 /// The text shown for the end of a document.
 const END: &str = "<end>";
 
 impl Vocabulary {
-    /// The text of each token, in order; `None` if symbols have no written form. A character that spans several tokens is
-    /// assigned to the last of them, and invalid bytes become �.
+    /// The text of each token, in order; `None` if symbols have no written form. Bytes of a token that are not whole characters
+    /// become �.
     pub fn texts_of(&self, tokens: &[u32]) -> Option<Vec<String>> {
-        let mut open = Vec::new();
-        tokens.iter().map(|&token| self.text_of(token, &mut open)).collect()
+        tokens.iter().map(|&token| self.text_of(token)).collect()
     }
 
-    /// The text of one token. `open` holds the bytes of a character that earlier tokens began.
-    fn text_of(&self, token: u32, open: &mut Vec<u8>) -> Option<String> {
+    fn text_of(&self, token: u32) -> Option<String> {
         if self.end() == Some(token) {
-            return Some(whole(open, true) + END);
+            return Some(END.to_owned());
         }
         match &self.symbols {
-            Symbols::Bytes => open.push(token as u8),
-            Symbols::Characters(characters) => {
-                return characters.get(token as usize).map(char::to_string);
+            Symbols::Bytes => Some(String::from_utf8_lossy(&[token as u8]).into_owned()),
+            Symbols::Characters(characters) => characters.get(token as usize).map(char::to_string),
+            Symbols::BytePairs(bpe) => {
+                Some(String::from_utf8_lossy(&bpe.written(token)).into_owned())
             }
-            Symbols::BytePairs(bpe) => open.extend(bpe.written(token)),
-            Symbols::Unwritten { .. } => return None,
+            Symbols::Unwritten { .. } => None,
         }
-        Some(whole(open, false))
-    }
-}
-
-/// Takes the complete characters out of `open`. The bytes of an incomplete character stay there, unless this is the
-/// `end` of the text.
-fn whole(open: &mut Vec<u8>, end: bool) -> String {
-    let mut text = String::new();
-    loop {
-        let error = match std::str::from_utf8(open) {
-            Ok(rest) => {
-                text.push_str(rest);
-                open.clear();
-                return text;
-            }
-            Err(error) => error,
-        };
-        let rest = open.split_off(error.valid_up_to());
-        text.push_str(&String::from_utf8_lossy(open));
-        *open = rest;
-        let wrong = match error.error_len() {
-            Some(length) => length,
-            None if end => open.len(),
-            None => return text,
-        };
-        text.push('\u{fffd}');
-        open.drain(..wrong);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
+    impl Vocabulary {
+        /// Encodes a text, without an end-of-document token.
+        pub(in crate::lm::corpus) fn encode(&self, text: &[u8]) -> Result<Vec<u32>, LmError> {
+            let mut tokens = Vec::new();
+            let piece = Piece { start: 0, bytes: text.to_vec() };
+            Encoder::default().encode(self, &piece, &mut tokens)?;
+            Ok(tokens)
+        }
+    }
+
     fn characters(text: &str, has_end: bool) -> Vocabulary {
-        let mut seen = BTreeSet::new();
-        see_characters(&mut seen, text.as_bytes()).unwrap();
+        let seen: BTreeSet<char> = text.chars().collect();
         let symbols = Symbols::Characters(seen.into_iter().collect());
         Vocabulary { symbols, has_end }
     }
@@ -226,12 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_one_character_are_the_last_ones() {
-        let vocabulary = of(Symbols::Bytes);
-        let mut tokens: Vec<u32> = "aé€".bytes().map(u32::from).collect();
-        tokens.extend([0xff, 0xe2, 256]);
-        let texts = vocabulary.texts_of(&tokens).unwrap();
-        assert_eq!(texts, ["a", "", "é", "", "", "€", "\u{fffd}", "", "\u{fffd}<end>"]);
+    fn bytes_stand_for_themselves_where_they_are_text() {
+        let texts = of(Symbols::Bytes).texts_of(&[97, 0xc3, 0xa9, 256]).unwrap();
+        assert_eq!(texts, ["a", "\u{fffd}", "\u{fffd}", "<end>"]);
     }
 
     #[test]

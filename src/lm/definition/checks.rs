@@ -19,6 +19,7 @@ impl TrainDefinition {
             ("layers", self.layers),
             ("d_model", self.d_model),
             ("heads", self.heads),
+            ("d_head", self.d_head.unwrap_or(1)),
             ("window", self.window),
             ("context", self.context),
             ("batch", self.batch),
@@ -34,10 +35,6 @@ impl TrainDefinition {
         // The kinds of all heads are listed before memory is checked.
         let why = format!("must be at most {MOST_HEADS}");
         require(self.heads <= MOST_HEADS, "heads", self.heads, &why)?;
-        if let Some(d_head) = self.d_head {
-            require(d_head >= 1, "d_head", d_head, "must be at least 1")?;
-            require(d_head <= MOST, "d_head", d_head, "must be at most 2^40")?;
-        }
         self.check_tokens()?;
         require(
             self.d_head.is_some() || self.d_model.is_multiple_of(self.heads),

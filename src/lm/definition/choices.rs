@@ -192,8 +192,8 @@ impl Dtype {
 
 /// The smallest size of a BPE vocabulary: the 256 bytes and the end of a document.
 const LEAST_PAIRS: usize = 257;
-/// The largest size of a BPE vocabulary.
-const MOST_PAIRS: usize = 1 << 20;
+/// The largest number of symbols of a corpus, whose tokens are stored in two bytes each.
+pub(in crate::lm) const MOST_SYMBOLS: usize = 1 << 16;
 
 /// How a text is encoded as tokens. The synthetic corpus has its own symbols and ignores this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -229,10 +229,12 @@ impl FromStr for TextVocabulary {
         match (text, pairs) {
             ("byte", _) => Ok(Self::Byte),
             ("characters", _) => Ok(Self::Characters),
-            (_, Some(size)) if (LEAST_PAIRS..=MOST_PAIRS).contains(&size) => Ok(Self::Bpe { size }),
+            (_, Some(size)) if (LEAST_PAIRS..=MOST_SYMBOLS).contains(&size) => {
+                Ok(Self::Bpe { size })
+            }
             _ => Err(format!(
                 "vocabulary = {text:?} is unknown; give byte, characters or bpe:SIZE \
-                 ({LEAST_PAIRS} to {MOST_PAIRS}), such as bpe:8192"
+                 ({LEAST_PAIRS} to {MOST_SYMBOLS}), such as bpe:8192"
             )),
         }
     }
@@ -261,7 +263,7 @@ mod tests {
         for text in ["byte", "characters", "bpe:257", "bpe:20000"] {
             assert_eq!(text.parse::<TextVocabulary>().unwrap().to_string(), text);
         }
-        for text in ["bytes", "bpe", "bpe:", "bpe:256", "bpe:1048577", "bpe:-1", "bpe:8k"] {
+        for text in ["bytes", "bpe", "bpe:", "bpe:256", "bpe:65537", "bpe:-1", "bpe:8k"] {
             let error = text.parse::<TextVocabulary>().unwrap_err();
             assert!(error.contains(text) && error.contains("bpe:8192"), "{error}");
         }

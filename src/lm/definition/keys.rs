@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
+    Arm, Dtype, MOST_SYMBOLS, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
 };
 use crate::lm::LmError;
 use crate::lm::error::require;
@@ -161,9 +161,7 @@ impl TrainDefinition {
     pub fn tokens_per_step(&self) -> usize {
         self.accumulation * self.batch * self.context
     }
-}
 
-impl TrainDefinition {
     /// The kind of each head, by layer.
     pub fn head_kinds(&self) -> Vec<Vec<HeadKind>> {
         (0..self.layers).map(|layer| self.layer_kinds(layer)).collect()
@@ -226,7 +224,7 @@ impl TrainDefinition {
 
 /// The largest size of the table R, in numbers.
 const MAX_TABLE: usize = 1 << 24;
-/// The largest allowed value of a size; symbols are stored in 32 bits.
+/// The largest allowed value of a size.
 const MOST: usize = 1 << 30;
 
 /// The synthetic corpus: a stream of segments, each local or recall.
@@ -312,26 +310,17 @@ impl SyntheticCorpus {
 
     /// Checks every value against the range of its key.
     pub(in crate::lm) fn check(&self) -> Result<(), LmError> {
-        for (key, found) in [
-            ("corpus.tokens", self.tokens),
-            ("corpus.window", self.window),
-            ("corpus.segment", self.segment),
-            ("corpus.keys", self.keys),
-            ("corpus.values", self.values),
-            ("corpus.pairs", self.pairs),
+        for (key, found, least) in [
+            ("corpus.tokens", self.tokens, 1),
+            ("corpus.order", self.order, 0),
+            ("corpus.window", self.window, 1),
+            ("corpus.segment", self.segment, 1),
+            ("corpus.keys", self.keys, 1),
+            ("corpus.values", self.values, 1),
+            ("corpus.pairs", self.pairs, 1),
+            ("corpus.beyond", self.beyond, 0),
         ] {
-            require(found >= 1, key, found, "must be at least 1")?;
-        }
-        for (key, found) in [
-            ("corpus.tokens", self.tokens),
-            ("corpus.order", self.order),
-            ("corpus.window", self.window),
-            ("corpus.segment", self.segment),
-            ("corpus.keys", self.keys),
-            ("corpus.values", self.values),
-            ("corpus.pairs", self.pairs),
-            ("corpus.beyond", self.beyond),
-        ] {
+            require(found >= least, key, found, "must be at least 1")?;
             require(found <= MOST, key, found, "must be at most 2^30")?;
         }
         let alphabet = self.alphabet;
@@ -345,6 +334,9 @@ impl SyntheticCorpus {
                          order"
         );
         require(table, "corpus.order", self.order, &why)?;
+        let symbols = self.vocabulary_size();
+        let why = format!("gives {symbols} symbols with keys and values, more than {MOST_SYMBOLS}");
+        require(symbols <= MOST_SYMBOLS, "corpus.alphabet", alphabet, &why)?;
         let positive = self.concentration.is_finite() && self.concentration > 0.0;
         require(positive, "corpus.concentration", self.concentration, "must be above 0")?;
         let vote = self.vote.is_finite() && self.vote >= 0.0;

@@ -7,5 +7,6 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(super) use choices::MOST_SYMBOLS;
 pub use choices::{Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary};
 pub use keys::{SyntheticCorpus, TrainDefinition};

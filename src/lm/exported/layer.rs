@@ -149,7 +149,7 @@ pub(super) struct ExportedLayer {
     /// d_head.
     pub(super) d: usize,
     /// Channels of the layer input.
-    pub(super) width: usize,
+    width: usize,
     rotation: Option<Rotation>,
     /// Gains of queries and of keys by head, if they are normalised.
     gains: Option<[Array2<f32>; 2]>,

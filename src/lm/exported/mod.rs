@@ -103,11 +103,6 @@ impl ExportedHeads {
         self.layers[0].d
     }
 
-    /// The number of channels of the layer input that queries and keys are projected from.
-    pub fn channels(&self) -> usize {
-        self.layers[0].width
-    }
-
     /// The kinds of a layer's heads; empty if the layer is not in the file.
     pub fn head_kinds(&self, layer: usize) -> Vec<HeadKind> {
         self.layer(layer).map_or_else(Vec::new, |layer| vec![layer.kind(); layer.heads])

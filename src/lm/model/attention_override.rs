@@ -77,7 +77,7 @@ impl Model {
                 epsilon: EPSILON,
                 centred: true,
             });
-            let turns = block.rotation().map(|rotation| {
+            let turns = block.rotation.as_ref().map(|rotation| {
                 let turns = rotation.turns(t).to_vec();
                 Array2::from_shape_vec((t, d / 2), turns).map_err(candle_core::Error::wrap)
             });

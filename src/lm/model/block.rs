@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::weights::{Gradients, ModelShape, Parameter, Tensors, Values};
+use super::weights::{Gradients, ModelShape, Parameter, SINGULAR_VECTOR, Tensors};
 use crate::lm::Slopes;
 use crate::lm::attention::{Attended, AttentionGradients, Heads, attention};
 use crate::lm::operators::{
@@ -21,13 +21,14 @@ pub(super) struct Block {
     attention_output: Projection,
     /// The gains of queries and keys, (D) each, if they are normalised.
     query_key_norms: Option<[Parameter; 2]>,
-    rotation: Option<Arc<Rotation>>,
+    /// The rotary angles of queries and keys, if the model uses RoPE.
+    pub(super) rotation: Option<Arc<Rotation>>,
     mlp_norm: Parameter,
     mlp_input: Projection,
     mlp_output: Projection,
     pub(super) heads: Heads,
     /// Slopes of the linear position bias, (H), if any.
-    slopes: Option<Values>,
+    slopes: Option<Parameter>,
 }
 
 /// The backward pass of a block: maps the gradient of the residual stream after it to the gradient before it. Gradients
@@ -71,9 +72,10 @@ impl Block {
             Slopes::None => None,
             Slopes::Alibi => {
                 let slopes = Slopes::of_alibi(shape.heads[layer].len());
-                Some(Values::Fixed(Tensor::new(slopes, query.weight.tensor.device())?))
+                let tensor = Tensor::new(slopes, query.weight.tensor.device())?;
+                Some(Parameter { index: None, tensor })
             }
-            Slopes::Learned => Some(Values::Trained(get("attention.slopes")?)),
+            Slopes::Learned => Some(get("attention.slopes")?),
         };
         Ok(Self {
             dtype: shape.dtype.of_tensors(),
@@ -98,11 +100,11 @@ impl Block {
         let Attended { output, statistics, pullback } =
             attention(&q, &k, &v, self.slopes(), &self.heads)?;
         let (x, to_attended) = self.after_attention(x, &output)?;
-        let trained = self.slopes.as_ref().and_then(Values::trained).cloned();
+        let own_slopes = self.slopes.clone();
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let (gradient, d_attended) = to_attended(gradient, gradients)?;
             let AttentionGradients { heads: [dq, dk, dv], slopes } = pullback(&d_attended)?;
-            if let Some((of, slopes)) = trained.zip(slopes) {
+            if let Some((of, slopes)) = own_slopes.zip(slopes) {
                 gradients.add(&of, slopes)?;
             }
             to_stream([dq, dk, dv], gradient, gradients)
@@ -160,18 +162,13 @@ impl Block {
 
     /// The slopes of the linear position bias, (H), if there is one.
     pub(super) fn slopes(&self) -> Option<&Tensor> {
-        self.slopes.as_ref().map(Values::tensor)
+        self.slopes.as_ref().map(|slopes| &slopes.tensor)
     }
 
     /// The gains of queries and keys, (D) each, if they are normalised.
     pub(super) fn gains(&self) -> Result<Option<[Vec<f32>; 2]>> {
         let Some([query, key]) = &self.query_key_norms else { return Ok(None) };
         Ok(Some([query.tensor.to_vec1()?, key.tensor.to_vec1()?]))
-    }
-
-    /// The rotary angles of queries and keys, if the model uses RoPE.
-    pub(super) fn rotation(&self) -> Option<&Rotation> {
-        self.rotation.as_deref()
     }
 
     /// Queries (`which` = 0) or keys (1) from their projection, (B·T, C): normalised and rotated if the model does so.
@@ -267,7 +264,7 @@ struct Factor {
 impl Projection {
     fn new(shape: &ModelShape, name: &str, tensors: &Tensors) -> Result<Self> {
         let spectral = || -> Result<_> {
-            let vector = tensors.vector(&format!("{name}.singular_vector"))?;
+            let vector = tensors.vector(&format!("{name}{SINGULAR_VECTOR}"))?;
             Ok((tensors.parameter(&format!("{name}.gain"))?, vector))
         };
         Ok(Self {

@@ -3,7 +3,7 @@
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::Block;
-use super::weights::{Gradients, ModelShape, Parameter, Tensors, Values};
+use super::weights::{Gradients, ModelShape, Parameter, Tensors};
 use crate::lm::Positions;
 use crate::lm::attention::HeadStatistics;
 use crate::lm::operators::{
@@ -15,7 +15,7 @@ pub(super) struct Decoder {
     context: usize,
     pub(super) token_embedding: Parameter,
     /// Position vectors that are added to the token vectors, (context, C), if any.
-    positions: Option<Values>,
+    positions: Option<Parameter>,
     pub(super) blocks: Vec<Block>,
     pub(super) norm: Parameter,
     dtype: DType,
@@ -33,8 +33,8 @@ impl Decoder {
         let token_embedding = tensors.parameter("token_embedding")?;
         let fixed = shape.sinusoids(token_embedding.tensor.device())?;
         let positions = match learned {
-            true => Some(Values::Trained(tensors.parameter("position_embedding")?)),
-            false => fixed.map(Values::Fixed),
+            true => Some(tensors.parameter("position_embedding")?),
+            false => fixed.map(|tensor| Parameter { index: None, tensor }),
         };
         Ok(Self {
             context: shape.context,
@@ -58,9 +58,9 @@ impl Decoder {
         let (mut x, to_token) = embed(&token.tensor, ids)?;
         let mut to_position = None;
         if let Some(positions) = &self.positions {
-            let here = positions.tensor().narrow(0, first, self.context - first)?;
+            let here = positions.tensor.narrow(0, first, self.context - first)?;
             let (y, back) = add_positions(&x, &here, time)?;
-            to_position = positions.trained().map(|position| (position.clone(), back));
+            to_position = positions.index.map(|_| (positions.clone(), back));
             x = y;
         }
         let back = move |gradient: &Tensor, gradients: &mut Gradients| {
@@ -72,19 +72,6 @@ impl Decoder {
             gradients.add(&token, d_token)
         };
         Ok((x, Box::new(back)))
-    }
-
-    pub(super) fn forward(&self, ids: &Tensor) -> Result<Forward> {
-        let sizes = ids.dims2()?;
-        let (mut x, _) = self.embed(ids, 0)?;
-        let mut statistics = Vec::with_capacity(self.blocks.len());
-        for block in &self.blocks {
-            let pass = block.forward(&x, sizes)?;
-            statistics.push(pass.statistics);
-            x = pass.x;
-        }
-        let (hidden, _) = self.after_blocks(&x)?;
-        Ok(Forward { hidden, embedding: self.output_embedding()?, statistics })
     }
 
     /// The hidden state, (B·T, C), that the last norm computes from the residual stream after the last block. Also returns

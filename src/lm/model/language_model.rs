@@ -6,7 +6,7 @@ use std::path::Path;
 use candle_core::{Result, Tensor, Var};
 
 use super::decoder::{Decoder, Forward};
-use super::weights::{self, ModelShape, Parameter, SingularVector, Tensors, Weight};
+use super::weights::{self, ModelShape, SINGULAR_VECTOR, Tensors, Weight};
 use crate::lm::operators::power_iteration;
 use crate::lm::tensor_file::{self, Named, TensorFile};
 use crate::lm::{Device, LmError};
@@ -19,7 +19,7 @@ pub struct Model {
     pub(super) shape: ModelShape,
     pub(super) weights: Vec<Weight>,
     /// One vector for each matrix that is divided by its spectral norm.
-    pub(super) vectors: Vec<SingularVector>,
+    pub(super) vectors: Vec<Weight>,
     pub(super) decoder: Decoder,
 }
 
@@ -29,12 +29,10 @@ impl Model {
     /// residual stream; gains are 1.
     ///
     /// # Errors
-    /// No heads, a window of 0, or a d_model that is not a multiple of the number of heads.
+    /// Only errors of the tensor library.
     pub fn new(shape: ModelShape, deviation: f64, seed: u64) -> std::result::Result<Self, LmError> {
-        shape.check()?;
         let weights = weights::initial(&shape, deviation, seed)?;
-        let vectors = weights::initial_vectors(&shape)?;
-        let model = Self::with_weights(shape, weights, vectors)?;
+        let model = Self::with_weights(shape, weights)?;
         for _ in 0..FIRST_ITERATIONS {
             model.track_spectral_norms()?;
         }
@@ -54,28 +52,15 @@ impl Model {
         shape: ModelShape,
         file: &mut TensorFile,
     ) -> std::result::Result<Self, LmError> {
-        shape.check()?;
         let weights = weights::from_file(&shape, file)?;
-        let vectors = weights::vectors_from_file(&shape, file)?;
-        Self::with_weights(shape, weights, vectors)
+        Self::with_weights(shape, weights)
     }
 
     pub(super) fn with_weights(
         shape: ModelShape,
-        weights: Vec<Weight>,
-        vectors: Vec<SingularVector>,
+        [weights, vectors]: [Vec<Weight>; 2],
     ) -> std::result::Result<Self, LmError> {
-        // Detached, so that the tensor library records no computations on them.
-        let parameter = |(index, weight): (usize, &Weight)| Parameter {
-            index,
-            tensor: weight.variable.as_detached_tensor(),
-        };
-        let named = weights.iter().map(|weight| &*weight.name);
-        let parameters = named.zip(weights.iter().enumerate().map(parameter)).collect();
-        let named = vectors.iter().map(|tracked| &tracked.vector);
-        let vectors_by_name =
-            named.map(|vector| (&*vector.name, vector.variable.as_detached_tensor())).collect();
-        let decoder = Decoder::new(&shape, &Tensors { parameters, vectors: vectors_by_name })?;
+        let decoder = Decoder::new(&shape, &Tensors { weights: &weights, vectors: &vectors })?;
         Ok(Self { shape, weights, vectors, decoder })
     }
 
@@ -93,11 +78,8 @@ impl Model {
             Ok(Weight { variable, ..weight })
         };
         let weights = self.weights.into_iter().map(moved).collect::<Result<_>>()?;
-        let vectors = self
-            .vectors
-            .into_iter()
-            .map(|tracked| Ok(SingularVector { vector: moved(tracked.vector)?, ..tracked }));
-        Self::with_weights(self.shape, weights, vectors.collect::<Result<_>>()?)
+        let vectors = self.vectors.into_iter().map(moved).collect::<Result<_>>()?;
+        Self::with_weights(self.shape, [weights, vectors])
     }
 
     /// The device of the weights.
@@ -122,8 +104,7 @@ impl Model {
 
     /// All tensors that [`Self::from_file`] reads.
     pub(in crate::lm) fn named(&self) -> std::result::Result<Vec<Named>, LmError> {
-        let vectors = self.vectors.iter().map(|tracked| &tracked.vector);
-        weights::named(self.weights.iter().chain(vectors))
+        weights::named(self.weights.iter().chain(&self.vectors))
     }
 
     /// The model's shape.
@@ -146,7 +127,16 @@ impl Model {
     /// # Errors
     /// T above the context, or an id that is not below V.
     pub fn predict(&self, ids: &Tensor) -> Result<Forward> {
-        self.decoder.forward(ids)
+        let (decoder, sizes) = (&self.decoder, ids.dims2()?);
+        let (mut x, _) = decoder.embed(ids, 0)?;
+        let mut statistics = Vec::with_capacity(decoder.blocks.len());
+        for block in &decoder.blocks {
+            let pass = block.forward(&x, sizes)?;
+            statistics.push(pass.statistics);
+            x = pass.x;
+        }
+        let (hidden, _) = decoder.after_blocks(&x)?;
+        Ok(Forward { hidden, embedding: decoder.output_embedding()?, statistics })
     }
 
     /// Runs one step of power iteration for each matrix that is divided by its spectral norm.
@@ -154,17 +144,14 @@ impl Model {
     /// # Errors
     /// Only errors of the tensor library.
     pub(in crate::lm) fn track_spectral_norms(&self) -> Result<()> {
-        for tracked in &self.vectors {
-            power_iteration(self.matrix(&tracked.of)?, &tracked.vector.variable)?;
+        for Weight { name, variable } in &self.vectors {
+            power_iteration(self.matrix(name.trim_end_matches(SINGULAR_VECTOR))?, variable)?;
         }
         Ok(())
     }
 
     /// The weight of this name.
     pub(super) fn matrix(&self, name: &str) -> Result<&Var> {
-        match self.weights.iter().find(|weight| weight.name == name) {
-            Some(weight) => Ok(&weight.variable),
-            None => candle_core::bail!("the model has no weight {name}"),
-        }
+        weights::find(&self.weights, name)
     }
 }

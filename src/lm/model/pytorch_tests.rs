@@ -5,7 +5,6 @@ use std::path::Path;
 
 use candle_core::{Device, Tensor, Var};
 
-use super::weights::SingularVector;
 use super::*;
 use crate::lm::tensor_file::TensorFile;
 use crate::lm::{Stabiliser, TrainDefinition};
@@ -32,8 +31,8 @@ fn model(definition: &TrainDefinition) -> Model {
         let gain = variable.rank() == 1;
         set(name, variable, |wave| if gain { 1.0 + 0.3 * wave } else { 0.5 * wave });
     }
-    for SingularVector { vector, .. } in &model.vectors {
-        set(&vector.name, &vector.variable, |wave| wave);
+    for Weight { name, variable } in &model.vectors {
+        set(name, variable, |wave| wave);
     }
     model
 }

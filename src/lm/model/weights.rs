@@ -1,13 +1,10 @@
 //! The sizes of a model, and its trained parameters: names, shapes and initial values.
 
-use std::collections::HashMap;
-
 use candle_core::{DType, Device, Tensor, Var, bail};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::lm::error::require;
 use crate::lm::operators::plus;
 use crate::lm::tensor_file::{Named, TensorFile};
 use crate::lm::{Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
@@ -83,32 +80,6 @@ impl ModelShape {
         let values: Vec<f32> = (0..self.context * self.d_model).map(value).collect();
         Tensor::from_vec(values, (self.context, self.d_model), device).map(Some)
     }
-
-    /// Refuses sizes with which attention cannot be computed.
-    pub(super) fn check(&self) -> Result<(), LmError> {
-        require(self.layers() >= 1, "layers", self.layers(), "must be at least 1")?;
-        let heads = self.heads[0].len();
-        for layer in &self.heads {
-            require(!layer.is_empty(), "heads", layer.len(), "must be at least 1")?;
-            let why = format!("must be {heads} in every layer");
-            require(layer.len() == heads, "heads", layer.len(), &why)?;
-            let blind = layer.contains(&HeadKind::Local { window: 0 });
-            require(!blind, "window", 0, "must be at least 1")?;
-        }
-        require(self.d_head >= 1, "d_head", self.d_head, "must be at least 1")?;
-        require(
-            self.positions != Positions::Rope || self.d_head.is_multiple_of(2),
-            "d_head",
-            self.d_head,
-            "must be even with positions = rope",
-        )?;
-        require(
-            self.positions != Positions::Sinusoidal || self.d_model.is_multiple_of(2),
-            "d_model",
-            self.d_model,
-            "must be even with positions = sinusoidal",
-        )
-    }
 }
 
 /// A named variable.
@@ -120,7 +91,6 @@ pub(in crate::lm) struct Weight {
 /// Initial values of a weight.
 enum Start {
     Normal { deviation: f32 },
-    Ones,
     Values(Vec<f32>),
 }
 
@@ -129,13 +99,6 @@ struct Plan {
     name: String,
     dimensions: Vec<usize>,
     start: Start,
-}
-
-impl Plan {
-    fn holding(self, data: Vec<f32>) -> Result<Weight, LmError> {
-        let variable = Var::from_vec(data, self.dimensions, &Device::Cpu)?;
-        Ok(Weight { name: self.name, variable })
-    }
 }
 
 /// The matrices of a block: name, inputs and outputs. The heads have H·D channels together.
@@ -152,8 +115,12 @@ fn matrices(shape: &ModelShape) -> [(&'static str, usize, usize); 6] {
     ]
 }
 
-/// All trained weights of a model, in the order in which their initial values are drawn; normal values have the
-/// standard deviation `normal`. Matrices are stored as inputs × outputs.
+/// Ends the name of a vector v that is part of a model's state but not trained: power iteration on it gives the spectral norm
+/// ‖Wv‖ of the matrix named before it.
+pub(super) const SINGULAR_VECTOR: &str = ".singular_vector";
+
+/// All weights and singular vectors of a model, in the order in which their initial values are drawn; normal values have
+/// the standard deviation `normal`. Matrices are stored as inputs × outputs. Singular vectors start constant, of length 1.
 fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
     let c = shape.d_model;
     // As in GPT-2, the projections that end on the residual stream are divided by the square root of
@@ -164,8 +131,12 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
         dimensions: vec![rows, columns],
         start: Start::Normal { deviation },
     };
-    let gain =
-        |name: String, size: usize| Plan { name, dimensions: vec![size], start: Start::Ones };
+    let vector = |name: String, values: Vec<f32>| Plan {
+        name,
+        dimensions: vec![values.len()],
+        start: Start::Values(values),
+    };
+    let gain = |name: String, size: usize| vector(name, vec![1.0; size]);
     let mut all = vec![matrix("token_embedding".into(), shape.vocabulary_size, c, normal)];
     if shape.positions == Positions::Learned {
         all.push(matrix("position_embedding".into(), shape.context, c, normal));
@@ -174,25 +145,20 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
         let name = |part: &str| format!("layers.{layer}.{part}");
         all.extend([gain(name("attention.norm"), c), gain(name("mlp.norm"), c)]);
         if shape.qk_norm {
-            let d = shape.d_head;
-            all.extend([
-                gain(name("attention.query_norm"), d),
-                gain(name("attention.key_norm"), d),
-            ]);
+            let norms = ["attention.query_norm", "attention.key_norm"];
+            all.extend(norms.map(|norm| gain(name(norm), shape.d_head)));
         }
         if shape.slopes == Slopes::Learned {
-            let heads = shape.heads[layer].len();
-            all.push(Plan {
-                name: name("attention.slopes"),
-                dimensions: vec![heads],
-                start: Start::Values(Slopes::of_alibi(heads)),
-            });
+            let slopes = Slopes::of_alibi(shape.heads[layer].len());
+            all.push(vector(name("attention.slopes"), slopes));
         }
         for (part, inputs, outputs) in matrices(shape) {
             let deviation = if part.ends_with("output") { residual } else { normal };
             all.push(matrix(name(part), inputs, outputs, deviation));
             if shape.sigma_reparam {
                 all.push(gain(name(&format!("{part}.gain")), 1));
+                let unit = vec![1.0 / (outputs as f32).sqrt(); outputs];
+                all.push(vector(name(&format!("{part}{SINGULAR_VECTOR}")), unit));
             }
         }
     }
@@ -200,29 +166,22 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
     all
 }
 
-/// A vector v that is part of a model's state but not trained: power iteration on it gives
-/// the spectral norm ‖Wv‖ of a matrix.
-pub(super) struct SingularVector {
-    /// The matrix's name.
-    pub(super) of: String,
-    pub(super) vector: Weight,
-}
-
-/// The singular vectors of a model of `shape`, with the elements that `data` returns for the name and the length of each.
-fn vectors(
+/// The trained weights of a model and, apart from them, its singular vectors, with the elements that `data` returns.
+fn filled(
     shape: &ModelShape,
-    mut data: impl FnMut(&str, usize) -> Result<Vec<f32>, LmError>,
-) -> Result<Vec<SingularVector>, LmError> {
-    let mut all = Vec::new();
-    for layer in 0..if shape.sigma_reparam { shape.layers() } else { 0 } {
-        for (part, _, outputs) in matrices(shape) {
-            let of = format!("layers.{layer}.{part}");
-            let name = format!("{of}.singular_vector");
-            let variable = Var::from_vec(data(&name, outputs)?, outputs, &Device::Cpu)?;
-            all.push(SingularVector { of, vector: Weight { name, variable } });
-        }
+    deviation: f32,
+    mut data: impl FnMut(&Plan) -> Result<Vec<f32>, LmError>,
+) -> Result<[Vec<Weight>; 2], LmError> {
+    let [mut weights, mut vectors] = [const { Vec::new() }; 2];
+    for plan in plan(shape, deviation) {
+        let variable = Var::from_vec(data(&plan)?, plan.dimensions, &Device::Cpu)?;
+        let into = match plan.name.ends_with(SINGULAR_VECTOR) {
+            true => &mut vectors,
+            false => &mut weights,
+        };
+        into.push(Weight { name: plan.name, variable });
     }
-    Ok(all)
+    Ok([weights, vectors])
 }
 
 /// Draws the initial weights of a model from `seed`; normal values have the standard deviation `deviation`.
@@ -230,35 +189,30 @@ pub(super) fn initial(
     shape: &ModelShape,
     deviation: f64,
     seed: u64,
-) -> Result<Vec<Weight>, LmError> {
+) -> Result<[Vec<Weight>; 2], LmError> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut normal = |deviation: f32| -> f32 {
-        let x: f32 = StandardNormal.sample(&mut rng);
-        x * deviation
-    };
-    let mut start = |plan: Plan| {
-        let count = plan.dimensions.iter().product();
-        let data = match &plan.start {
-            Start::Ones => vec![1.0; count],
-            Start::Values(values) => values.clone(),
-            Start::Normal { deviation } => (0..count).map(|_| normal(*deviation)).collect(),
+    filled(shape, deviation as f32, |plan| {
+        let mut normal = |deviation: f32| -> f32 {
+            let x: f32 = StandardNormal.sample(&mut rng);
+            x * deviation
         };
-        plan.holding(data)
-    };
-    plan(shape, deviation as f32).into_iter().map(&mut start).collect()
+        Ok(match &plan.start {
+            Start::Values(values) => values.clone(),
+            Start::Normal { deviation } => {
+                let count = plan.dimensions.iter().product();
+                (0..count).map(|_| normal(*deviation)).collect()
+            }
+        })
+    })
 }
 
-/// The singular vectors of a new model before any iteration: constant unit vectors.
-pub(super) fn initial_vectors(shape: &ModelShape) -> Result<Vec<SingularVector>, LmError> {
-    vectors(shape, |_, outputs| Ok(vec![1.0 / (outputs as f32).sqrt(); outputs]))
-}
-
-/// Reads the singular vectors of a model of `shape` from a file.
-pub(super) fn vectors_from_file(
+/// Reads the weights of a model of `shape` from a file.
+pub(super) fn from_file(
     shape: &ModelShape,
     file: &mut TensorFile,
-) -> Result<Vec<SingularVector>, LmError> {
-    vectors(shape, |name, outputs| file.take(name, &[outputs]))
+) -> Result<[Vec<Weight>; 2], LmError> {
+    // Only names and dimensions are used; no initial values are drawn.
+    filled(shape, 0.0, |plan| file.take(&plan.name, &plan.dimensions))
 }
 
 /// The weights as named tensors.
@@ -277,67 +231,41 @@ pub(super) fn named<'a>(
         .collect()
 }
 
-/// Reads the weights of a model of `shape` from a file.
-pub(super) fn from_file(shape: &ModelShape, file: &mut TensorFile) -> Result<Vec<Weight>, LmError> {
-    // Only names and dimensions are used; no initial values are drawn.
-    let mut read = |plan: Plan| {
-        let data = file.take(&plan.name, &plan.dimensions)?;
-        plan.holding(data)
-    };
-    plan(shape, 0.0).into_iter().map(&mut read).collect()
+/// The weight of this name.
+pub(super) fn find<'w>(weights: &'w [Weight], name: &str) -> candle_core::Result<&'w Var> {
+    match weights.iter().find(|weight| weight.name == name) {
+        Some(weight) => Ok(&weight.variable),
+        None => bail!("the model has no {name}"),
+    }
 }
 
 /// A model's tensors by name.
 pub(super) struct Tensors<'a> {
-    pub(super) parameters: HashMap<&'a str, Parameter>,
-    pub(super) vectors: HashMap<&'a str, Tensor>,
+    pub(super) weights: &'a [Weight],
+    pub(super) vectors: &'a [Weight],
 }
 
 impl Tensors<'_> {
     /// The weight of this name; fails if it is missing.
     pub(super) fn parameter(&self, name: &str) -> candle_core::Result<Parameter> {
-        match self.parameters.get(name) {
-            Some(parameter) => Ok(parameter.clone()),
-            None => bail!("the model has no weight {name}"),
-        }
+        let index = self.weights.iter().position(|weight| weight.name == name);
+        // Detached, so that the tensor library records no computations on it.
+        Ok(Parameter { index, tensor: find(self.weights, name)?.as_detached_tensor() })
     }
 
     /// The singular vector of this name; fails if it is missing.
     pub(super) fn vector(&self, name: &str) -> candle_core::Result<Tensor> {
-        match self.vectors.get(name) {
-            Some(vector) => Ok(vector.clone()),
-            None => bail!("the model has no {name}"),
-        }
+        Ok(find(self.vectors, name)?.as_detached_tensor())
     }
 }
 
-/// A weight and its index among the model's weights.
+/// A weight that is trained, or fixed values in its place.
 #[derive(Clone)]
 pub(super) struct Parameter {
-    pub(super) index: usize,
+    /// The index among the model's weights; `None` if the values are fixed.
+    pub(super) index: Option<usize>,
     /// Shares its storage with the variable that the optimiser updates.
     pub(super) tensor: Tensor,
-}
-
-/// Values that are trained in some models and fixed in others.
-pub(super) enum Values {
-    Trained(Parameter),
-    Fixed(Tensor),
-}
-
-impl Values {
-    pub(super) fn tensor(&self) -> &Tensor {
-        let (Self::Trained(Parameter { tensor, .. }) | Self::Fixed(tensor)) = self;
-        tensor
-    }
-
-    /// The weight, if it is trained.
-    pub(super) fn trained(&self) -> Option<&Parameter> {
-        match self {
-            Self::Trained(parameter) => Some(parameter),
-            Self::Fixed(_) => None,
-        }
-    }
 }
 
 /// The gradients of a model's weights computed so far.
@@ -346,10 +274,11 @@ pub(super) struct Gradients {
 }
 
 impl Gradients {
-    /// Adds to the gradient of a weight.
+    /// Adds to the gradient of a weight; fixed values have none.
     pub(super) fn add(&mut self, of: &Parameter, gradient: Tensor) -> candle_core::Result<()> {
+        let Some(index) = of.index else { return Ok(()) };
         let gradient = gradient.to_dtype(DType::F32)?;
-        let so_far = &mut self.by_weight[of.index];
+        let so_far = &mut self.by_weight[index];
         *so_far = Some(plus(so_far.take(), gradient)?);
         Ok(())
     }

@@ -33,10 +33,8 @@ pub(super) struct Attention {
 pub(super) enum Projections {
     /// One matrix each.
     Apart(Box<[Linear; 3]>),
-    /// One matrix: all queries, all keys, all values.
-    Thirds(Linear),
-    /// One matrix: queries, keys and values of the first head, then of the second, and so on.
-    ByHead(Linear),
+    /// One matrix: all queries, all keys, all values; or, `by_head`, those of the first head, then of the second, and so on.
+    Joint { all: Linear, by_head: bool },
 }
 
 /// Normalisation of queries and keys.
@@ -232,17 +230,12 @@ impl Projections {
                 let [queries, keys, values] = &**all;
                 [queries.of(x)?, keys.of(x)?, values.of(x)?]
             }
-            Self::Thirds(all) => {
-                let all = all.of(x)?;
-                let width = heads * d;
-                [0, 1, 2].map(|part| all.slice(s![.., part * width..(part + 1) * width]).to_owned())
-            }
-            Self::ByHead(all) => {
+            Self::Joint { all, by_head } => {
                 let all = all.of(x)?;
                 [0, 1, 2].map(|part| {
                     let of_head = |head: usize| {
-                        let first = (3 * head + part) * d;
-                        all.slice(s![.., first..first + d])
+                        let place = if *by_head { 3 * head + part } else { part * heads + head };
+                        all.slice(s![.., place * d..(place + 1) * d])
                     };
                     let parts: Vec<_> = (0..heads).map(of_head).collect();
                     concatenate(Axis(1), &parts).expect("parts of one matrix have equal rows")
@@ -254,7 +247,7 @@ impl Projections {
     fn has_bias(&self) -> bool {
         match self {
             Self::Apart(all) => all[..2].iter().any(|side| side.bias.is_some()),
-            Self::Thirds(all) | Self::ByHead(all) => all.bias.is_some(),
+            Self::Joint { all, .. } => all.bias.is_some(),
         }
     }
 }

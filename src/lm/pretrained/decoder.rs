@@ -7,7 +7,7 @@ use super::attention::{Attention, Projections, QkNorm};
 use super::config::Config;
 use super::decoder_types::{Biases, ModelType, NormOver, NormPlaces, TYPES, Windows};
 use super::layers::{Activation, Bias, ExpertWeights, Experts, Mlp, Norm};
-use super::rotary::{Pairs, Rotary};
+use super::rotary::{Form, Rotary};
 use super::transformer::{Block, Embedding, Norms, Transformer};
 use super::weights::Weights;
 use crate::lm::LmError;
@@ -17,17 +17,6 @@ const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
 /// Upper bound for the number of layers, above that of any model.
 const MOST_LAYERS: usize = 10_000;
-
-/// Differences between the weights in a file and those that `transformers` saves.
-pub(super) struct Form {
-    pub(super) pairs: Pairs,
-    /// Divisors of the rotary frequencies.
-    pub(super) divided: Option<Vec<f32>>,
-}
-
-impl Form {
-    pub(super) const SAVED: Self = Self { pairs: Pairs::Halves, divided: None };
-}
 
 /// Reads the weights in a folder.
 pub(super) fn weights(folder: &Path) -> Result<Weights, LmError> {
@@ -71,11 +60,7 @@ pub(super) fn read(
     let windows = kind.windows(layers)?;
     let mut rotaries = Vec::new();
     for layer_type in [FULL, SLIDING] {
-        let rotary = kind.rotary(layer_type, d)?.with_pairs(form.pairs);
-        rotaries.push(Arc::new(match &form.divided {
-            Some(by) => rotary.divided(by),
-            None => rotary,
-        }));
+        rotaries.push(Arc::new(kind.rotary(layer_type, d)?.in_form(form)));
     }
     let block = |layer: usize| {
         let rotary = &rotaries[usize::from(windows[layer].is_some())];
@@ -224,26 +209,25 @@ impl Kind<'_> {
 
     /// The norms of attention and MLP; `norm` reads one by its name.
     fn norms(&self, norm: impl Fn(&str) -> Result<Norm, LmError>) -> Result<[Norms; 2], LmError> {
-        let norm = |part| norm(part).map(Some);
-        let before = |part| Ok::<_, LmError>(Norms { before: norm(part)?, ..Norms::default() });
-        let after = |part| Ok::<_, LmError>(Norms { after: norm(part)?, ..Norms::default() });
-        let both = |before, after| {
-            Ok::<_, LmError>(Norms {
-                before: norm(before)?,
-                after: norm(after)?,
-                ..Norms::default()
-            })
-        };
-        Ok(match self.of.norms {
-            NormPlaces::Before => [before("input_layernorm")?, before("post_attention_layernorm")?],
-            NormPlaces::After => {
-                [after("post_attention_layernorm")?, after("post_feedforward_layernorm")?]
+        // Before and after attention, then before and after the MLP.
+        let [attention, mlp] = match self.of.norms {
+            NormPlaces::Before => {
+                [[Some("input_layernorm"), None], [Some("post_attention_layernorm"), None]]
             }
-            NormPlaces::Both => [
-                both("input_layernorm", "post_attention_layernorm")?,
-                both("pre_feedforward_layernorm", "post_feedforward_layernorm")?,
+            NormPlaces::After => [
+                [None, Some("post_attention_layernorm")],
+                [None, Some("post_feedforward_layernorm")],
             ],
-        })
+            NormPlaces::Both => [
+                [Some("input_layernorm"), Some("post_attention_layernorm")],
+                [Some("pre_feedforward_layernorm"), Some("post_feedforward_layernorm")],
+            ],
+        };
+        let read = |[before, after]: [Option<&str>; 2]| -> Result<Norms, LmError> {
+            let [before, after] = [before, after].map(|name| name.map(&norm).transpose());
+            Ok(Norms { before: before?, after: after?, of_sum: None })
+        };
+        Ok([read(attention)?, read(mlp)?])
     }
 
     /// The window of each layer; `None` for global layers.
@@ -330,10 +314,7 @@ fn experts(
     [c, hidden]: [usize; 2],
 ) -> Result<Experts, LmError> {
     let count = config.count("num_local_experts")?;
-    let chosen = match config.count_if_there("num_experts_per_tok")? {
-        Some(chosen) => chosen,
-        None => config.count_if_there("experts_per_token")?.unwrap_or(4),
-    };
+    let chosen = config.count_if_there("num_experts_per_tok")?.unwrap_or(4);
     if chosen > count {
         return Err(config.wrong(format!(
             "num_experts_per_tok is {chosen}; it must be at most num_local_experts, {count}"

@@ -7,8 +7,8 @@ use candle_core::quantized::gguf_file::Value;
 use serde_json::{Map, Value as Json, json};
 
 use super::config::Config;
-use super::decoder::{self, Form};
-use super::rotary::Pairs;
+use super::decoder;
+use super::rotary::{Form, Pairs};
 use super::stored::{GgufFile, TensorSource as _};
 use super::transformer::Transformer;
 use super::weights::Weights;
@@ -72,24 +72,20 @@ impl Gguf {
             ("num_key_value_heads", "attention.head_count_kv"),
             ("head_dim", "attention.key_length"),
             ("max_position_embeddings", "context_length"),
+            ("rms_norm_eps", "attention.layer_norm_rms_epsilon"),
+            ("rope_theta", "rope.freq_base"),
         ] {
             if let Some(value) = self.file.value(&own(key)) {
-                let number = whole(value).ok_or_else(|| self.not_readable(&own(key)))?;
-                values.insert(saved.to_owned(), json!(number));
-            }
-        }
-        for (saved, key) in
-            [("rms_norm_eps", "attention.layer_norm_rms_epsilon"), ("rope_theta", "rope.freq_base")]
-        {
-            if let Some(value) = self.file.value(&own(key)) {
-                let number = value.to_f32().map_err(|_| self.not_readable(&own(key)))?;
-                values.insert(saved.to_owned(), json!(number));
+                let number = whole(value).map(Json::from);
+                let number = number.or_else(|| value.to_f32().ok().map(Json::from));
+                let number = number.ok_or_else(|| self.not_readable(&own(key)))?;
+                values.insert(saved.to_owned(), number);
             }
         }
         if let Some(&[size, _]) = weights.dimensions("embed_tokens.weight") {
             values.insert("vocab_size".to_owned(), json!(size));
         }
-        let config = Config::from_values(self.file.path(), values.clone());
+        let config = Config::from_values(self.file.path(), values);
         // Refuses a rotation of only some of a head's channels.
         let d = match config.count_if_there("head_dim")? {
             Some(d) => d,
@@ -103,24 +99,11 @@ impl Gguf {
         }
         let scaling = own("rope.scaling.type");
         match self.file.value(&scaling).and_then(|value| value.to_string().ok()) {
-            None => {}
-            Some(found) if found == "none" => {}
-            Some(found) if found == "linear" => {
-                let factor = self.file.value(&own("rope.scaling.factor"));
-                let factor = factor.and_then(|value| value.to_f32().ok());
-                let factor =
-                    factor.ok_or_else(|| self.not_readable(&own("rope.scaling.factor")))?;
-                let scaling = json!({ "rope_type": "linear", "factor": factor });
-                values.insert("rope_scaling".to_owned(), scaling);
-            }
-            Some(found) => {
-                return Err(self.file.wrong(format!(
-                    "{scaling} is {found}; only none and linear are supported: use the model's safetensors \
-                     files"
-                )));
-            }
+            Some(found) if found != "none" => Err(self.file.wrong(format!(
+                "{scaling} is {found}, which is not supported: use the model's safetensors files"
+            ))),
+            _ => Ok(config),
         }
-        Ok(Config::from_values(self.file.path(), values))
     }
 
     /// The tokenizer described in the file, as a `tokenizer.json`.
@@ -212,7 +195,7 @@ impl Gguf {
 
 /// An integer of any type.
 fn whole(value: &Value) -> Option<u64> {
-    value.to_u64().ok().or_else(|| value.to_u32().ok().map(u64::from)).or_else(|| {
+    value.to_u64().ok().or_else(|| {
         let signed = value.to_i32().ok().map(i64::from).or_else(|| value.to_i64().ok())?;
         u64::try_from(signed).ok()
     })

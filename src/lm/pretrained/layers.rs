@@ -42,23 +42,17 @@ impl Linear {
 #[derive(Clone)]
 pub(super) struct Norm {
     pub(super) gain: Array1<f32>,
-    pub(super) kind: NormKind,
+    /// The bias of a layer norm, (x − mean)/√(variance + ε) ∘ gain + bias. Without one the norm is an RMSNorm,
+    /// x/√(mean square + ε) ∘ gain (Zhang and Sennrich 2019, arXiv 1910.07467).
+    pub(super) bias: Option<Array1<f32>>,
     /// ε.
     pub(super) epsilon: f32,
 }
 
-#[derive(Clone)]
-pub(super) enum NormKind {
-    /// (x − mean)/√(variance + ε) ∘ gain + bias.
-    Layer { bias: Array1<f32> },
-    /// x/√(mean square + ε) ∘ gain (Zhang and Sennrich 2019, arXiv 1910.07467).
-    RootMeanSquare,
-}
-
 impl Norm {
     pub(super) fn of(&self, mut x: Array2<f32>) -> Array2<f32> {
-        match &self.kind {
-            NormKind::Layer { bias } => {
+        match &self.bias {
+            Some(bias) => {
                 for mut row in x.rows_mut() {
                     let c = row.len() as f32;
                     row -= row.sum() / c;
@@ -69,7 +63,7 @@ impl Norm {
                 }
                 x * &self.gain + bias
             }
-            NormKind::RootMeanSquare => {
+            None => {
                 let scales = self.scales(&x);
                 x * &scales.insert_axis(Axis(1)) * &self.gain
             }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use tokenizers::Tokenizer;
 
 use super::config::Config;
-use super::decoder::{self, Form};
+use super::decoder;
 use super::decoder_types;
 use super::gguf::Gguf;
 use super::plain;
+use super::rotary::Form;
 use super::transformer::Transformer;
 use crate::lm::{HeadsOfLayer, LmError, Probed, Split, Texts};
 use crate::system::{caught, sha256};
@@ -79,7 +80,7 @@ impl PretrainedModel {
         let tokens = Tokens::read(folder.join(TOKENIZER), || None, transformer.vocabulary())?;
         let text = std::fs::read(&path).map_err(LmError::io(&path))?;
         let identity = format!("{} {}", sha256(&text), bytes_of_weights(folder)?);
-        let beginning = match transformer.is_causal() {
+        let beginning = match transformer.blocks[0].attention.visibility == Visibility::Causal {
             true => tokens.before_texts(),
             false => Vec::new(),
         };
@@ -125,11 +126,6 @@ impl PretrainedModel {
     /// d_head.
     pub fn head_dimension(&self) -> usize {
         self.transformer.blocks[0].attention.d
-    }
-
-    /// Number of channels C of the residual stream.
-    pub fn channels(&self) -> usize {
-        self.transformer.embedding.tokens.dimensions()[1]
     }
 
     /// Encodes a text with the model's `tokenizer.json`. The text is neither truncated nor padded, whatever that file
@@ -185,12 +181,6 @@ impl Probed for PretrainedModel {
         each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
     ) -> Result<(), LmError> {
         self.transformer.probe(passages, layers, each)
-    }
-}
-
-impl Transformer {
-    fn is_causal(&self) -> bool {
-        self.blocks[0].attention.visibility == Visibility::Causal
     }
 }
 

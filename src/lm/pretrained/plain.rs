@@ -53,8 +53,7 @@ pub(super) struct PlainType {
 /// Names of the projections to queries, keys and values.
 enum Names {
     Apart([&'static str; 3]),
-    Thirds(&'static str),
-    ByHead(&'static str),
+    Joint { all: &'static str, by_head: bool },
 }
 
 /// GPT-2 (Radford et al. 2019), BERT (Devlin et al. 2018, arXiv 1810.04805), and GPT-NeoX (Black et al. 2022, arXiv
@@ -75,7 +74,7 @@ pub(super) const TYPES: [PlainType; 3] = [
         positions: Some("wpe.weight"),
         types_and_norm: None,
         block: "h",
-        projections: Names::Thirds("attn.c_attn"),
+        projections: Names::Joint { all: "attn.c_attn", by_head: false },
         output: "attn.c_proj",
         mlp: ["mlp.c_fc", "mlp.c_proj"],
         norms: ["ln_1", "ln_2"],
@@ -127,7 +126,7 @@ pub(super) const TYPES: [PlainType; 3] = [
         positions: None,
         types_and_norm: None,
         block: "layers",
-        projections: Names::ByHead("attention.query_key_value"),
+        projections: Names::Joint { all: "attention.query_key_value", by_head: true },
         output: "attention.dense",
         mlp: ["mlp.dense_h_to_4h", "mlp.dense_4h_to_h"],
         norms: ["input_layernorm", "post_attention_layernorm"],
@@ -174,8 +173,9 @@ impl PlainType {
                         linear(k, [c, c])?,
                         linear(v, [c, c])?,
                     ])),
-                    Names::Thirds(all) => Projections::Thirds(linear(all, [c, 3 * c])?),
-                    Names::ByHead(all) => Projections::ByHead(linear(all, [c, 3 * c])?),
+                    Names::Joint { all, by_head } => {
+                        Projections::Joint { all: linear(all, [c, 3 * c])?, by_head }
+                    }
                 },
                 output: linear(self.output, [c, c])?,
                 heads,

@@ -39,6 +39,17 @@ impl Pairs {
     }
 }
 
+/// Differences between the weights in a file and those that `transformers` saves.
+pub(super) struct Form {
+    pub(super) pairs: Pairs,
+    /// Divisors of the rotary frequencies.
+    pub(super) divided: Option<Vec<f32>>,
+}
+
+impl Form {
+    pub(super) const SAVED: Self = Self { pairs: Pairs::Halves, divided: None };
+}
+
 impl Rotary {
     /// Frequencies base^(−2i/r) for r = `turned` channels, scaled as `settings` says.
     ///
@@ -69,14 +80,11 @@ impl Rotary {
         Ok(Self { frequencies, pairs: Pairs::Halves, factor })
     }
 
-    pub(super) fn with_pairs(self, pairs: Pairs) -> Self {
-        Self { pairs, ..self }
-    }
-
-    /// Divides each frequency by its own divisor.
-    pub(super) fn divided(mut self, by: &[f32]) -> Self {
-        self.frequencies.iter_mut().zip(by).for_each(|(frequency, by)| *frequency /= by);
-        self
+    /// The positions for weights in the form of a file.
+    pub(super) fn in_form(mut self, form: &Form) -> Self {
+        let divisors = form.divided.iter().flatten();
+        self.frequencies.iter_mut().zip(divisors).for_each(|(frequency, by)| *frequency /= by);
+        Self { pairs: form.pairs, ..self }
     }
 
     /// The factor of the logits besides the scale. `None` if only some of a head's `d` channels are rotated and these have

@@ -61,15 +61,10 @@ impl Stored {
 
     /// Reads rows of a matrix, in the order of `rows`.
     pub(super) fn rows(&self, rows: &[usize]) -> Result<Array2<f32>, LmError> {
-        let mut sorted = rows.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
         let one = |&row: &usize| self.places::<Ix2>(row..row + 1, &[1, self.dimensions[1]]);
-        let found = sorted.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        let found = rows.iter().map(one).collect::<Result<Vec<_>, _>>()?;
         let views: Vec<_> = found.iter().map(|row| row.view()).collect();
-        let distinct = concatenate(Axis(0), &views).map_err(candle_core::Error::wrap)?;
-        let place = |row| sorted.binary_search(row).expect("every row asked for was read");
-        Ok(distinct.select(Axis(0), &rows.iter().map(place).collect::<Vec<_>>()))
+        Ok(concatenate(Axis(0), &views).map_err(candle_core::Error::wrap)?)
     }
 
     /// Reads one index of the first axis: a matrix from three dimensions, a vector from two.

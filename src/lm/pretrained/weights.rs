@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ndarray::Array1;
 use serde::Deserialize;
 
-use super::layers::{Bias, Linear, Norm, NormKind};
+use super::layers::{Bias, Linear, Norm};
 use super::stored::{GgufFile, SafetensorsFile, Stored, TensorSource};
 use crate::lm::LmError;
 
@@ -178,7 +178,7 @@ impl Weights {
         let [gain, bias] = if old { ["gamma", "beta"] } else { ["weight", "bias"] };
         Ok(Norm {
             gain: self.vector(&format!("{name}.{gain}"), channels)?,
-            kind: NormKind::Layer { bias: self.vector(&format!("{name}.{bias}"), channels)? },
+            bias: Some(self.vector(&format!("{name}.{bias}"), channels)?),
             epsilon,
         })
     }
@@ -191,6 +191,6 @@ impl Weights {
         (epsilon, offset): (f32, f32),
     ) -> Result<Norm, LmError> {
         let gain = self.vector(&format!("{name}.weight"), channels)? + offset;
-        Ok(Norm { gain, kind: NormKind::RootMeanSquare, epsilon })
+        Ok(Norm { gain, bias: None, epsilon })
     }
 }

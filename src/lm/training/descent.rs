@@ -83,20 +83,27 @@ impl Descent {
     /// # Errors
     /// Only errors of the tensor library.
     pub(super) fn new(definition: &TrainDefinition, weights: &[Weight]) -> Result<Self> {
-        let moments = weights.iter().map(|weight| {
-            Moments::new(definition, weight, |_| Ok(vec![0.0; weight.variable.elem_count()]))
-        });
-        Ok(Self::with(definition, 0, moments.collect::<Result<_>>()?))
+        Self::with(definition, weights, 0, |weight, _| Ok(vec![0.0; weight.variable.elem_count()]))
     }
 
-    fn with(definition: &TrainDefinition, steps: i32, moments: Vec<Mutex<Moments>>) -> Self {
-        Self {
+    /// An optimiser after `steps` steps, with the moments that `data` returns for a weight and a suffix.
+    fn with<E: From<candle_core::Error>>(
+        definition: &TrainDefinition,
+        weights: &[Weight],
+        steps: usize,
+        mut data: impl FnMut(&Weight, &str) -> std::result::Result<Vec<f32>, E>,
+    ) -> std::result::Result<Self, E> {
+        let moments = weights
+            .iter()
+            .map(|weight| Moments::new(definition, weight, |which| data(weight, which)))
+            .collect::<std::result::Result<_, E>>()?;
+        Ok(Self {
             betas: definition.betas,
             weight_decay: definition.weight_decay,
             clip: definition.clip,
-            steps,
+            steps: i32::try_from(steps).unwrap_or(i32::MAX),
             moments,
-        }
+        })
     }
 
     /// The moments as named tensors: each weight's name followed by `.first_moment` or
@@ -125,13 +132,9 @@ impl Descent {
         steps: usize,
         file: &mut TensorFile,
     ) -> std::result::Result<Self, LmError> {
-        let mut moments = Vec::with_capacity(weights.len());
-        for weight in weights {
-            moments.push(Moments::new(definition, weight, |which| {
-                file.take(&format!("{}{which}", weight.name), weight.variable.dims())
-            })?);
-        }
-        Ok(Self::with(definition, i32::try_from(steps).unwrap_or(i32::MAX), moments))
+        Self::with(definition, weights, steps, |weight, which| {
+            file.take(&format!("{}{which}", weight.name), weight.variable.dims())
+        })
     }
 
     /// Updates the weights by one step along their gradients, whose [norm](super::step::gradient_norm) is `norm`. If it is not

@@ -10,7 +10,7 @@ mod tests;
 mod trainer;
 mod update;
 
-pub use records::{EvalRecord, HeadRecord, Outcome, StepRecord, TrainSummary};
+pub use records::{EvaluationRow, HeadLogRow, Outcome, StepRow, TrainSummary};
 pub use run::Recorder;
 pub use trainer::Trainer;
 #[cfg(feature = "cuda")]

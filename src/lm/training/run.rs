@@ -1,9 +1,9 @@
-//! The training loop, and the interface that receives its records.
+//! The training loop, and the interface that receives its rows.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::records::{EvalRecord, HeadRecord, Outcome, StepRecord, TrainSummary};
+use super::records::{EvaluationRow, HeadLogRow, Outcome, StepRow, TrainSummary};
 use super::trainer::Trainer;
 use crate::lm::{LmError, Split};
 
@@ -15,7 +15,7 @@ impl Trainer<'_> {
     /// asked to. Nothing is saved if the weights of the workers differ.
     ///
     /// # Errors
-    /// A record that could not be written, or workers whose weights differ.
+    /// A row that could not be written, or workers whose weights differ.
     pub fn run(
         &mut self,
         recorder: &mut dyn Recorder,
@@ -29,21 +29,21 @@ impl Trainer<'_> {
                 outcome = Outcome::Stopped;
                 break;
             }
-            let record = self.step()?;
-            recorder.step(&record)?;
-            for head in self.head_records() {
+            let step = self.step()?;
+            recorder.step(&step)?;
+            for head in self.head_rows() {
                 recorder.head(&head)?;
             }
-            if self.has_diverged(&record) {
+            if self.has_diverged(&step) {
                 self.diverged = true;
                 valid_loss_nats = None;
                 break;
             }
             let last = self.steps() == self.definition.steps;
             if last || self.steps().is_multiple_of(self.definition.eval_every) {
-                let record = self.evaluate(Split::Valid)?;
-                recorder.eval(&record)?;
-                valid_loss_nats = Some(record.evaluation.loss_nats);
+                let found = self.evaluate(Split::Valid)?;
+                recorder.eval(&found)?;
+                valid_loss_nats = Some(found.loss_nats);
             }
             let saves = self.steps().is_multiple_of(self.definition.checkpoint_every);
             let keeps = self.definition.keep_checkpoints.contains(&self.steps());
@@ -64,30 +64,35 @@ impl Trainer<'_> {
             outcome,
             steps: self.steps(),
             parameters: self.model().parameters(),
+            train_loss_nats: None,
             valid_loss_nats,
             max_abs_logit: self.max_abs_logit(),
             wall_time_s: self.wall_time_s(),
         })
     }
 
-    fn has_diverged(&self, record: &StepRecord) -> bool {
-        let finite = record.loss_nats.is_finite() && record.grad_norm.is_finite();
-        let warmed_up = record.step > self.definition.warmup_steps;
-        !finite || (warmed_up && record.loss_nats > self.definition.diverged_above)
+    fn has_diverged(&self, row: &StepRow) -> bool {
+        let finite = row.loss_nats.is_finite() && row.grad_norm.is_finite();
+        let warmed_up = row.step > self.definition.warmup_steps;
+        !finite || (warmed_up && row.loss_nats > self.definition.diverged_above)
     }
 
-    fn head_records(&self) -> impl Iterator<Item = HeadRecord> {
+    fn head_rows(&self) -> impl Iterator<Item = HeadLogRow> {
         let layers = self.heads().iter().zip(&self.model().shape().heads).enumerate();
         layers.flat_map(move |(layer, (heads, kinds))| {
-            heads.iter().zip(kinds).enumerate().map(move |(head, (seen, &kind))| HeadRecord {
-                step: self.steps(),
-                layer,
-                head,
-                kind,
-                max_logit: seen.max_logit.into(),
-                min_logit: seen.min_logit.into(),
-                max_abs_logit: seen.max_abs_logit().into(),
-                entropy_nats: seen.entropy_nats.into(),
+            heads.iter().zip(kinds).enumerate().map(move |(head, (seen, &kind))| {
+                let (kind, window) = HeadLogRow::columns_of(kind);
+                HeadLogRow {
+                    step: self.steps(),
+                    layer,
+                    head,
+                    kind,
+                    window,
+                    max_logit: seen.max_logit.into(),
+                    min_logit: seen.min_logit.into(),
+                    max_abs_logit: seen.max_abs_logit().into(),
+                    entropy_nats: seen.entropy_nats.into(),
+                }
             })
         })
     }
@@ -98,30 +103,30 @@ impl Trainer<'_> {
     }
 }
 
-/// Receives the records of a run. The default methods do nothing. An
+/// Receives the rows of a run. The default methods do nothing. An
 /// error, for example of a full disk, ends the run.
 pub trait Recorder {
     /// Called after each step, before `head` is called for that step.
     ///
     /// # Errors
-    /// If the record cannot be written.
-    fn step(&mut self, _record: &StepRecord) -> io::Result<()> {
+    /// If the row cannot be written.
+    fn step(&mut self, _row: &StepRow) -> io::Result<()> {
         Ok(())
     }
 
     /// Called after each step for each head, by layer and head.
     ///
     /// # Errors
-    /// If the record cannot be written.
-    fn head(&mut self, _record: &HeadRecord) -> io::Result<()> {
+    /// If the row cannot be written.
+    fn head(&mut self, _row: &HeadLogRow) -> io::Result<()> {
         Ok(())
     }
 
     /// Called after each evaluation.
     ///
     /// # Errors
-    /// If the record cannot be written.
-    fn eval(&mut self, _record: &EvalRecord) -> io::Result<()> {
+    /// If the row cannot be written.
+    fn eval(&mut self, _row: &EvaluationRow) -> io::Result<()> {
         Ok(())
     }
 
@@ -142,5 +147,5 @@ pub trait Recorder {
     }
 }
 
-/// Discards all records.
+/// Discards all rows.
 impl Recorder for () {}

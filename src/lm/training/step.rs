@@ -37,8 +37,10 @@ pub(super) fn learning_rate(definition: &TrainDefinition, step: usize) -> f64 {
 pub(super) struct Share {
     first: usize,
     parts: usize,
-    part: usize,
-    world: usize,
+    /// Number of windows per part.
+    pub part: usize,
+    /// Number of parts of all workers together.
+    pub all_parts: usize,
 }
 
 impl Share {
@@ -63,7 +65,8 @@ impl Share {
         while !mine.is_multiple_of(parts) {
             parts += 1;
         }
-        Ok(Self { first: workers.rank() * mine, parts, part: mine / parts, world })
+        let first = workers.rank() * mine;
+        Ok(Self { first, parts, part: mine / parts, all_parts: parts * world })
     }
 
     /// The windows of each part, as ranges of the step's windows.
@@ -72,16 +75,6 @@ impl Share {
             let first = self.first + part * self.part;
             first..first + self.part
         })
-    }
-
-    /// Number of windows per part.
-    pub fn at_once(self) -> usize {
-        self.part
-    }
-
-    /// Number of parts of all workers together.
-    pub fn all_parts(self) -> usize {
-        self.parts * self.world
     }
 }
 

@@ -25,22 +25,22 @@ fn tiny() -> TrainDefinition {
 
 #[derive(Default)]
 struct Kept {
-    steps: Vec<StepRecord>,
-    heads: Vec<HeadRecord>,
-    evals: Vec<EvalRecord>,
+    steps: Vec<StepRow>,
+    heads: Vec<HeadLogRow>,
+    evals: Vec<EvaluationRow>,
 }
 
 impl Recorder for Kept {
-    fn step(&mut self, record: &StepRecord) -> io::Result<()> {
-        self.steps.push(*record);
+    fn step(&mut self, record: &StepRow) -> io::Result<()> {
+        self.steps.push(record.clone());
         Ok(())
     }
-    fn head(&mut self, record: &HeadRecord) -> io::Result<()> {
-        self.heads.push(*record);
+    fn head(&mut self, record: &HeadLogRow) -> io::Result<()> {
+        self.heads.push(record.clone());
         Ok(())
     }
-    fn eval(&mut self, record: &EvalRecord) -> io::Result<()> {
-        self.evals.push(*record);
+    fn eval(&mut self, record: &EvaluationRow) -> io::Result<()> {
+        self.evals.push(record.clone());
         Ok(())
     }
 }
@@ -75,7 +75,7 @@ fn every_step_head_and_evaluation_is_recorded() {
     assert_eq!(kept.heads.len(), 7 * 2 * 2);
     let steps: Vec<usize> = kept.evals.iter().map(|record| record.step).collect();
     assert_eq!(steps, [5, 7]);
-    assert_eq!(summary.valid_loss_nats, Some(kept.evals[1].evaluation.loss_nats));
+    assert_eq!(summary.valid_loss_nats, Some(kept.evals[1].loss_nats));
     let last = kept.heads[24..].iter().map(|head| head.max_abs_logit).fold(0.0, f64::max);
     assert_eq!(summary.max_abs_logit, Some(last));
     for head in &kept.heads {
@@ -115,7 +115,7 @@ fn the_loss_falls_far_below_what_symbol_counts_allow() {
     let corpus = Corpus::synthetic(&definition).unwrap();
     let text = corpus.split(Split::Train);
     let mut counts = vec![0.0f64; corpus.vocabulary.size()];
-    for token in text.iter() {
+    for &token in text {
         counts[token as usize] += 1.0 / text.len() as f64;
     }
     let unigram: f64 = counts.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum();
@@ -174,7 +174,7 @@ fn a_run_that_is_asked_to_stop_says_so() {
 fn a_record_that_cannot_be_kept_ends_the_run() {
     struct Full;
     impl Recorder for Full {
-        fn head(&mut self, _record: &HeadRecord) -> io::Result<()> {
+        fn head(&mut self, _record: &HeadLogRow) -> io::Result<()> {
             Err(io::ErrorKind::StorageFull.into())
         }
     }

@@ -11,16 +11,17 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::descent::Descent;
-use super::records::{EvalRecord, StepRecord};
+use super::records::{EvaluationRow, StepRow};
 use super::step::{Share, gradient_norm, learning_rate};
 use crate::lm::evaluation::{batch, evaluate};
-use crate::lm::memory_estimate::{self as room, Kept};
+use crate::lm::memory_estimate as room;
 use crate::lm::model::BatchGradients;
 use crate::lm::tensor_file::{self, TensorFile};
 use crate::lm::workers::{Alone, Workers};
 use crate::lm::{
     Corpus, Device, HeadStatistics, LmError, Model, ModelShape, Split, Stabiliser, TrainDefinition,
 };
+use crate::record::to_microseconds;
 
 /// The random generator's stream for windows of text; weights use stream 0, so two variants
 /// with one seed read the same text, however many numbers their weights need.
@@ -116,9 +117,11 @@ impl<'a> Trainer<'a> {
         let bytes = size_of::<usize>() as f64 * sequences;
         let lower = "batch, accumulation or eval_batches";
         room::check("the positions of a step's sequences need", bytes, lower)?;
-        room::check_weights(definition, corpus.vocabulary.size(), Kept::Training)?;
+        let copies = 2 + definition.least_moments();
+        let what = "weights, gradients and moments need";
+        room::check_weights(definition, corpus.vocabulary.size(), copies, what)?;
         match device {
-            Device::Cpu => room::check_activations(definition, share.at_once()),
+            Device::Cpu => room::check_activations(definition, share.part),
             Device::Cuda => Ok(()),
         }
     }
@@ -229,11 +232,11 @@ impl<'a> Trainer<'a> {
     }
 
     /// Takes one step: reads `accumulation` batches of random windows, and runs forward and backward pass,
-    /// clipping and update. If the loss or the gradient is not finite, the record says so and nothing is updated.
+    /// clipping and update. If the loss or the gradient is not finite, the row says so and nothing is updated.
     ///
     /// # Errors
     /// Only errors of the tensor library.
-    pub fn step(&mut self) -> Result<StepRecord, LmError> {
+    pub fn step(&mut self) -> Result<StepRow, LmError> {
         let found = self.batches()?;
         self.steps += 1;
         let learning_rate = learning_rate(self.definition, self.steps);
@@ -242,13 +245,13 @@ impl<'a> Trainer<'a> {
             None => f64::NAN,
         };
         self.heads = found.heads;
-        Ok(StepRecord {
+        Ok(StepRow {
             step: self.steps,
             tokens: (self.steps * self.definition.tokens_per_step()) as u64,
             loss_nats: found.loss_nats,
             learning_rate,
             grad_norm,
-            wall_time_s: self.wall_time_s(),
+            wall_time_s: to_microseconds(self.wall_time_s()),
         })
     }
 
@@ -269,8 +272,8 @@ impl<'a> Trainer<'a> {
             sum.add(more)?;
         }
         sum.add_over(self.workers)?;
-        if share.all_parts() > 1 {
-            sum.divide(share.all_parts())?;
+        if share.all_parts > 1 {
+            sum.divide(share.all_parts)?;
         }
         Ok(sum)
     }
@@ -309,11 +312,10 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// Only errors of the tensor library.
-    pub fn evaluate(&self, split: Split) -> Result<EvalRecord, LmError> {
+    pub fn evaluate(&self, split: Split) -> Result<EvaluationRow, LmError> {
         let TrainDefinition { eval_batches, batch, .. } = *self.definition;
         let (vocabulary, text) = (&self.corpus.vocabulary, self.corpus.split(split));
-        let evaluation =
-            evaluate(&self.model, vocabulary, text, eval_batches, batch, self.workers)?;
-        Ok(EvalRecord { step: self.steps, split, evaluation })
+        let found = evaluate(&self.model, vocabulary, text, eval_batches, batch, self.workers)?;
+        Ok(EvaluationRow::new(self.steps, split, &found))
     }
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rank_study::lm::{Alone, Corpus, Device, StepRecord, TrainDefinition};
+use rank_study::lm::{Alone, Corpus, Device, StepRow, TrainDefinition, TrainSummary};
 use rank_study::report::{show, shown_page};
-use rank_study::run::{Begin, ModelSource, RunError, TrainResult, TrainedRun, Training, train};
+use rank_study::run::{Begin, ModelSource, RunError, TrainedRun, Training, train};
 use safetensors::SafeTensors;
 use safetensors::tensor::serialize;
 use sha2::{Digest as _, Sha256};
@@ -44,9 +44,9 @@ fn trained(
     corpus: &Corpus,
     folder: &Path,
     stopped_at: Option<usize>,
-) -> Result<TrainResult, RunError> {
+) -> Result<TrainSummary, RunError> {
     let stop = AtomicBool::new(false);
-    let observer = |record: &StepRecord| {
+    let observer = |record: &StepRow| {
         if Some(record.step) == stopped_at {
             stop.store(true, Ordering::Relaxed);
         }
@@ -74,15 +74,14 @@ fn wholes(kept: &Kept, places: &[usize]) -> Vec<Whole> {
     places.iter().map(whole).collect()
 }
 
-/// A run that was stopped goes on, and one that has ended goes on to more steps.
+/// A run that was stopped goes on.
 pub fn run_logs(place: &Path) -> Target {
-    let (six, seven) = (definition(6), definition(7));
-    let corpus = Corpus::synthetic(&six).unwrap();
-    let [stopped, ended] = ["stopped", "ended"].map(|name| place.join(name));
-    trained(&six, &corpus, &stopped, Some(4)).unwrap();
-    trained(&six, &corpus, &ended, None).unwrap();
-    let kept = [stopped, ended].map(|folder| Kept::of(&folder));
-    let of_stopped = [
+    let definition = definition(6);
+    let corpus = Corpus::synthetic(&definition).unwrap();
+    let stopped = place.join("stopped");
+    trained(&definition, &corpus, &stopped, Some(4)).unwrap();
+    let kept = Kept::of(&stopped);
+    let names = [
         "steps.csv",
         "eval.csv",
         "heads.log",
@@ -90,15 +89,11 @@ pub fn run_logs(place: &Path) -> Target {
         "manifest.toml",
         "training.safetensors",
     ];
-    let of_ended = ["heads.parquet", "manifest.toml", "steps.csv"];
-    let mut places: Vec<(usize, usize)> = of_stopped.map(|name| (0, kept[0].place(name))).into();
-    places.extend(of_ended.map(|name| (1, kept[1].place(name))));
-    let files = places.iter().flat_map(|&(run, at)| wholes(&kept[run], &[at])).collect();
+    let places = names.map(|name| kept.place(name));
+    let files = wholes(&kept, &places);
     let read = move |of: usize, bytes: &[u8]| {
-        let (run, at) = places[of];
-        kept[run].put_back(at, bytes);
-        let definition = [&six, &seven][run];
-        trained(definition, &corpus, &kept[run].folder, None).is_ok()
+        kept.put_back(places[of], bytes);
+        trained(&definition, &corpus, &kept.folder, None).is_ok()
     };
     Target { files, read: Box::new(read) }
 }

@@ -24,7 +24,7 @@ fn is_encoded(definition: &TrainDefinition, texts: &Path, kept: &Path) -> bool {
         let corpus = Corpus::from_texts(definition, &Texts::find(texts, None)?, kept)?;
         for split in Split::ALL {
             let most = corpus.split(split).iter().max();
-            assert!(most.is_none_or(|most| (most as usize) < corpus.vocabulary.size()));
+            assert!(most.is_none_or(|&most| usize::from(most) < corpus.vocabulary.size()));
         }
         Ok::<_, rank_study::lm::LmError>(())
     };

@@ -147,7 +147,7 @@ impl RunCourse {
             let nth = (record.step - 1) / each;
             let end = if nth + 1 >= last / each { last } else { (nth + 1) * each };
             let of_head = heads.entry((record.layer, record.head)).or_default();
-            of_head.kind = record.kind.to_string();
+            of_head.kind = record.head_kind().to_string();
             let (largest, sum, count) = of_head.by_end.entry(end).or_insert((0.0, 0.0, 0));
             *largest = largest.max(record.max_abs_logit);
             *sum += record.entropy_nats;
@@ -249,10 +249,10 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::lm::HeadRecord;
+    use crate::lm::HeadLogRow;
+    use crate::run::csv_log::CsvLog;
     use crate::run::files::EVALUATIONS;
-    use crate::run::heads_log::{HEADS_LOG, HeadsLog};
-    use crate::targets::HeadKind;
+    use crate::run::heads_log::HEADS_LOG;
 
     const STEPS_TAKEN: usize = 450;
 
@@ -268,15 +268,16 @@ mod tests {
             "step,split,tokens,loss_nats,perplexity,bytes,loss_nats_per_byte,perplexity_per_byte";
         let evaluations = format!("{header}\n200,valid,8,3.5,33,,,\n400,valid,8,2.5,12,,,\n");
         fs::write(folder.join(EVALUATIONS), evaluations).unwrap();
-        let mut log = HeadsLog::create(&folder.join(HEADS_LOG)).unwrap();
+        let mut log = CsvLog::create(&folder.join(HEADS_LOG)).unwrap();
         // The log may be ahead of the steps.
         for step in 1..=STEPS_TAKEN + 1 {
             let logit = if step == 200 { 77.0 } else { 5.0 };
-            log.push(&HeadRecord {
+            log.push(&HeadLogRow {
                 step,
                 layer: 1,
                 head: 2,
-                kind: HeadKind::Local { window: 4 },
+                kind: "local".to_owned(),
+                window: Some(4),
                 max_logit: logit,
                 min_logit: -1.0,
                 max_abs_logit: logit,
