@@ -28,7 +28,6 @@ pub const CLAIMS: &[Claim] = &[
     heads::NEEDED_TELLS_ACTUAL,
     head_size::MORE_DIMENSIONS_HELP,
     position_bias::SLOPES_FREE_LOGITS,
-    ramp::claims::RAMP_COSTS_LENGTH,
     ramp::keys::LARGE_IS_KEY_SCORES,
     heads::RANK_MAKES_LOGITS,
     surgery::SMALL_ERROR_IS_HARMLESS,

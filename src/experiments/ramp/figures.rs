@@ -54,7 +54,7 @@ pub(super) fn variant_of(head: &RampHead) -> Variant<'_> {
 /// The title of a variant's panels.
 fn title(head: &RampHead) -> String {
     let name = variant_of(head).name();
-    match head.buys_its_locality("learned") {
+    match head.buys_its_locality() {
         true => format!("{name}, learned positions"),
         false => name,
     }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn panels_stand_by_variant_and_start_at_the_first_local_head() {
-        let before = ramp_heads(&[256, 512], 2, 1.0, 0.9).all;
+        let before = ramp_heads(&[256, 512], 2).all;
         let later = before.iter().cloned().map(|mut head| {
             head.of.model.step = Some(300);
             head

@@ -6,10 +6,10 @@ use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::ramp::figures::variant_of;
-use crate::experiments::ramp::tables::{RampHead, Ramps, models_of};
+use crate::experiments::ramp::tables::{RampHead, Ramps};
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape};
 use crate::table::groups::sorted;
-use crate::table::{RankCorrelation, Spread, Table, groups, plural, significant};
+use crate::table::{RankCorrelation, Spread, Table, distinct, groups, plural, significant};
 use crate::targets::HeadKind;
 
 /// The half-range of QKᵀ/√d from which on a head is large.
@@ -85,9 +85,19 @@ fn is_large(head: &RampHead) -> bool {
 pub(super) fn table(study: &Ramps) -> Table {
     let large = |heads: &[&RampHead]| heads.iter().filter(|head| is_large(head)).count();
     let of_large = |head: &RampHead, value: Option<f64>| value.filter(|_| is_large(head));
-    study
-        .by_run("keys", "R² of one score per key, at the last step")
-        .per_group("models", "models", models_of)
+    let key = |head: &RampHead| {
+        let found = &head.found;
+        (head.of.model.of.clone(), head.run().to_owned(), found.kind, found.n, head.step())
+    };
+    let models = |heads: &[&RampHead]| distinct(heads.iter().map(|head| head.seed())).len();
+    let title = "R² of one score per key, at the last step";
+    Table::from_groups("keys", title, groups(&study.heads, key))
+        .words("run", "run", |head| head.run())
+        .words("kind", "kind of heads", |head| head.found.kind.to_string())
+        .numbers("n", "n", |head| head.found.n)
+        .numbers("d", "d_head", |head| head.found.rank)
+        .numbers("step", "step", |head| head.step())
+        .per_group("models", "models", models)
         .sizes("heads", "heads")
         .per_group("large", "large heads", large)
         .medians("half_spread", "half-range", |head| Some(head.found.half_spread))
@@ -205,7 +215,7 @@ mod tests {
 
     /// Heads of multi-head attention of five seeds, and with RoPE of as many.
     fn study(learned: f64, rope: f64) -> Ramps {
-        let mut study = heads(&[512], 5, 1.0, 0.9);
+        let mut study = heads(&[512], 5);
         let mut others = study.clone();
         for (study, share) in [(&mut study, learned), (&mut others, rope)] {
             for (at, head) in study.heads.iter_mut().enumerate() {

@@ -7,7 +7,7 @@ use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::training::claims::training::LOGITS_ALIKE;
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
-use crate::table::{Regression, significant};
+use crate::table::{least_squares, significant};
 
 pub(crate) const MORE_DIMENSIONS_HELP: Claim = Claim {
     id: "MoreDimensionsHelp",
@@ -35,12 +35,12 @@ pub(crate) fn head_size(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["mhsa"]);
     let runs: Vec<&TrainingRun> = tuned.study.arm("mhsa").collect();
     let fitted = |value: fn(&TrainingRun) -> Option<f64>| -> Option<[Estimate; 2]> {
-        let point = |(at, run): (usize, &&TrainingRun)| {
+        let point = |run: &&TrainingRun| {
             let sizes = [run.d_head()?, run.heads?].map(|size| (size as f64).log2());
-            Some((at, sizes.to_vec(), value(run)?))
+            Some((sizes.to_vec(), value(run)?))
         };
-        let points: Vec<_> = runs.iter().enumerate().filter_map(point).collect();
-        let coefficients = Regression::of(&points)?.coefficients;
+        let points: Vec<_> = runs.iter().filter_map(point).collect();
+        let coefficients = least_squares(&points)?;
         Some([coefficients[0].into(), coefficients[1].into()])
     };
     let Some([size, count]) = fitted(|run| run.peak_max_abs_logit.map(f64::ln)) else {
