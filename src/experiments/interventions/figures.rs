@@ -7,7 +7,8 @@ use crate::table::{distinct, groups};
 
 /// The loss that fits at error ε add, against ε: one panel per run, one line per rank.
 pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
-    let fits: Vec<&OperatedModel> = study.fits().concat();
+    let fits: Vec<&OperatedModel> =
+        study.models.iter().filter(|model| model.edit.fit().is_some()).collect();
     let point = |model: &OperatedModel| Some((model.edit.fit()?.0, model.delta()));
     let points = || fits.iter().filter_map(|model| point(model));
     let losses = points().map(|(_, delta)| delta).chain([HARMLESS_NATS]);
