@@ -1,7 +1,7 @@
 //! The figures of training runs from their folders: one run head by head, or several runs compared.
 
 use crate::experiments::training::tables::run_course::{HeadCourse, RunCourse};
-use crate::experiments::training::tables::run_courses::RunCourses;
+use crate::experiments::training::tables::run_courses::label;
 use crate::experiments::training::tables::run_log::Curve;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{distinct, groups};
@@ -147,9 +147,9 @@ fn panel(title: &str, label: &str, from: Option<f64>, series: Vec<Series>) -> Pa
 type OfRun = fn(&RunCourse) -> &Curve;
 
 /// Loss and logits of several runs: one colour per setting, one dash pattern per seed.
-pub fn courses(of: &RunCourses) -> Vec<Figure> {
+pub fn courses(runs: &[RunCourse]) -> Vec<Figure> {
     // One colour per setting, in the order of first runs, and one dash pattern per run of a setting.
-    let settings = groups(&of.runs, |run| of.label(run));
+    let settings = groups(runs, |run| label(runs, run));
     let ink = |run: &RunCourse| {
         let place = |(at, runs): (usize, &Vec<&RunCourse>)| {
             let nth = runs.iter().position(|other| std::ptr::eq(*other, run))?;
@@ -160,7 +160,7 @@ pub fn courses(of: &RunCourses) -> Vec<Figure> {
     let figure = |(name, title): (&str, &str), label: &str, caption: &str, from, curve: OfRun| {
         let line =
             |run: &RunCourse| Series::new(&run.name, ink(run), Shape::Line, curve(run).clone());
-        let series: Vec<Series> = of.runs.iter().map(line).collect();
+        let series: Vec<Series> = runs.iter().map(line).collect();
         Figure {
             name: name.to_owned(),
             caption: caption.to_owned(),
