@@ -129,9 +129,7 @@ fn of_table(error: &TableError) -> Option<String> {
 
 /// Advice for a study's `rows.csv`; the rows of a run get none.
 fn of_rows(error: &RowsError) -> Option<String> {
-    let (RowsError::Unreadable { path, .. }
-    | RowsError::MissingColumn { path, .. }
-    | RowsError::BadLine { path, .. }) = error;
+    let path = &error.path;
     let study = path.parent()?.file_name().filter(|_| path.ends_with("rows.csv"))?;
     Some(format!("run rank-study reproduce --only {}", study.display()))
 }

@@ -26,25 +26,10 @@ pub enum StudyError {
         /// The reason.
         why: String,
     },
-    /// Rows that changed after they were measured.
-    #[error(
-        "{}: the rows have changed since they were measured (SHA-256 {found}, manifest {told}); restore \
-         the file, or accept it with `{take_in}`, which the manifest then notes",
-        path.display()
-    )]
-    Altered {
-        /// The file.
-        path: PathBuf,
-        /// The first digits of the file's hash.
-        found: String,
-        /// The first digits of the hash in the manifest.
-        told: String,
-        /// The command that accepts the changed rows.
-        take_in: String,
-    },
-    /// A study's folder that received rows of another text after it was chosen.
-    #[error("{}: another text of this name has written rows here meanwhile; run the same command again", .0.display())]
-    Taken(PathBuf),
+    /// Rows that changed after they were measured, or that shards or other texts have written: what was found and what
+    /// to do.
+    #[error("{0}")]
+    Message(String),
     /// A definition that cannot be understood.
     #[error("{}: {why}", path.display())]
     Definition {
@@ -94,34 +79,6 @@ pub enum StudyError {
     /// Weights that cannot be edited.
     #[error(transparent)]
     Edit(#[from] PredictError),
-    /// Rows in shards of a study that are not merged yet.
-    #[error(
-        "{} has rows of {parts} shards that are not merged; merge them with `{command}`", study.display()
-    )]
-    Unmerged {
-        /// The study's folder.
-        study: PathBuf,
-        /// The number of shards.
-        parts: usize,
-        /// The command that merges them.
-        command: String,
-    },
-    /// Cells that two shards measured with different numbers.
-    #[error(
-        "{}: {count} configurations have other numbers in {} than in {} ({cells}); remove the folder that \
-         is wrong, and merge again",
-        study.display(), files[1].display(), files[0].display()
-    )]
-    Conflict {
-        /// The study's folder.
-        study: PathBuf,
-        /// The first few cells by name, and how many more there are.
-        cells: String,
-        /// The number of cells.
-        count: usize,
-        /// The two files that disagree on the first cell.
-        files: [PathBuf; 2],
-    },
     /// A filter that is not a valid regular expression.
     #[error("cannot read the filter {pattern:?}: {why}")]
     Filter {

@@ -33,7 +33,7 @@ pub(crate) use tables::{
 pub(crate) use text_source::{
     TEXT, TEXT_HASH, TextHashes, TextSource, VALID_TEXT, VALID_TEXT_HASH, on_the_same_text,
 };
-pub use view::{Analysed, Configuration, MeasuredStudy, View, ViewError};
+pub use view::{Analysed, Configuration, MeasuredStudy, View};
 pub(crate) use view::{folders, rows_of};
 pub(crate) use work::{Experiment, ModelReferences};
 pub use work::{Kind, StudyWork};

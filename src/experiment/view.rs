@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::claims::{Group, Verdict};
 use crate::figure::Figure;
-use crate::record::{Measurement, Rows, RowsError};
+use crate::record::{Measurement, Rows};
 use crate::table::{Table, TableError};
 
 /// The configuration of a study of some kind: what its definition's tables say.
@@ -53,17 +53,6 @@ pub struct Analysed {
     pub verdicts: Vec<Verdict>,
 }
 
-/// Why rows could not be analysed.
-#[derive(Debug, thiserror::Error)]
-pub enum ViewError {
-    /// Rows that cannot be read.
-    #[error(transparent)]
-    Rows(#[from] RowsError),
-    /// Rows that cannot be tabulated.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
 /// Compares and prints a type by its field `name`.
 macro_rules! by_name {
     ($Type:ty) => {
@@ -102,7 +91,7 @@ pub struct View {
     /// Refuses a definition that the view cannot use.
     pub(crate) check: fn(&Configuration) -> Result<(), String>,
     /// Analyses the rows of studies.
-    pub(crate) analyse: fn(&[MeasuredStudy]) -> Result<Analysed, ViewError>,
+    pub(crate) analyse: fn(&[MeasuredStudy]) -> Result<Analysed, TableError>,
 }
 
 impl View {
@@ -111,7 +100,7 @@ impl View {
         name: &'static str,
         group: Group,
         about: &'static str,
-        analyse: fn(&[MeasuredStudy]) -> Result<Analysed, ViewError>,
+        analyse: fn(&[MeasuredStudy]) -> Result<Analysed, TableError>,
     ) -> Self {
         Self { name, about, group, check: |_| Ok(()), analyse }
     }
@@ -126,7 +115,7 @@ impl View {
     ///
     /// # Errors
     /// Rows that are missing, damaged or of another kind.
-    pub fn analyse(&self, studies: &[MeasuredStudy]) -> Result<Analysed, ViewError> {
+    pub fn analyse(&self, studies: &[MeasuredStudy]) -> Result<Analysed, TableError> {
         (self.analyse)(studies)
     }
 }
@@ -139,6 +128,6 @@ pub(crate) fn folders(studies: &[MeasuredStudy]) -> Vec<PathBuf> {
 }
 
 /// The rows of all of these studies.
-pub(crate) fn rows_of<M: Measurement>(studies: &[MeasuredStudy]) -> Result<Rows<M>, ViewError> {
+pub(crate) fn rows_of<M: Measurement>(studies: &[MeasuredStudy]) -> Result<Rows<M>, TableError> {
     Ok(Rows::read(&folders(studies))?)
 }

@@ -82,7 +82,7 @@ pub(crate) fn view_of_kind(name: &str, kind: Kind) -> Result<View, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{MeasuredStudy, ViewError};
+    use crate::experiment::MeasuredStudy;
     use crate::table::TableError;
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
                 MeasuredStudy { folder: folder.path().to_owned(), ..MeasuredStudy::default() };
             for view in kind.views() {
                 match view.analyse(std::slice::from_ref(&study)) {
-                    Err(ViewError::Table(TableError::NoRows { .. })) | Ok(_) => {}
+                    Err(TableError::NoRows { .. }) | Ok(_) => {}
                     Err(error) => panic!("{view}: {error}"),
                 }
             }

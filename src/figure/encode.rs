@@ -34,7 +34,7 @@ impl Figure {
              stroke-linejoin=\"round\" stroke-linecap=\"butt\">\n<title>{}</title>{body}",
             frame.width,
             frame.height,
-            escape(&self.alt),
+            escape(&self.alt()),
             escape(&self.caption),
         ))
     }

@@ -36,11 +36,9 @@ pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring)
         1 => String::new(),
         block => format!(" Each field is the mean of {block} × {block} entries."),
     };
-    let titles: Vec<&str> = of.iter().map(|matrix| matrix.title.as_str()).collect();
     Figure {
         name: name.to_owned(),
         caption: format!("{what} Queries run down, keys across. {scale}{blocks}"),
-        alt: format!("Heat maps: {}.", titles.join("; ")),
         keys: colouring.legend().iter().map(|(label, of)| Key::field(label, *of)).collect(),
         panels,
     }

@@ -1,5 +1,6 @@
 //! Figures: panels of named series, built from tables as values and then drawn as SVG or PNG.
 
+pub(crate) mod alt;
 pub(crate) mod draw;
 pub(crate) mod encode;
 pub(crate) mod error;

@@ -319,15 +319,13 @@ impl Key {
 /// Maximum number of panels per figure, because each panel has a fixed size in pixels.
 const MOST_PANELS: usize = 48;
 
-/// A figure of one or more panels, with its caption and alternative text.
+/// A figure of one or more panels, with its caption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// A short name, usable as a file name: `inflation`.
     pub name: String,
     /// Description of the figure and how to read it: at most 60 words, without the symbols of titles.
     pub caption: String,
-    /// Alternative text for readers who cannot see the figure.
-    pub alt: String,
     /// The legend above the panels.
     pub keys: Vec<Key>,
     /// The panels, from left to right, row by row.
@@ -341,11 +339,10 @@ impl Figure {
         if parts <= 1 {
             return vec![self];
         }
-        let Self { name, caption, alt, keys, panels } = self;
+        let Self { name, caption, keys, panels } = self;
         let part = |(at, panels): (usize, &[Panel])| Self {
             name: format!("{name}-{}", at + 1),
             caption: format!("{caption} Part {} of {parts}.", at + 1),
-            alt: format!("{alt} Part {} of {parts}.", at + 1),
             keys: keys.clone(),
             panels: panels.to_vec(),
         };
@@ -362,8 +359,8 @@ mod tests {
         let of = |count: usize| {
             let axis = || Axis::linear("x", std::iter::empty(), None);
             let panel = |at| Panel::new(&format!("panel {at}"), axis(), axis(), Vec::new());
-            let [name, caption, alt] = ["many", "What is seen.", "In words."].map(str::to_owned);
-            Figure { name, caption, alt, keys: Vec::new(), panels: (0..count).map(panel).collect() }
+            let [name, caption] = ["many", "What is seen."].map(str::to_owned);
+            Figure { name, caption, keys: Vec::new(), panels: (0..count).map(panel).collect() }
         };
         assert_eq!(of(MOST_PANELS).in_parts(), [of(MOST_PANELS)]);
         let parts = of(2 * MOST_PANELS + 1).in_parts();

@@ -6,44 +6,13 @@ use super::column::{Column, Fields, Header};
 use super::kind::{Measurement, Row, columns};
 use super::row_record::{Record, columns_of};
 
-/// Why a file of rows could not be read. Each message names the file, what was found and what to do.
+/// Why a file of rows could not be read: the file, what was found and what to do.
 #[derive(Debug, thiserror::Error)]
-pub enum RowsError {
-    /// A file that does not exist or cannot be read.
-    #[error("cannot read {}: {why}; {advice}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        why: String,
-        /// The advice to the user.
-        advice: String,
-    },
-    /// A header without a required column.
-    #[error("{}: no column {column:?} (found: {found}); {advice}", path.display())]
-    MissingColumn {
-        /// The file.
-        path: PathBuf,
-        /// The missing column.
-        column: String,
-        /// The columns found.
-        found: String,
-        /// The advice to the user.
-        advice: String,
-    },
-    /// A line that is not a valid row. It is cut off, has too many or too few fields, or has a value that its column
-    /// does not allow.
-    #[error("{}, line {line}: {why}; {advice}", path.display())]
-    BadLine {
-        /// The file.
-        path: PathBuf,
-        /// The line, counted from 1 with the header as line 1.
-        line: u64,
-        /// Why the line is not valid.
-        why: String,
-        /// The advice to the user.
-        advice: String,
-    },
+#[error("{message}")]
+pub struct RowsError {
+    /// The file.
+    pub path: PathBuf,
+    message: String,
 }
 
 /// The rows of one or more studies of a kind.
@@ -115,50 +84,40 @@ fn each_line<R>(
     Advice { of_file: advice, of_value }: Advice<'_>,
     read: impl Fn(&Fields<'_>) -> Result<R, String>,
 ) -> Result<Vec<R>, RowsError> {
-    let bytes = std::fs::read(path).map_err(|error| RowsError::Unreadable {
-        path: path.to_owned(),
-        why: error.to_string(),
-        advice: advice.to_owned(),
-    })?;
-    let bad = |line: u64, why: String| RowsError::BadLine {
-        path: path.to_owned(),
-        line,
-        why,
-        advice: advice.to_owned(),
+    let shown = path.display();
+    let wrong = |message: String| RowsError { path: path.to_owned(), message };
+    let bytes = std::fs::read(path)
+        .map_err(|error| wrong(format!("cannot read {shown}: {error}; {advice}")))?;
+    let bad = |line: u64, why: String, advice: &str| {
+        wrong(format!("{shown}, line {line}: {why}; {advice}"))
     };
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(bytes.as_slice());
-    let names = reader.headers().map_err(|error| bad(1, error.to_string()))?.clone();
-    let header = Header::read(&names).map_err(|why| bad(1, why))?;
+    let names = reader.headers().map_err(|error| bad(1, error.to_string(), advice))?.clone();
+    let header = Header::read(&names).map_err(|why| bad(1, why, advice))?;
     let is_there = |column: &&Column| names.iter().any(|name| name == column.name);
     if let Some(column) = columns.iter().filter(|column| column.needed).find(|c| !is_there(c)) {
-        return Err(RowsError::MissingColumn {
-            path: path.to_owned(),
-            column: column.name.to_owned(),
-            found: names.iter().collect::<Vec<_>>().join(", "),
-            advice: advice.to_owned(),
-        });
+        let found = names.iter().collect::<Vec<_>>().join(", ");
+        return Err(wrong(format!(
+            "{shown}: no column {:?} (found: {found}); {advice}",
+            column.name
+        )));
     }
     let (mut last, mut found) = (1, Vec::new());
     let mend = format!("correct it, or {of_value}");
     for record in reader.records() {
         let record = record.map_err(|error| {
-            bad(error.position().map_or(last + 1, csv::Position::line), error.to_string())
+            bad(error.position().map_or(last + 1, csv::Position::line), error.to_string(), advice)
         })?;
         last = record.position().map_or(last + 1, csv::Position::line);
         if record.len() != names.len() {
             let why = format!("{} fields, but the header has {}", record.len(), names.len());
-            return Err(bad(last, why));
+            return Err(bad(last, why, advice));
         }
-        let wrong = |why| RowsError::BadLine {
-            path: path.to_owned(),
-            line: last,
-            why,
-            advice: mend.clone(),
-        };
-        found.push(read(&header.fields(&record)).map_err(wrong)?);
+        found.push(read(&header.fields(&record)).map_err(|why| bad(last, why, &mend))?);
     }
     if !bytes.ends_with(b"\n") {
-        return Err(bad(last, "the last line is cut off: it has no line ending".to_owned()));
+        let why = "the last line is cut off: it has no line ending".to_owned();
+        return Err(bad(last, why, advice));
     }
     Ok(found)
 }

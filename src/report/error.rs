@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::experiment::ViewError;
 use crate::figure::FigureError;
 use crate::record::RowsError;
 use crate::study::StudyError;
@@ -63,13 +62,4 @@ pub enum ReportError {
         /// The I/O error.
         source: std::io::Error,
     },
-}
-
-impl From<ViewError> for ReportError {
-    fn from(error: ViewError) -> Self {
-        match error {
-            ViewError::Rows(error) => error.into(),
-            ViewError::Table(error) => error.into(),
-        }
-    }
 }

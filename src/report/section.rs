@@ -45,8 +45,8 @@ impl Picture {
     /// # Errors
     /// It cannot be drawn.
     pub(super) fn of(figure: &Figure) -> Result<Self, ReportError> {
-        let Figure { name, caption, alt, .. } = figure.clone();
-        Ok(Self { name, svg: figure.svg()?, caption, alt })
+        let Figure { name, caption, .. } = figure.clone();
+        Ok(Self { name, svg: figure.svg()?, caption, alt: figure.alt() })
     }
 }
 

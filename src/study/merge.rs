@@ -44,7 +44,7 @@ const NAMED: usize = 3;
 /// study's own, which move to `rows-set-aside.csv`.
 ///
 /// # Errors
-/// [`StudyError::Conflict`] if two files have different numbers for a cell; nothing is written then. Files that cannot
+/// An error if two files have different numbers for a cell; nothing is written then. Files that cannot
 /// be read or written, or another process that works on the study.
 pub fn merge(folder: &Path) -> Result<Option<Merged>, StudyError> {
     if !has_parts(folder) {
@@ -195,12 +195,16 @@ impl<'s> Joined<'s> {
         if conflicts.len() > NAMED {
             cells.push("…");
         }
-        Err(StudyError::Conflict {
-            study: folder.to_owned(),
-            cells: cells.join(", "),
-            count: conflicts.len(),
-            files: first.map(|of| files[of.file].path()),
-        })
+        let [one, other] = first.map(|of| files[of.file].path());
+        Err(StudyError::Message(format!(
+            "{}: {} configurations have other numbers in {} than in {} ({}); remove the folder that \
+             is wrong, and merge again",
+            folder.display(),
+            conflicts.len(),
+            other.display(),
+            one.display(),
+            cells.join(", ")
+        )))
     }
 }
 

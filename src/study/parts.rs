@@ -39,17 +39,17 @@ pub fn has_parts(study: &Path) -> bool {
 /// Fails if a study has shards whose rows are not merged.
 ///
 /// # Errors
-/// [`StudyError::Unmerged`], or the folder cannot be read.
+/// There are such shards, or the folder cannot be read.
 pub fn check_merged(study: &Path) -> Result<(), StudyError> {
     let parts = Part::with_rows(study)?;
     let Some(first) = parts.first() else { return Ok(()) };
     let name = study.file_name().unwrap_or_default().to_string_lossy();
     let size = first.manifest().map_or_else(|_| String::new(), |manifest| manifest.preset_flag());
-    Err(StudyError::Unmerged {
-        study: study.to_owned(),
-        parts: parts.len(),
-        command: format!("rank-study merge {name}{size}"),
-    })
+    Err(StudyError::Message(format!(
+        "{} has rows of {} shards that are not merged; merge them with `rank-study merge {name}{size}`",
+        study.display(),
+        parts.len()
+    )))
 }
 
 /// One shard and its folder.

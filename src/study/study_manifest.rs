@@ -177,7 +177,7 @@ const DIGITS: usize = 12;
 /// without a manifest do not belong to a study and are not checked.
 ///
 /// # Errors
-/// [`StudyError::Altered`], or a file cannot be read.
+/// The rows have changed, or a file cannot be read.
 pub fn check_measured(folder: &Path) -> Result<Option<String>, StudyError> {
     let path = folder.join("rows.csv");
     let hash = || sha256_of_file(&path).map_err(|e| FileError::read(&path, e));
@@ -200,12 +200,14 @@ pub fn check_measured(folder: &Path) -> Result<Option<String>, StudyError> {
         // A running sweep may have written rows between the two reads.
         let again = hash()?;
         if again == found {
-            return Err(StudyError::Altered {
-                told: first_digits(told),
-                take_in: manifest.sweep_command(),
-                path,
-                found: first_digits(&found),
-            });
+            return Err(StudyError::Message(format!(
+                "{}: the rows have changed since they were measured (SHA-256 {}, manifest {}); restore \
+                 the file, or accept it with `{}`, which the manifest then notes",
+                path.display(),
+                first_digits(&found),
+                first_digits(told),
+                manifest.sweep_command()
+            )));
         }
         found = again;
     }

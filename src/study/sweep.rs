@@ -119,7 +119,10 @@ impl Plan {
         let read = source.filter(|_| self.definition.work.depends_on_text);
         let data = self.folder.parent().unwrap_or(Path::new(""));
         if TextSource::name_of_study(data, &self.definition.study, read) != self.name {
-            return Err(StudyError::Taken(self.folder.clone()));
+            return Err(StudyError::Message(format!(
+                "{}: another text of this name has written rows here meanwhile; run the same command again",
+                self.folder.display()
+            )));
         }
         Ok(())
     }

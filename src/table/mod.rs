@@ -13,6 +13,6 @@ pub use columns::{Columns, Heading};
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
 pub(crate) use groups::{distinct, groups};
+pub use regression::RankCorrelation;
 pub(crate) use regression::least_squares;
-pub use regression::{LeftOut, RankCorrelation};
 pub use summary::{Interval, Spread, plural, plural_range, significant};

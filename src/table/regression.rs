@@ -69,41 +69,18 @@ pub struct RankCorrelation {
     pub groups: usize,
     /// Number of points in these groups.
     pub points: usize,
-    /// Groups that are not used.
-    pub left_out: LeftOut,
-}
-
-/// Numbers of groups without a correlation, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
-    /// Groups with fewer than three points.
-    pub few: usize,
-    /// Groups in which all points agree in one of the coordinates.
-    pub alike: usize,
-    /// Groups whose third coordinate orders the points as x or y does, so that the partial correlation is undefined.
+    /// Number of groups that are not used: fewer than three points, points that agree in one of the coordinates, or
+    /// [`collinear`](Self::collinear).
+    pub left_out: usize,
+    /// Of these, groups whose third coordinate orders the points as x or y does, so that the partial correlation is
+    /// undefined.
     pub collinear: usize,
 }
 
-impl LeftOut {
-    /// Total number of groups left out.
-    pub fn groups(&self) -> usize {
-        self.few + self.alike + self.collinear
-    }
-
-    fn count(&mut self, why: Undefined) {
-        match why {
-            Undefined::Few => self.few += 1,
-            Undefined::Alike => self.alike += 1,
-            Undefined::Collinear => self.collinear += 1,
-        }
-    }
-}
-
-/// Reason why points have no correlation.
-#[derive(Clone, Copy)]
+/// Why points have no correlation.
+#[derive(PartialEq)]
 enum Undefined {
-    Few,
-    Alike,
+    FewOrAlike,
     Collinear,
 }
 
@@ -129,7 +106,7 @@ impl RankCorrelation {
         groups: &[Vec<[f64; 3]>],
         statistic: impl Fn(&[[f64; 3]]) -> Result<f64, Undefined>,
     ) -> Option<Self> {
-        let mut left_out = LeftOut::default();
+        let (mut left_out, mut collinear) = (0, 0);
         let (mut defined, mut own) = (Vec::new(), Vec::new());
         for group in groups {
             match statistic(group) {
@@ -137,7 +114,10 @@ impl RankCorrelation {
                     defined.push(group);
                     own.push(rho);
                 }
-                Err(why) => left_out.count(why),
+                Err(why) => {
+                    left_out += 1;
+                    collinear += usize::from(why == Undefined::Collinear);
+                }
             }
         }
         let groups = defined;
@@ -180,6 +160,7 @@ impl RankCorrelation {
             groups: groups.len(),
             points: groups.iter().map(|group| group.len()).sum(),
             left_out,
+            collinear,
         })
     }
 }
@@ -191,7 +172,7 @@ fn median(values: &[f64]) -> Option<f64> {
 /// Rank correlation of the coordinates with indices `x` and `y`.
 fn spearman(points: &[[f64; 3]], x: usize, y: usize) -> Result<f64, Undefined> {
     if points.len() < 3 {
-        return Err(Undefined::Few);
+        return Err(Undefined::FewOrAlike);
     }
     let [x, y] = [x, y].map(|which| ranks(&points.iter().map(|p| p[which]).collect::<Vec<_>>()));
     let middle = (points.len() as f64 - 1.0) / 2.0;
@@ -199,7 +180,7 @@ fn spearman(points: &[[f64; 3]], x: usize, y: usize) -> Result<f64, Undefined> {
         a.iter().zip(b).map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>()
     };
     let scale = (product(&x, &x) * product(&y, &y)).sqrt();
-    if scale > 0.0 { Ok(product(&x, &y) / scale) } else { Err(Undefined::Alike) }
+    if scale > 0.0 { Ok(product(&x, &y) / scale) } else { Err(Undefined::FewOrAlike) }
 }
 
 fn partial(points: &[[f64; 3]]) -> Result<f64, Undefined> {
@@ -302,8 +283,8 @@ mod tests {
         let alike: Vec<[f64; 3]> = good.iter().map(|&[_, y, z]| [1.0, y, z]).collect();
         let found =
             RankCorrelation::given(&[good.clone(), collinear, alike, good[..2].to_vec()]).unwrap();
-        assert_eq!(found.left_out, LeftOut { few: 1, alike: 1, collinear: 1 });
-        assert_eq!((found.groups, found.points, found.left_out.groups()), (1, 8, 3));
+        assert_eq!((found.groups, found.points), (1, 8));
+        assert_eq!((found.left_out, found.collinear), (3, 1));
     }
 
     #[test]

@@ -255,7 +255,7 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
     assert_eq!(all.len(), 2 * 2 * 2 * 2, "runs × seeds × steps × heads");
     assert!(all.iter().all(|row| row["of"] == "runs" && row["err"].is_empty()));
     assert!(folder.path("figures/parts/decomposition.svg").is_file());
-    assert!(folder.path("data/parts/tables/growth.csv").is_file());
+    assert!(folder.path("data/parts/tables/parts.csv").is_file());
 
     // The weights are gone, as in a clone: they are made again only for what is still to do.
     for run in ["mhsa", "ls"] {

@@ -91,6 +91,6 @@ fn training_shows_loss_and_logits_of_each_run() {
     let figure = training::figures::training::training(&study);
     assert_eq!(figure.panels.len(), 2);
     assert!(figure.panels[1].y.range.0 == 0.0, "logits are shown from zero");
-    assert!(figure.alt.contains("multi-head, seed 0"), "{}", figure.alt);
+    assert!(figure.alt().contains("Loss, multi-head: "), "{}", figure.alt());
     keep(&figure);
 }

@@ -74,7 +74,7 @@ fn a_fit_without_its_target_lacks_attention_figures() {
 }
 
 #[test]
-fn runs_are_compared_by_seed() {
+fn runs_are_compared_by_the_settings_that_differ() {
     let folder = Folder::new();
     for (name, arm, seed) in [("a", "mhsa", 1), ("b", "ls", 1), ("c", "mhsa", 2), ("d", "ls", 2)] {
         let set = [format!("arm={arm}"), format!("seed={seed}")];
@@ -83,8 +83,7 @@ fn runs_are_compared_by_seed() {
     let runs = ["runs/a", "runs/b", "runs/c", "runs/d"];
     let refused = folder.refused(&[&["show"][..], &runs].concat());
     assert!(refused.contains("--out DIR"), "{refused}");
-    let said = folder.done(&[&["show"][..], &runs, &["--out", "all"]].concat());
-    assert!(said.contains("arm = ls against arm = mhsa (2 seeds)"), "{said}");
+    folder.done(&[&["show"][..], &runs, &["--out", "all"]].concat());
     let (header, rows) = folder.csv("all/tables/runs.csv");
     assert_eq!(&header[..3], ["run", "arm", "seed"]);
     assert_eq!(rows.len(), 4);

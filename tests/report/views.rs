@@ -60,7 +60,7 @@ fn the_heat_map_has_a_field_for_each_pair_of_ratios() {
     assert_eq!(colour("none: most fits did not reach ε"), tiles[2].colour);
     assert_eq!(colour("not measured"), tiles[3].colour);
     assert_eq!(figure.panels[0].title, "Median rank penalty (×) at ε = 0.1 nats");
-    assert!(figure.alt.contains("w/d 8: n/d 16: none reached"), "{}", figure.alt);
+    assert!(figure.alt().contains("(n/d) 16, window / rank (w/d) 8: none."), "{}", figure.alt());
     assert!(figure.svg().unwrap().contains("none"));
 }
 
@@ -154,7 +154,7 @@ fn spectra_show_attention_and_logits_of_each_target() {
         (band.name.as_str(), &band.points[..]),
         ("attention", &[(64.0, 30.0), (256.0, 120.0)][..])
     );
-    assert!(ranks.alt.contains("landmark, attention: effective rank 6.0 at n = 256."));
+    assert!(ranks.alt().contains("landmark, attention: 6.00 at 256."), "{}", ranks.alt());
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
     assert_eq!(line("floor: needed at any rank"), [(100.0, 3.0), (400.0, 3.0)]);
     assert_eq!(line("needed from the layer inputs"), [(100.0, 6.0), (400.0, 20.0)], "medians");
     assert_eq!(line("max |logit|"), [(100.0, 12.0), (400.0, 40.0)]);
-    assert!(figure.alt.contains("mhsa-64, seed 0, step 400: 32.0 = floor 3.00"), "{}", figure.alt);
+    assert!(figure.alt().contains("max |logit|: 12.0 at 100, 40.0 at 400."), "{}", figure.alt());
 
     let figures = heads::figures::prediction::prediction(&study, &[]);
     let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();

@@ -34,11 +34,12 @@ use super::target_columns::TargetColumns;
 use crate::claims::Group::SyntheticTargets;
 use crate::experiment::{
     Analysed, CellContext, DefinitionTable, Experiment, Measure, MeasuredStudy, RawDefinition,
-    SearchKeys, StudyError, StudyTarget, TargetKeys, TextSource, View, ViewError, lengths,
-    read_each, read_table, rows_of, search_of_targets, search_settings, seeds, target_defaults,
+    SearchKeys, StudyError, StudyTarget, TargetKeys, TextSource, View, lengths, read_each,
+    read_table, rows_of, search_of_targets, search_settings, seeds, target_defaults,
     target_settings, targets,
 };
 use crate::solver::{LowerBounds, Problem, SearchOptions, frontier, needed_logit};
+use crate::table::TableError;
 use crate::targets::{Family, Layout, Visibility};
 
 pub use ledger::{CheckpointStore, fit_search_settings};
@@ -386,10 +387,10 @@ const VIEWS: &[View] = &[
     ),
 ];
 
-fn growth(studies: &[MeasuredStudy]) -> Result<Growth, ViewError> {
-    Ok(Growth::of(&rows_of::<FitMeasurement>(studies)?)?)
+fn growth(studies: &[MeasuredStudy]) -> Result<Growth, TableError> {
+    Growth::of(&rows_of::<FitMeasurement>(studies)?)
 }
 
-fn layouts(studies: &[MeasuredStudy]) -> Result<Layouts, ViewError> {
-    Ok(Layouts::of(&rows_of::<FitMeasurement>(studies)?)?)
+fn layouts(studies: &[MeasuredStudy]) -> Result<Layouts, TableError> {
+    Layouts::of(&rows_of::<FitMeasurement>(studies)?)
 }

@@ -34,11 +34,12 @@ use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_som
 use crate::claims::Group::{PublishedModels, TrainedHeads as InTraining};
 use crate::experiment::{
     Analysed, Both, CellContext, DefinitionTable, Experiment, MeasuredStudy, ModelReferences,
-    RawDefinition, SearchKeys, StudyError, TextSource, View, ViewError, rows_of, search_of_heads,
+    RawDefinition, SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads,
     search_settings,
 };
 use crate::heads::LayerFit;
 use crate::solver::SearchOptions;
+use crate::table::TableError;
 use crate::targets::HeadKind;
 
 pub use crate::heads::HeadMeasurement;
@@ -263,8 +264,8 @@ const VIEWS: &[View] = &[
     ),
 ];
 
-fn trained(studies: &[MeasuredStudy]) -> Result<TrainedHeads, ViewError> {
-    Ok(TrainedHeads::of(&rows_of(studies)?)?)
+fn trained(studies: &[MeasuredStudy]) -> Result<TrainedHeads, TableError> {
+    TrainedHeads::of(&rows_of(studies)?)
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use crate::experiments::heads::figures::heads::title_of;
 use crate::experiments::interventions::tables::{HARMLESS_NATS, OperatedModel, Surgeries};
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Stroke};
-use crate::table::{distinct, groups, significant};
+use crate::table::{distinct, groups};
 
 /// The loss that fits at error ε add, against ε: one panel per run, one line per rank.
 pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
-    let fits: Vec<&OperatedModel> = study.fits().concat();
+    let fits: Vec<&OperatedModel> =
+        study.models.iter().filter(|model| model.edit.fit().is_some()).collect();
     let point = |model: &OperatedModel| Some((model.edit.fit()?.0, model.delta()));
     let points = || fits.iter().filter_map(|model| point(model));
     let losses = points().map(|(_, delta)| delta).chain([HARMLESS_NATS]);
@@ -35,19 +36,6 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     let mut keys = Key::of_ranks(fits.iter().map(|model| rank_of(model)));
     keys.push(Key::grey(&format!("harmless: {HARMLESS_NATS} nats"), Stroke::Dashed));
     keys.push(Key::seed());
-    let alt = study.harmless().into_iter().map(|one| {
-        format!(
-            "{}, seed {}, rank {}: {}.",
-            one.model.run,
-            one.model.seed,
-            one.rank,
-            match one.epsilon {
-                Some(epsilon) =>
-                    format!("below {HARMLESS_NATS} nats up to ε = {}", significant(epsilon, 1)),
-                None => format!("below {HARMLESS_NATS} nats at no ε"),
-            }
-        )
-    });
     Some(Figure {
         name: "loss-against-epsilon".to_owned(),
         caption: format!(
@@ -55,7 +43,6 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
              over seeds, ticks single seeds. Fits below the dashed level of {HARMLESS_NATS} nats per token are \
              harmless. Only fits that every head reached are shown."
         ),
-        alt: alt.collect::<Vec<_>>().join(" "),
         keys,
         panels: panels.collect(),
     })

@@ -63,27 +63,9 @@ impl OperatedModel {
         self.reached == Some(self.heads)
     }
 
-    fn model(&self) -> (&str, &str, usize, usize) {
-        (&self.of, &self.run, self.step, self.seed)
-    }
-
     fn setting(&self) -> (&str, &str, usize, Edit) {
         (&self.of, &self.run, self.step, self.edit)
     }
-}
-
-/// The largest harmless ε of a model's fits at one rank.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HarmlessError<'r> {
-    /// A fit of the model.
-    pub model: &'r OperatedModel,
-    /// The rank of the fits.
-    pub rank: usize,
-    /// The largest ε for which it and all smaller ones of the study are harmless. That is, every head reached ε, and
-    /// the mean added loss is below [`HARMLESS_NATS`].
-    pub epsilon: Option<f64>,
-    /// As `epsilon`, but the whole 95 % interval over groups must be below.
-    pub epsilon_surely: Option<f64>,
 }
 
 /// A study of trained models whose attention was replaced.
@@ -112,51 +94,8 @@ impl Surgeries {
         Ok(Self { models, failed: rows.failed })
     }
 
-    /// The models after fits, grouped by rank and model; the heads' own rank comes first, then smaller ones.
-    pub fn fits(&self) -> Vec<Vec<&OperatedModel>> {
-        let fits = self.models.iter().filter(|model| model.edit.fit().is_some());
-        let rank = |model: &OperatedModel| model.edit.fit().map(|(_, rank)| rank);
-        let mut found = groups(fits, |model| (rank(model), model.model()));
-        found.sort_by_key(|of| std::cmp::Reverse(rank(of[0])));
-        found
-    }
-
-    /// The largest harmless ε of fits, by rank and model.
-    pub fn harmless(&self) -> Vec<HarmlessError<'_>> {
-        let each = |fits: Vec<&'_ OperatedModel>| {
-            let mut by_epsilon: Vec<(f64, &OperatedModel)> =
-                fits.iter().filter_map(|&m| Some((m.edit.fit()?.0, m))).collect();
-            by_epsilon.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-            let last = |holds: &dyn Fn(&OperatedModel) -> bool| {
-                let holding = by_epsilon.iter().take_while(|(_, m)| m.is_reached() && holds(m));
-                holding.last().map(|(epsilon, _)| *epsilon)
-            };
-            (
-                last(&|model| model.delta() < HARMLESS_NATS),
-                last(&|model| model.interval().is_some_and(|i| i.high < HARMLESS_NATS)),
-            )
-        };
-        self.fits()
-            .into_iter()
-            .filter_map(|fits| {
-                let (model, rank) = (fits[0], fits[0].edit.fit()?.1);
-                let (epsilon, epsilon_surely) = each(fits);
-                Some(HarmlessError { model, rank, epsilon, epsilon_surely })
-            })
-            .collect()
-    }
-
-    /// The tables: the loss that each edit adds, and the largest harmless error of fits.
-    pub fn tables(&self) -> Vec<Table> {
-        let mut tables = vec![self.edits_table()];
-        let harmless = self.harmless();
-        if !harmless.is_empty() {
-            tables.push(harmless_table(&harmless));
-        }
-        tables
-    }
-
-    fn edits_table(&self) -> Table {
+    /// The loss that each edit adds.
+    pub fn table(&self) -> Table {
         let other = self.models.iter().filter(|model| model.edit != Edit::Own);
         let outermost = |models: &[&OperatedModel], end: fn(Interval) -> f64| {
             Spread::of(models.iter().filter_map(|model| model.interval().map(end)))
@@ -197,27 +136,6 @@ impl Surgeries {
             .note_failed(self.failed)
             .build()
     }
-}
-
-fn harmless_table(harmless: &[HarmlessError<'_>]) -> Table {
-    let title =
-        "Largest error ε in the attention of every head that adds less than 0.01 nats per token";
-    let setting = |epsilon: Option<f64>| epsilon.map(Cell::Setting);
-    Table::from_items("harmless", title, harmless)
-        .words("run", "run", |one| &one.model.run)
-        .numbers("n", "n", |one| one.model.n)
-        .numbers("seed", "seed", |one| one.model.seed)
-        .numbers("rank", "rank r", |one| one.rank)
-        .numbers("epsilon", ("ε by the mean added loss", "nats"), |one| setting(one.epsilon))
-        .numbers("epsilon_surely", ("ε by the whole interval", "nats"), |one| {
-            setting(one.epsilon_surely)
-        })
-        .note(
-            "The largest error tried for which this holds, also at every smaller one. An en dash: \
-             it holds at none, or a head did not reach ε at this rank. Intervals are over groups \
-             of passages.",
-        )
-        .build()
 }
 
 /// Combines the rows of one model and one edit over groups; `None` if a row has no valid edit.

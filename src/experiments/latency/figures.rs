@@ -5,9 +5,8 @@ use crate::experiments::latency::tables::{Latencies, LatencyGroup};
 use crate::experiments::training::figures::variant::Variant;
 use crate::experiments::training::tables::training::arm_name;
 use crate::figure::model::heights;
-use crate::figure::ticks::length;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
-use crate::table::{Spread, groups};
+use crate::table::groups;
 
 /// Prefill, next token and cached bytes against n: one line per model through the medians, and a point per round.
 pub fn latency(study: &Latencies) -> Figure {
@@ -40,7 +39,6 @@ pub fn latency(study: &Latencies) -> Figure {
         caption: "Inference with the paper's model on this machine: time to read n tokens at once, time of one more token, and the \
                   size of the cached keys and values. Lines are medians, ticks single rounds. Lower is better."
             .to_owned(),
-        alt: alt(study),
         keys,
         panels: vec![
             panel("Reading n tokens", "time (s)", |round| round.prefill_s),
@@ -54,22 +52,4 @@ type Quantity = fn(&LatencyMeasurement) -> f64;
 
 fn mebibytes(round: &LatencyMeasurement) -> f64 {
     round.cache_bytes as f64 / f64::from(1 << 20)
-}
-
-fn alt(study: &Latencies) -> String {
-    let lines = study.cells.iter().filter_map(|cell| {
-        let seconds = |of: Quantity, digits: usize| {
-            let Spread { median, low, high } = cell.over(of)?;
-            Some(format!("{median:.digits$} ({low:.digits$}–{high:.digits$})"))
-        };
-        Some(format!(
-            "{}, {}: {} s, {} ms per token, {:.2} MiB.",
-            arm_name(&cell.arm),
-            length(cell.n),
-            seconds(|round| round.prefill_s, 3)?,
-            seconds(|round| 1e3 * round.decode_s, 2)?,
-            cell.over(mebibytes)?.median,
-        ))
-    });
-    lines.collect::<Vec<_>>().join(" ")
 }

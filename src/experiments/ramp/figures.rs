@@ -5,7 +5,6 @@ use crate::experiments::ramp::tables::{RampHead, RampModel, Ramps};
 use crate::experiments::training::figures::variant::Variant;
 use crate::figure::ticks::length;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape};
-use crate::table::groups::sorted;
 use crate::table::{distinct, groups};
 
 /// The largest |logit| of QKᵀ of each model at its kept steps, a line per seed. Each variant has two panels: against the
@@ -40,7 +39,6 @@ pub fn ramp(study: &Ramps) -> Figure {
                   the steps since its first local head. Where lines lie apart in the first panel and together in the second, \
                   the growth comes later and is no larger."
             .to_owned(),
-        alt: alt(&models),
         keys,
         panels: panels.filter(|panel| !panel.series.is_empty()).collect(),
     }
@@ -58,20 +56,6 @@ fn title(head: &RampHead) -> String {
         true => format!("{name}, learned positions"),
         false => name,
     }
-}
-
-fn alt(models: &[RampModel<'_>]) -> String {
-    let key = |model: &RampModel<'_>| model.any().run().to_owned();
-    let of_run = |models: Vec<&RampModel<'_>>| {
-        let local: Vec<usize> = models.iter().filter_map(|model| model.local_from).collect();
-        let from = match (local.iter().min(), local.iter().max()) {
-            (Some(first), Some(last)) => format!("first local head at step {first} to {last}"),
-            _ => "no local head".to_owned(),
-        };
-        format!("{}, {}: {from}.", key(models[0]), length(models[0].any().found.n))
-    };
-    let each = groups(sorted(models, key), key).into_iter().map(of_run);
-    each.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

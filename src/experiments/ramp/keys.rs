@@ -9,7 +9,7 @@ use crate::experiments::ramp::figures::variant_of;
 use crate::experiments::ramp::tables::{RampHead, Ramps};
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape};
 use crate::table::groups::sorted;
-use crate::table::{RankCorrelation, Spread, Table, distinct, groups, plural, significant};
+use crate::table::{RankCorrelation, Spread, Table, distinct, groups, plural};
 use crate::targets::HeadKind;
 
 /// The half-range of QKᵀ/√d from which on a head is large.
@@ -136,22 +136,13 @@ pub(super) fn figure(study: &Ramps) -> Option<Figure> {
     }
     let x = Axis::log("half-range of QKᵀ/√d", all.iter().map(|point| point.0));
     let y = Axis::linear("R² of one score per key", [1.0].into_iter(), Some(0.0));
-    let (mut series, mut keys, mut alt) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut series, mut keys) = (Vec::new(), Vec::new());
     for variant in &variants {
         let points: Vec<(f64, f64)> = variant.heads.iter().copied().filter_map(point).collect();
         if points.is_empty() {
             continue;
         }
         keys.push(Key::new(&variant.name, variant.ink, Shape::Points));
-        let large = Spread::of(points.iter().filter(|point| point.0 >= LARGE).map(|point| point.1));
-        alt.push(match large {
-            Some(share) => format!(
-                "{}: in heads with a half-range of {LARGE} or more, a median R² of {}.",
-                variant.name,
-                significant(share.median, 2)
-            ),
-            None => format!("{}: no head has a half-range of {LARGE}.", variant.name),
-        });
         series.push(Series::new(&variant.name, variant.ink, Shape::Points, points));
     }
     Some(Figure {
@@ -160,7 +151,6 @@ pub(super) fn figure(study: &Ramps) -> Option<Figure> {
                   half-range. Each point is one head. High on the right: large logits that prefer the same keys whatever the \
                   query."
             .to_owned(),
-        alt: alt.join(" "),
         keys,
         panels: vec![Panel::new("", x, y, series)],
     })

@@ -52,7 +52,6 @@ fn values(study: &Spectra, n: usize) -> Figure {
             length(n),
             symbols(labels(study).into_iter())
         ),
-        alt: alt(study, n),
         keys: keys(Shape::Line),
         panels: panels.collect(),
     }
@@ -81,16 +80,7 @@ fn ranks(study: &Spectra) -> Figure {
              and of logits of any rank that reach it. A line that rises with n has no fixed rank.{}",
             symbols(labels(study).into_iter())
         ),
-        alt: alt(study, study.cells.iter().map(|cell| cell.n).max().unwrap_or(0)),
         keys: keys(Shape::LineMarkers),
         panels: panels.collect(),
     }
-}
-
-fn alt(study: &Spectra, n: usize) -> String {
-    let lines = study.cells.iter().filter(|cell| cell.n == n).filter_map(|cell| {
-        let rank = cell.effective_rank?.median;
-        Some(format!("{}, {}: effective rank {rank:.1} at {}.", cell.label, cell.matrix, length(n)))
-    });
-    lines.collect::<Vec<_>>().join(" ")
 }

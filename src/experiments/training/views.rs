@@ -7,11 +7,10 @@ use super::settings::{RunSettings, run_settings};
 use super::tables::training::Trainings;
 use super::{TrainStudy, claims};
 use crate::claims::Group;
-use crate::experiment::{
-    Analysed, Configuration, MeasuredStudy, View, ViewError, folders, rows_of,
-};
+use crate::experiment::{Analysed, Configuration, MeasuredStudy, View, folders, rows_of};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::record::Rows;
+use crate::table::TableError;
 
 pub(super) const VIEWS: &[View] = &[
     View::new("training", Group::Training, "Loss and largest logit by step.", |studies| {
@@ -118,22 +117,22 @@ fn settings(studies: &[MeasuredStudy]) -> Vec<RunSettings> {
     all.filter_map(of_study).flatten().collect()
 }
 
-fn without_logs(studies: &[MeasuredStudy]) -> Result<Trainings, ViewError> {
+fn without_logs(studies: &[MeasuredStudy]) -> Result<Trainings, TableError> {
     Ok(Trainings::of_rows(&rows_of(studies)?)?.with_settings(&settings(studies)))
 }
 
-fn with_logs(studies: &[MeasuredStudy]) -> Result<Trainings, ViewError> {
+fn with_logs(studies: &[MeasuredStudy]) -> Result<Trainings, TableError> {
     logged(studies, &folders(studies))
 }
 
-fn logged(studies: &[MeasuredStudy], folders: &[PathBuf]) -> Result<Trainings, ViewError> {
+fn logged(studies: &[MeasuredStudy], folders: &[PathBuf]) -> Result<Trainings, TableError> {
     let data = folders.first().and_then(|study| study.parent()).unwrap_or(Path::new(""));
     let all = Trainings::of(data, &Rows::read(folders)?)?;
     Ok(all.with_settings(&settings(studies)))
 }
 
 /// The runs with their logs, including those of the baselines, and the names of the baselines.
-fn with_baselines(studies: &[MeasuredStudy]) -> Result<(Trainings, Vec<String>), ViewError> {
+fn with_baselines(studies: &[MeasuredStudy]) -> Result<(Trainings, Vec<String>), TableError> {
     let own = folders(studies);
     let mut all = own.clone();
     let mut names: Vec<String> = Vec::new();

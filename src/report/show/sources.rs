@@ -9,37 +9,35 @@ use crate::experiments::heads::figures::heads_of_model::{by_layer, parts};
 use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::figures::courses::{course, courses};
 use crate::experiments::training::tables::run_course::RunCourse;
-use crate::experiments::training::tables::run_courses::{PairedRuns, RunCourses};
+use crate::experiments::training::tables::run_courses::runs_table;
 use crate::figure::{Colouring, Matrix, matrices};
 use crate::report::conclusion::fit_conclusion;
 use crate::report::error::ReportError;
-use crate::table::{Spread, plural, significant};
+use crate::table::{plural, significant};
 
 /// Shows one or several runs.
 ///
 /// # Errors
 /// A file of a folder is missing or damaged.
 pub(super) fn runs(folders: &[PathBuf]) -> Result<Shown, ReportError> {
-    let runs = folders.iter().map(|folder| RunCourse::read(folder));
-    let all = RunCourses { runs: runs.collect::<Result<_, _>>()? };
+    let all: Vec<RunCourse> =
+        folders.iter().map(|folder| RunCourse::read(folder)).collect::<Result<_, _>>()?;
     let of_curves: Vec<&str> =
-        all.runs.iter().filter(|run| run.heads.is_empty()).map(|run| run.name.as_str()).collect();
+        all.iter().filter(|run| run.heads.is_empty()).map(|run| run.name.as_str()).collect();
     let notes = match of_curves[..] {
         [] => Vec::new(),
         _ => vec![format!("No values per head, only curves: {}.", of_curves.join(", "))],
     };
-    let (title, figures) = match &all.runs[..] {
+    let (title, figures) = match &all[..] {
         [run] => (format!("Training run: {}", run.name), course(run)),
         runs => {
             let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
             (format!("Training runs: {}", names.join(", ")), courses(&all))
         }
     };
-    let mut conclusion: Vec<String> = all.pairs().iter().map(of_pair).collect();
-    conclusion.extend(all.runs.iter().map(of_run));
-    let mut tables = vec![all.table()];
-    tables.extend(all.pairs_table());
-    let grids = all.runs.iter().filter_map(HeadGrid::of_run).collect();
+    let conclusion = all.iter().map(of_run).collect();
+    let tables = vec![runs_table(&all)];
+    let grids = all.iter().filter_map(HeadGrid::of_run).collect();
     Ok(Shown { title, conclusion, notes, figures, grids, tables })
 }
 
@@ -77,22 +75,6 @@ fn how(run: &RunCourse) -> &str {
         "" | "running" => "unfinished",
         outcome => outcome,
     }
-}
-
-/// The differences between runs of two settings.
-fn of_pair(pair: &PairedRuns) -> String {
-    let range = |spread: &Spread| match pair.seeds {
-        1 => significant(spread.median, 3),
-        _ => spread.shown(3),
-    };
-    let mut text = format!("{} against {} ({})", pair.one, pair.other, plural(pair.seeds, "seed"));
-    if let Some(loss) = &pair.loss_nats {
-        text.push_str(&format!(": validation loss difference {} nats", range(loss)));
-    }
-    if let Some(logits) = &pair.logits {
-        text.push_str(&format!("; peak max |logit| ratio {}", range(logits)));
-    }
-    text + "."
 }
 
 /// Shows a fit: frontier, errors by row and attention.

@@ -50,13 +50,7 @@ pub fn inflation(growth: &Growth) -> Figure {
     if !free.is_empty() {
         caption.push_str(&format!(" Not drawn, because it needs no logits: {}.", free.join(", ")));
     }
-    Figure {
-        name: "inflation".to_owned(),
-        caption,
-        alt: alt(growth, "rank penalty", |cell| cell.inflation().map(|spread| spread.median)),
-        keys,
-        panels: panels.collect(),
-    }
+    Figure { name: "inflation".to_owned(), caption, keys, panels: panels.collect() }
 }
 
 /// L*(ε) against n with the floor L⁰(ε) dashed; one panel per family, one line per rank.
@@ -96,7 +90,6 @@ pub fn logits_needed(growth: &Growth) -> Figure {
             tolerances(growth),
             symbols(growth.cells.iter().map(|cell| cell.label.as_str()))
         ),
-        alt: alt(growth, "max |logit| needed", |cell| cell.needed().map(|spread| spread.median)),
         keys,
         panels: panels.collect(),
     }
@@ -157,24 +150,4 @@ fn unreached<'a>(
 fn floor(cells: &[GrowthCell]) -> Vec<(f64, f64)> {
     let points = cells.chunk_by(|a, b| a.n == b.n);
     points.filter_map(|same| Some((same[0].n as f64, same[0].floor()?.median))).collect()
-}
-
-/// The alternative text: for each family, the value at the smallest and the largest n/d that have one.
-fn alt(growth: &Growth, what: &str, value: impl Fn(&GrowthCell) -> Option<f64>) -> String {
-    let lines = families(growth).map(|cells| {
-        let mut known: Vec<(f64, f64)> =
-            cells.iter().filter_map(|cell| Some((cell.ratio(), value(cell)?))).collect();
-        known.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let unreached: usize = cells.iter().map(GrowthCell::unreached).sum();
-        let ends = match (known.first(), known.last()) {
-            (Some(first), Some(last)) => format!(
-                "{what} {:.3} at n/d = {:.3}, {:.3} at n/d = {:.3}",
-                first.1, first.0, last.1, last.0
-            ),
-            _ => format!("no {what}"),
-        };
-        let fits: usize = cells.iter().map(|cell| cell.seeds.len()).sum();
-        format!("{}: {ends}; {unreached} of {fits} fits did not reach ε.", title(growth, cells))
-    });
-    lines.collect::<Vec<_>>().join(" ")
 }

@@ -36,7 +36,6 @@ pub fn layouts(study: &Layouts) -> Figure {
             shared(study),
             length(study.cells.first().map_or(0, |cell| cell.n)),
         ),
-        alt: alt(study),
         keys,
         panels,
     }
@@ -160,19 +159,6 @@ fn name(cell: &LayoutCell) -> String {
     format!("{} of rank {}", parts.join(" + "), cell.rank)
 }
 
-fn alt(study: &Layouts) -> String {
-    let same = |a: &LayoutCell, b: &LayoutCell| {
-        a.target == b.target && a.n == b.n && a.label() == b.label()
-    };
-    let groups = study.cells.chunk_by(same);
-    let lines = groups.filter_map(|same| {
-        let last = same.last()?;
-        let kl = last.kl_nats()?.median;
-        Some(format!("{}: error {kl:.2e} nats at logit bound {}.", name(last), last.cap))
-    });
-    lines.collect::<Vec<_>>().join(" ")
-}
-
 /// E*(L) against L with the floor E⁰(L) dashed; one panel per target, one line per rank.
 pub fn frontiers(study: &Layouts) -> Figure {
     let y = readable_errors(study);
@@ -204,13 +190,7 @@ pub fn frontiers(study: &Layouts) -> Figure {
     let mut keys = Key::of_ranks(study.cells.iter().map(|cell| cell.rank));
     keys.push(Key::seed());
     keys.push(Key::grey("floor: no rank limit", Stroke::Dashed));
-    Figure {
-        name: "frontiers".to_owned(),
-        caption,
-        alt: alt_by_rank(study),
-        keys,
-        panels: panels.collect(),
-    }
+    Figure { name: "frontiers".to_owned(), caption, keys, panels: panels.collect() }
 }
 
 fn by_rank(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
@@ -220,24 +200,6 @@ fn by_rank(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
         series.extend(errors(&name, ink, same, |cell| cell.cap, y.range.0));
     }
     series
-}
-
-fn alt_by_rank(study: &Layouts) -> String {
-    let same = |a: &LayoutCell, b: &LayoutCell| a.target == b.target && a.rank == b.rank;
-    let lines = study.cells.chunk_by(same).filter_map(|same| {
-        let (first, last) = (same.first()?, same.last()?);
-        Some(format!(
-            "{}, rank {}: error {:.2e} at logit bound {}, {:.2e} at {}, where the floor is {:.2e}.",
-            first.target,
-            first.rank,
-            first.kl_nats()?.median,
-            first.cap,
-            last.kl_nats()?.median,
-            last.cap,
-            last.floor?.median,
-        ))
-    });
-    lines.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use crate::experiments::fits::tables::one_fit::OneFit;
 use crate::figure::model::heights;
 use crate::figure::ticks::ticks_at_values;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
-use crate::table::significant;
 
 /// A floor below this share of the smallest error is not drawn.
 const FAR_UNDER: f64 = 1e-3;
@@ -37,10 +36,6 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     proven.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ink = Ink::of_rank(fit.rank);
     let bound_ink = Ink { stroke: Stroke::Dotted, ..ink };
-    let alt = found.iter().map(|(cap, kl)| {
-        format!("Within a logit bound of {cap}, an error of {}.", significant(*kl, 3))
-    });
-    let alt = alt.collect::<Vec<_>>().join(" ");
     let names = [
         format!("found at rank {}", fit.rank),
         "floor: any rank".to_owned(),
@@ -62,7 +57,6 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
                   provably needs at this rank. The gap to the floor is the cost of low rank. Floors below a thousandth of the \
                   smallest error are left out."
             .to_owned(),
-        alt,
         keys: vec![
             Key::new(found_name, ink, Shape::LineMarkers),
             Key::grey(floor_name, Stroke::Dashed),
@@ -84,14 +78,9 @@ pub fn errors_by_row(fit: &OneFit) -> Option<Figure> {
     let first = series.first()?;
     let x = Axis::from_zero("query i", first.points.iter().map(|point| point.0));
     let y = Axis::linear("KL(A_i ‖ P_i) (nats)", heights(&series), Some(0.0));
-    let worst = fit.found.iter().filter_map(|found| {
-        let (row, kl) = found.kl_by_row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
-        Some(format!("{}: at most {} nats, in row {row}.", found.name, significant(*kl, 3)))
-    });
     Some(Figure {
         name: "errors-by-row".to_owned(),
         caption: "The error of each row of the matrix. Their mean is kl; a peak marks the rows that fit worst.".to_owned(),
-        alt: worst.collect::<Vec<_>>().join(" "),
         keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
         panels: vec![Panel::new("Error by row", x, y, series)],
     })

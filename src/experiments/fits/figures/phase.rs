@@ -59,7 +59,6 @@ pub fn phase(growth: &Growth) -> Figure {
              seeds (at least {seeds}). 1 means that low rank costs nothing. Dark fields: most fits reached error {epsilon} at no logit \
              bound up to 128. Light grey fields were not measured."
         ),
-        alt: alt(&fields),
         keys: vec![
             Key::field("rank penalty 1", colour(1.0)),
             Key::field("2", colour(2.0)),
@@ -101,17 +100,4 @@ fn fields(growth: &Growth) -> Vec<Field> {
         Field { n_over_d, w_over_d, inflation: median.filter(|value| *value < f64::MAX / 4.0) }
     };
     places.iter().map(field).collect()
-}
-
-fn alt(fields: &[Field]) -> String {
-    let shown = |field: &Field| match field.inflation {
-        Some(value) => format!("{value:.2}"),
-        None => "none reached".to_owned(),
-    };
-    let lines = fields.chunk_by(|a, b| a.w_over_d == b.w_over_d).map(|row| {
-        let each: Vec<String> =
-            row.iter().map(|field| format!("n/d {}: {}", field.n_over_d, shown(field))).collect();
-        format!("w/d {}: {}.", row[0].w_over_d, each.join(", "))
-    });
-    lines.collect::<Vec<_>>().join(" ")
 }

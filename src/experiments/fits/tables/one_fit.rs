@@ -7,7 +7,7 @@ use ndarray::Array2;
 use crate::experiments::fits::FrontierRow;
 use crate::record::read_records;
 use crate::run::RunError;
-use crate::solver::{Floor, Outcome, Problem, read_factors};
+use crate::solver::{Floor, Problem, read_factors};
 use crate::system::below;
 use crate::table::{Cell, Table, TableError, significant};
 use crate::targets::Target;
@@ -101,7 +101,7 @@ impl OneFit {
         Ok(Self { label, rank, rows, floor, lost, target, found })
     }
 
-    /// The table of results: each fit, its outcome and what would improve it.
+    /// The table of results: each fit and its outcome.
     pub fn table(&self) -> Table {
         let asked = |row: &FrontierRow| row.terms.tolerance.or(row.found.cap).map(Cell::Setting);
         let proven = |row: &FrontierRow| Some(row.found.proven.as_ref()?.lower_bound_max_abs_logit);
@@ -117,7 +117,6 @@ impl OneFit {
         .numbers("floor_max_abs_logit", "floor", |row| row.found.floor_max_abs_logit)
         .numbers("inflation", "rank penalty (×)", |row| row.found.inflation)
         .words("outcome", "outcome", |row| row.found.outcome.name())
-        .words("helps", "what would help", |row| help(row.found.outcome))
         .note(
             "The floor is the smallest max |logit| with which full rank reaches the same KL. The \
              rank penalty is max |logit| over the floor. Both max |logit| and the rank penalty are \
@@ -134,15 +133,6 @@ fn name(row: &FrontierRow) -> String {
         (None, Some(cap)) => format!("max |logit| ≤ {cap}: {kl}"),
         (Some(_), Some(cap)) => format!("{kl}, max |logit| {}", shown(cap)),
         (_, None) => kl,
-    }
-}
-
-fn help(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Converged => "more starts (--starts)",
-        Outcome::StepLimit => "more iterations (--iterations)",
-        Outcome::Infeasible => "a larger tolerance, logit bound or rank, or wider heads",
-        _ => "another start (--starts)",
     }
 }
 

@@ -88,50 +88,6 @@ pub(crate) const RANK_MAKES_LOGITS: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// The share of rank in a quantity, for each model or run, grouped by setting.
-struct Shares<K> {
-    by_setting: BTreeMap<K, Vec<f64>>,
-}
-
-impl<K: Ord> Shares<K> {
-    fn of(shares: impl Iterator<Item = (K, f64)>) -> Self {
-        let mut by_setting: BTreeMap<K, Vec<f64>> = BTreeMap::new();
-        for (setting, share) in shares {
-            by_setting.entry(setting).or_default().push(share);
-        }
-        Self { by_setting }
-    }
-
-    /// The median of all shares with their range; `None` if there are none.
-    fn spread(&self) -> Option<Estimate> {
-        Estimate::median(self.by_setting.values().flatten().copied())
-    }
-
-    /// Student's intervals over seeds, for each setting with two or more.
-    fn intervals(&self) -> impl Iterator<Item = Estimate> {
-        let means = self.by_setting.values();
-        let means = means.filter_map(|shares| Estimate::mean(shares.iter().copied()));
-        means.filter(|mean| mean.ends().is_some())
-    }
-
-    /// Rules on whether rank is the cause: every share and interval must agree, in every setting.
-    fn ruling(&self) -> Ruling {
-        let of_setting = |shares: &Vec<f64>| {
-            let interval = Estimate::mean(shares.iter().copied())?;
-            let ruling = interval
-                .beyond(CARRIES, NEXT_TO_NOTHING)
-                .undecided_if_holds(shares.iter().any(|share| *share < CARRIES))
-                .undecided_if_fails(shares.iter().any(|share| *share > NEXT_TO_NOTHING));
-            Some(ruling)
-        };
-        Ruling::every(self.by_setting.values().filter_map(of_setting))
-    }
-
-    fn seeds(&self) -> Seeds {
-        Seeds::of_settings(self.by_setting.values().map(Vec::len))
-    }
-}
-
 /// The share of the rank penalty in the growth of log max |logit|, for every `mhsa` run whose largest logit at least
 /// doubles. Intervals are Student's over the seeds of a setting, which is a run and its length.
 pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
@@ -142,10 +98,23 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         .filter(|g| g.arm == "mhsa" && g.epsilon == epsilon && g.growth >= LEAST_GROWTH.ln())
         .collect();
     let share = |growth: &PartsOfGrowth, part: usize| growth.by_part[part] / growth.growth;
-    let of_rank = Shares::of(grown.iter().map(|one| ((&one.run, one.n), share(one, 1))));
-    let Some(penalty) = of_rank.spread() else {
+    let mut by_setting: BTreeMap<(&String, usize), Vec<f64>> = BTreeMap::new();
+    for one in &grown {
+        by_setting.entry((&one.run, one.n)).or_default().push(share(one, 1));
+    }
+    let Some(penalty) = Estimate::median(by_setting.values().flatten().copied()) else {
         return Verdict::lacking(RANK_CARRIES_GROWTH);
     };
+    // Every share and every interval over seeds must agree.
+    let settings: Vec<(&Vec<f64>, Estimate)> = by_setting
+        .values()
+        .filter_map(|shares| Some((shares, Estimate::mean(shares.iter().copied())?)))
+        .collect();
+    let ruling = Ruling::every(settings.iter().map(|(shares, mean)| {
+        mean.beyond(CARRIES, NEXT_TO_NOTHING)
+            .undecided_if_holds(shares.iter().any(|share| *share < CARRIES))
+            .undecided_if_fails(shares.iter().any(|share| *share > NEXT_TO_NOTHING))
+    }));
     let penalty = penalty.map(|share| 100.0 * share).shown(2);
     let factors = FACTOR_NAMES.iter().enumerate().map(|(part, name)| {
         let median = Spread::of(grown.iter().map(|growth| 100.0 * share(growth, part)));
@@ -156,7 +125,7 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
         };
         format!("{name} {share} %")
     });
-    let ends = of_rank.intervals().filter_map(|interval| Some(100.0 * interval.ends()?[1]));
+    let ends = settings.iter().filter_map(|(_, mean)| Some(100.0 * mean.ends()?[1]));
     let highest = ends.reduce(f64::max).map_or_else(String::new, |high| {
         format!("Intervals of the penalty end at {} % or lower", significant(high, 2))
     });
@@ -169,7 +138,8 @@ pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     ];
     let runs = plural(grown.len(), "run");
     let headline = format!("rank penalty carries {penalty} % of the growth ({runs})");
-    Verdict::new(RANK_CARRIES_GROWTH, of_rank.ruling(), of_rank.seeds(), headline, sentences)
+    let seeds = Seeds::of_settings(by_setting.values().map(Vec::len));
+    Verdict::new(RANK_CARRIES_GROWTH, ruling, seeds, headline, sentences)
 }
 
 /// Tests which quantity orders heads: Spearman's ρ of needed against actual logits within each `mhsa` model, and its

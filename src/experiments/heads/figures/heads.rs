@@ -1,11 +1,11 @@
 //! The figures of the factors of trained heads' logits.
 
-use crate::experiments::heads::tables::heads::{FACTOR_NAMES, HeadRow, TrainedHeads};
+use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::figures::variant::Variant;
 use crate::figure::style::DARK;
 use crate::figure::ticks::length;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
-use crate::table::{groups, significant};
+use crate::table::groups;
 
 /// One level of a head's logits, from the smallest that is needed to the actual one.
 type Level = (&'static str, LevelOf);
@@ -58,7 +58,6 @@ pub fn decomposition(study: &TrainedHeads) -> Vec<Figure> {
              step up is a factor: rank penalty, input factor, excess factor, shift factor. Lines are medians over seeds, ticks \
              single seeds. A larger marker or broader line lies under another.{which}"
         ),
-        alt: parts_alt(&runs.concat()),
         keys: keys.clone(),
         panels: runs.iter().map(|run| panel(run, &y)).collect(),
     };
@@ -103,24 +102,4 @@ fn ink(level: usize) -> Ink {
         4 => Ink { stroke: Stroke::Solid, colour: DARK, ..Ink::numbered(0) },
         level => Ink::of_rank([4, 8, 32][level - 1]),
     }
-}
-
-fn parts_alt(largest: &[&HeadRow]) -> String {
-    let lines = largest.iter().filter_map(|head| {
-        let parts = head.found.parts()?;
-        let shown: Vec<String> = FACTOR_NAMES
-            .iter()
-            .zip(parts)
-            .map(|(name, part)| format!("{name} {}", significant(part, 3)))
-            .collect();
-        Some(format!(
-            "{}, seed {}, step {}: {} = {}.",
-            head.run(),
-            head.seed(),
-            head.step(),
-            significant(head.found.actual, 3),
-            shown.join(" × ")
-        ))
-    });
-    lines.collect::<Vec<_>>().join(" ")
 }

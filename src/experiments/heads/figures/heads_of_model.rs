@@ -66,19 +66,6 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
         }
         panel
     });
-    let alt = all().map(|head| {
-        let parts = head.found.parts().into_iter().flatten();
-        let told =
-            FACTOR_NAMES.iter().zip(parts).map(|(name, v)| format!("{name} {}", significant(v, 3)));
-        format!(
-            "{} layer {} head {}: {} = {}.",
-            head.run(),
-            head.of.layer,
-            head.found.head,
-            significant(head.found.actual, 3),
-            told.collect::<Vec<_>>().join(" × ")
-        )
-    });
     Some(Figure {
         name: "parts".to_owned(),
         caption: format!(
@@ -86,7 +73,6 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
              the top of a bar is the head's max |logit|. A tall segment is a large factor.",
             study.epsilon_told()
         ),
-        alt: alt.collect::<Vec<_>>().join(" "),
         keys: FACTOR_NAMES
             .iter()
             .zip(COLOURS)
@@ -119,21 +105,11 @@ pub fn by_layer(study: &TrainedHeads) -> Figure {
         panel.tiles = heads.iter().map(tile).collect();
         panel
     });
-    let told = models.iter().flat_map(|(name, heads)| {
-        let largest = heads.iter().max_by(|a, b| a.found.actual.total_cmp(&b.found.actual))?;
-        Some(format!(
-            "{name}: the largest is {} in layer {}, head {}.",
-            significant(largest.found.actual, 3),
-            largest.of.layer,
-            largest.found.head
-        ))
-    });
     Figure {
         name: "by-layer".to_owned(),
         caption:
             "Max |logit| of each head. Each panel is one model; darker fields are larger logits."
                 .to_owned(),
-        alt: told.collect::<Vec<_>>().join(" "),
         keys: Vec::new(),
         panels: panels.collect(),
     }

@@ -5,7 +5,7 @@ use crate::experiments::training::figures::variant::Variant;
 use crate::experiments::training::tables::training::arm_name;
 use crate::figure::ticks::tick_label;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
-use crate::table::{groups, significant};
+use crate::table::groups;
 
 /// Needed against actual logits at the last step, with one point per head and one panel per ε. A second figure has
 /// those needed from the layer inputs. Heads that were `screened` and not fitted are drawn at their floor.
@@ -71,7 +71,6 @@ pub fn prediction(study: &TrainedHeads, screened: &[&HeadRow]) -> Vec<Figure> {
         Figure {
             name: name.to_owned(),
             caption: format!("{caption} Each point is one head, each panel one error ε.{notes}"),
-            alt: orderings_alt(study),
             keys,
             panels: panels.collect(),
         }
@@ -125,19 +124,6 @@ fn kinds_of(study: &TrainedHeads) -> Vec<(String, &'static str, Ink)> {
         (heads[0].of.model.arm.clone(), kind, ink)
     };
     kinds.map(look).collect()
-}
-
-fn orderings_alt(study: &TrainedHeads) -> String {
-    let lines = study.orderings().into_iter().map(|one| {
-        format!(
-            "{}, ε = {}: rank correlation of max |logit| with {} {}.",
-            arm_name(&one.arm),
-            one.epsilon,
-            one.by,
-            significant(one.correlation.rho, 2)
-        )
-    });
-    lines.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

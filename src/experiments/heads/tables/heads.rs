@@ -43,12 +43,8 @@ pub struct PartsOfGrowth {
     pub run: String,
     /// The number of tokens of its passages.
     pub n: usize,
-    /// The seed.
-    pub seed: u64,
     /// ε in nats.
     pub epsilon: f64,
-    /// The first and the last measured step.
-    pub steps: (usize, usize),
     /// log(actual at the last step) − log(actual at the first step), each of the largest head.
     pub growth: f64,
     /// The contribution of each of [`PARTS`]; they sum to `growth`.
@@ -152,9 +148,7 @@ impl TrainedHeads {
                 arm: first.of.model.arm.clone(),
                 run: first.run().to_owned(),
                 n: first.found.n,
-                seed: first.seed(),
                 epsilon: first.found.epsilon,
-                steps: (first.step(), last.step()),
                 growth: (last.found.actual / first.found.actual).ln(),
                 by_part: std::array::from_fn(|part| (after[part] / before[part]).ln()),
             })
@@ -234,15 +228,9 @@ const ORDERED_GIVEN_ENTROPY: [(&str, OfHead); 4] = [
 ];
 
 impl TrainedHeads {
-    /// The tables: factors of the largest logit, contributions to its growth, and rank correlations of heads.
+    /// The tables: factors of the largest logit, and rank correlations of heads.
     pub fn tables(&self) -> Vec<Table> {
-        let mut tables = vec![self.parts_table()];
-        let growth = self.growth();
-        if !growth.is_empty() {
-            tables.push(growth_table(&growth));
-        }
-        tables.push(self.orderings_table());
-        tables
+        vec![self.parts_table(), self.orderings_table()]
     }
 
     /// The table of the five factors of each model's largest logit.
@@ -297,9 +285,9 @@ impl TrainedHeads {
             .numbers("variance_inflation", "variance inflation", Ordering::variance_inflation)
             .numbers("models", "models", |one| one.correlation.groups)
             .numbers("heads", "heads", |one| one.correlation.points)
-            .numbers("left_out", "models left out", |one| one.correlation.left_out.groups())
+            .numbers("left_out", "models left out", |one| one.correlation.left_out)
             .numbers("collinear", "of these, collinear with entropy", |one| {
-                one.correlation.left_out.collinear
+                one.correlation.collinear
             })
             .note(
                 "ρ is computed within each model; the table gives its median over models with a \
@@ -314,29 +302,6 @@ impl TrainedHeads {
             )
             .build()
     }
-}
-
-fn growth_table(growth: &[PartsOfGrowth]) -> Table {
-    let title = "Growth of the largest logit in training, by factor";
-    let alike = groups(growth, |one| (&one.run, one.n, one.epsilon.to_bits()));
-    let mut table = Table::from_groups("growth", title, alike)
-        .words("run", "run", |one| &one.run)
-        .words("arm", "variant", |one| &one.arm)
-        .numbers("n", "n", |one| one.n)
-        .settings("epsilon", ("ε", "nats"), |one| one.epsilon)
-        .numbers("first_step", "from step", |one| one.steps.0)
-        .numbers("last_step", "to step", |one| one.steps.1)
-        .medians("growth", "growth of log max |logit|", |one| one.growth);
-    for (at, (part, name)) in PARTS.iter().zip(FACTOR_NAMES).enumerate() {
-        table = table.medians(part, &*format!("from the {name}"), |one| one.by_part[at]);
-    }
-    table
-        .sizes("seeds", "seeds")
-        .note(
-            "Natural logarithms: the factors add up to the growth, and 0.69 is a doubling. Each \
-             step has its own largest head. Medians over seeds with (least–greatest).",
-        )
-        .build()
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use super::scale_of_runs;
 use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
-use crate::claims::words::{from_to, joined, listed};
+use crate::claims::words::from_to;
 use crate::claims::{Claim, Group, Verdict};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use crate::experiments::training::claims::tuning::Tuned;
-use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
-use crate::table::{plural, significant};
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::plural;
 
 /// A validation loss that is higher by at most this, in nats, still counts as no higher. 0.01 nats are 1 % of
 /// perplexity, and less than the differences between seeds of one setting.
@@ -82,54 +82,20 @@ pub(crate) const NO_WORSE: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// The verdicts of a study of training runs, from the runs that ended. Each verdict also mentions runs that were
-/// stopped. Contexts shorter than the paper's give no verdict on divergence.
+/// The verdicts of a study of training runs, from the runs that ended; each says how many were stopped. Contexts shorter
+/// than the paper's give no verdict on divergence.
 pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
     let ended = study.ended();
     let long = study.runs.iter().any(|run| run.context.is_some_and(|n| n >= PAPER_CONTEXT));
     let mut verdicts = vec![logits(&ended)];
-    verdicts.extend(long.then(|| divergence(&ended)));
+    verdicts.extend(long.then(|| divergence(study)));
     verdicts.push(no_worse(&ended));
-    for verdict in &mut verdicts {
-        if let Some([headline, so_far]) = so_far(study, verdict.claim) {
-            // All runs were stopped.
-            if verdict.seeds == 0 {
-                [verdict.headline, verdict.measured] = [headline, so_far];
-            } else {
-                verdict.measured.push_str(&format!(" {so_far}"));
-            }
-        }
+    let stopped = study.runs.len() - ended.runs.len();
+    if stopped > 0 {
+        let left_out = format!(" Stopped early and left out: {}.", plural(stopped, "run"));
+        verdicts.iter_mut().for_each(|verdict| verdict.measured.push_str(&left_out));
     }
     verdicts
-}
-
-/// The values of the stopped runs of both variants for a claim, as a headline and a sentence; `None` if there are none.
-fn so_far(study: &Trainings, claim: Claim) -> Option<[String; 2]> {
-    let is_compared = |run: &&TrainingRun| ["ls", "mhsa"].contains(&&*run.arm);
-    let stopped: Vec<&TrainingRun> =
-        study.runs.iter().filter(|run| run.is_so_far()).filter(is_compared).collect();
-    let number =
-        |value: Option<f64>, digits| value.map_or("?".to_owned(), |v| significant(v, digits));
-    let all = |one: &dyn Fn(&TrainingRun) -> String| {
-        joined(stopped.iter().map(|run| format!("{} {}", arm_name(&run.arm), one(run))), ", ")
-    };
-    let steps = |run: &TrainingRun| run.steps.unwrap_or(0);
-    let value = if claim == LOGITS_IN_TRAINING {
-        format!("peaks {}", all(&|run| number(run.peak_max_abs_logit, 3)))
-    } else if claim == NO_WORSE {
-        format!("losses {}", all(&|run| number(run.valid_loss_nats, 4)))
-    } else {
-        "none diverged".to_owned()
-    };
-    let most = stopped.iter().map(|run| steps(run)).max()?;
-    let lengths = listed(stopped.iter().filter_map(|run| run.context)).unwrap_or_default();
-    Some([
-        format!("stopped by step {most}: {value}, one seed"),
-        format!(
-            "Runs at n = {lengths} were stopped early: {} steps; {value}. A verdict needs finished runs of both variants.",
-            all(&|run| steps(run).to_string())
-        ),
-    ])
 }
 
 /// Logits: compares the peak max |logit| of `ls` with that of `mhsa`, seed by seed in each setting. Intervals are
@@ -198,7 +164,8 @@ fn lower_in(what: &str, count: usize, pairs: &Pairs) -> String {
 fn divergence(study: &Trainings) -> Verdict {
     let [mhsa, ls] = ["mhsa", "ls"].map(|arm| {
         let is_long = |run: &&TrainingRun| {
-            run.context.is_some_and(|n| n >= PAPER_CONTEXT)
+            !run.is_so_far()
+                && run.context.is_some_and(|n| n >= PAPER_CONTEXT)
                 && run.steps.is_some_and(|steps| steps >= PAPER_STEPS)
         };
         let runs: Vec<&TrainingRun> = study.arm(arm).filter(is_long).collect();

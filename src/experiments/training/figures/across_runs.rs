@@ -1,7 +1,6 @@
 //! The figures of studies with many training runs: variants, recall and learning rates.
 
 use crate::experiments::training::figures::overview::{LOSS, PEAK, Value};
-use crate::experiments::training::figures::training::alt;
 use crate::experiments::training::figures::variant::{Variant, positions_name};
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
 use crate::figure::model::heights;
@@ -30,7 +29,6 @@ pub fn dial(study: &Trainings) -> Figure {
                   text that can only be predicted from a key stored far back. Markers are medians, ticks single seeds. A \
                   higher marker means that the variant uses far keys less well."
             .to_owned(),
-        alt: alt(study),
         keys: vec![
             Key::new("median", Ink::grey(Stroke::Solid), Shape::Points),
             Key::seed(),
@@ -102,7 +100,6 @@ pub fn learning_rate(study: &Trainings) -> Figure {
                 runs => format!("{} without a loss have no marker.", plural(runs, "run")),
             }
         ),
-        alt: alt(study),
         keys: match has_seeds {
             true => {
                 vec![Key::new("median", Ink::grey(Stroke::Solid), Shape::LineMarkers), Key::seed()]
@@ -143,7 +140,6 @@ pub fn head_size(study: &Trainings) -> Figure {
                   one line per number of heads. Lines are medians over seeds, ticks single seeds. Along a line only the rank of \
                   heads changes; between lines at one d_head, only their number."
             .to_owned(),
-        alt: alt(study),
         keys,
         panels: vec![
             panel("Peak logit", Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK)), PEAK),

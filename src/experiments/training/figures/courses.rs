@@ -1,10 +1,10 @@
 //! The figures of training runs from their folders: one run head by head, or several runs compared.
 
 use crate::experiments::training::tables::run_course::{HeadCourse, RunCourse};
-use crate::experiments::training::tables::run_courses::RunCourses;
+use crate::experiments::training::tables::run_courses::label;
 use crate::experiments::training::tables::run_log::Curve;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
-use crate::table::{distinct, groups, significant};
+use crate::table::{distinct, groups};
 
 const LOGITS: &str = "max |logit|";
 const LOSS: &str = "loss (nats per token)";
@@ -13,7 +13,8 @@ const LOSS: &str = "loss (nats per token)";
 pub fn course(run: &RunCourse) -> Vec<Figure> {
     let mut figures = vec![loss(run)];
     match run.heads.is_empty() {
-        true => figures.extend(logits_of_all(run)),
+        true if run.max_logit.is_empty() => {}
+        true => figures.push(logits_of_all(run)),
         false => {
             let of = |of: fn(&HeadCourse) -> &Curve| {
                 let head = |head: &HeadCourse| HeadCurve {
@@ -65,31 +66,23 @@ fn loss(run: &RunCourse) -> Figure {
         series.push(Series::new("spike", spike_ink, Shape::OpenPoints, run.spikes.clone()));
         keys.push(Key::new("spike", spike_ink, Shape::OpenPoints));
     }
-    let last = |curve: &Curve| curve.last().map_or("none".to_owned(), |p| significant(p.1, 3));
     Figure {
         name: "loss".to_owned(),
         caption,
-        alt: format!(
-            "Training loss ends at {}, validation loss at {}.",
-            last(&run.loss),
-            last(&run.valid)
-        ),
         keys,
         panels: vec![panel(&run.name, LOSS, None, series)],
     }
 }
 
-fn logits_of_all(run: &RunCourse) -> Option<Figure> {
-    let (_, peak) = run.peak()?;
+fn logits_of_all(run: &RunCourse) -> Figure {
     let line = Series::new("all heads", Ink::numbered(1), Shape::Line, run.max_logit.clone());
-    Some(Figure {
+    Figure {
         name: "logits".to_owned(),
         caption: "The largest |logit| over all heads at each step, over short stretches of steps."
             .to_owned(),
-        alt: format!("The peak max |logit| is {}.", significant(peak, 3)),
         keys: Vec::new(),
         panels: vec![panel(&run.name, LOGITS, Some(0.0), vec![line])],
-    })
+    }
 }
 
 /// One head's value against the step.
@@ -117,22 +110,12 @@ pub fn by_head(heads: &[HeadCurve], name: &str, label: &str, caption: &str) -> F
         Panel::new(&title, x, y.clone(), layer.iter().map(line).collect())
     });
     let key = |head: usize| Key::new(&format!("head {head}"), Ink::numbered(head), Shape::Line);
-    let ends = heads.iter().map(|of| (format!("layer {} head {}", of.layer, of.head), &of.points));
     Figure {
         name: name.to_owned(),
         caption: caption.to_owned(),
-        alt: ends_of(ends),
         keys: distinct(heads.iter().map(|head| head.head)).into_iter().map(key).collect(),
         panels: panels.collect(),
     }
-}
-
-/// The last value of each named curve, as text.
-fn ends_of<'c>(curves: impl Iterator<Item = (String, &'c Curve)>) -> String {
-    let end = |(name, curve): (String, &Curve)| {
-        Some(format!("{name} ends at {}", significant(curve.last()?.1, 3)))
-    };
-    format!("{}.", curves.filter_map(end).collect::<Vec<_>>().join(", "))
 }
 
 fn schedule(run: &RunCourse) -> Figure {
@@ -148,7 +131,6 @@ fn schedule(run: &RunCourse) -> Figure {
         name: "schedule".to_owned(),
         caption: "The norm of the gradient, as means over short stretches of steps, and the learning rate."
             .to_owned(),
-        alt: "Gradient norm and learning rate against step.".to_owned(),
         keys: Vec::new(),
         panels,
     }
@@ -165,9 +147,9 @@ fn panel(title: &str, label: &str, from: Option<f64>, series: Vec<Series>) -> Pa
 type OfRun = fn(&RunCourse) -> &Curve;
 
 /// Loss and logits of several runs: one colour per setting, one dash pattern per seed.
-pub fn courses(of: &RunCourses) -> Vec<Figure> {
+pub fn courses(runs: &[RunCourse]) -> Vec<Figure> {
     // One colour per setting, in the order of first runs, and one dash pattern per run of a setting.
-    let settings = groups(&of.runs, |run| of.label(run));
+    let settings = groups(runs, |run| label(runs, run));
     let ink = |run: &RunCourse| {
         let place = |(at, runs): (usize, &Vec<&RunCourse>)| {
             let nth = runs.iter().position(|other| std::ptr::eq(*other, run))?;
@@ -178,12 +160,10 @@ pub fn courses(of: &RunCourses) -> Vec<Figure> {
     let figure = |(name, title): (&str, &str), label: &str, caption: &str, from, curve: OfRun| {
         let line =
             |run: &RunCourse| Series::new(&run.name, ink(run), Shape::Line, curve(run).clone());
-        let series: Vec<Series> = of.runs.iter().map(line).collect();
-        let ends = of.runs.iter().map(|run| (run.name.clone(), curve(run)));
+        let series: Vec<Series> = runs.iter().map(line).collect();
         Figure {
             name: name.to_owned(),
             caption: caption.to_owned(),
-            alt: ends_of(ends),
             keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
             panels: vec![panel(title, label, from, series)],
         }

@@ -1,6 +1,5 @@
 //! The headline figure: peak logits and loss of a few variants.
 
-use crate::experiments::training::figures::training::alt;
 use crate::experiments::training::figures::variant::{Looks, Variant};
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::figure::style::DARK;
@@ -114,7 +113,6 @@ fn dots(
              the order of their losses. Positions are learned unless named.{windows} A position bias is added to QKᵀ and \
              not counted.{left_out}"
         ),
-        alt: alt(study),
         keys: vec![
             Key::new("one training run", grey, Shape::Points),
             Key::new("median over seeds, with its value at the right", grey, Shape::Line),

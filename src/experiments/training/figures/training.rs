@@ -22,7 +22,6 @@ pub fn training(study: &Trainings) -> Figure {
              step, one line per seed. Lines show means of the loss and maxima of the logit over short stretches. {START_LEFT_OUT}{}",
             unfinished(study)
         ),
-        alt: alt(study),
         keys: vec![
             Key::grey("training", Stroke::Solid),
             Key::new("validation", Ink::grey(Stroke::Solid), Shape::Points),
@@ -91,7 +90,6 @@ pub fn by_context(study: &Trainings) -> Vec<Figure> {
         Figure {
             name: name.to_owned(),
             caption,
-            alt: alt(study),
             keys: keys.clone(),
             panels: study.contexts().iter().map(panel).collect(),
         }
@@ -141,18 +139,9 @@ pub fn head_kinds(study: &Trainings) -> Option<Figure> {
              short stretches of steps. Each line is one seed.{}",
             unfinished(study)
         ),
-        alt: ends(&series),
         keys: Vec::new(),
         panels: vec![Panel::new("Largest logit by kind of head", steps(study), y, series)],
     })
-}
-
-/// The last value of every series, as text.
-fn ends(series: &[Series]) -> String {
-    let lines = series.iter().filter_map(|series| {
-        Some(format!("{}: max |logit| {:.2} at the end.", series.name, series.points.last()?.1))
-    });
-    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// Labels the line of a run's first seed; the others share its colour.
@@ -169,26 +158,6 @@ fn is_first(study: &Trainings, run: &TrainingRun) -> bool {
 pub(crate) fn steps(study: &Trainings) -> Axis {
     let all = study.runs.iter().flat_map(|run| run.log.train_loss.iter().map(|&(step, _)| step));
     Axis::from_zero("step", all)
-}
-
-pub(crate) fn alt(study: &Trainings) -> String {
-    let looks = Looks::from_study(study);
-    let has_lengths = study.contexts().len() > 1;
-    let lines = study.runs.iter().map(|run| {
-        let length = run.context.filter(|_| has_lengths);
-        let shown =
-            |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.2}"));
-        format!(
-            "{}{}, seed {}: final validation loss {} nats per token, max |logit| {} at the end, peak {}.",
-            looks.label(run),
-            length.map_or_else(String::new, |n| format!(", n = {n}")),
-            run.seed,
-            shown(run.valid_loss_nats),
-            shown(run.max_abs_logit),
-            shown(run.peak_max_abs_logit),
-        )
-    });
-    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// Validation loss against the peak max |logit| of QKᵀ: one point per seed, one panel per context length.
@@ -218,7 +187,6 @@ pub fn variants(study: &Trainings) -> Figure {
                   seed. Points further left have smaller logits, lower points a lower loss. A position bias beside QKᵀ is not \
                   counted."
             .to_owned(),
-        alt: alt(study),
         keys: Vec::new(),
         panels: study.contexts().iter().map(panel).collect(),
     }

@@ -59,12 +59,9 @@ fn growth_is_that_of_the_largest_head_and_adds_up() {
     let growth = study.growth();
     assert_eq!(growth.len(), 1);
     let one = &growth[0];
-    assert_eq!(one.steps, (10, 20));
     assert!((one.growth - 8f64.ln()).abs() < 1e-12);
     assert!((one.by_part.iter().sum::<f64>() - one.growth).abs() < 1e-12);
     assert!((one.by_part[2] - 4f64.ln()).abs() < 1e-12 && one.by_part[1].abs() < 1e-12);
-    let tables = study.tables();
-    assert_eq!(tables.len(), 3);
 }
 
 #[test]
