@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 use std::num::{IntErrorKind, NonZeroUsize, ParseFloatError, ParseIntError};
-use std::path::Path;
 
 use anyhow::Error;
 use clap::Command;
@@ -18,7 +17,7 @@ use crate::record::RowsError;
 use crate::report::ReportError;
 use crate::run::RunError;
 use crate::study::StudyError;
-use crate::system::{FileError, near_files, printable};
+use crate::system::{FileError, printable};
 use crate::table::TableError;
 use crate::targets::TargetError;
 
@@ -34,13 +33,8 @@ pub fn error_line(error: &(dyn StdError + 'static)) -> String {
         line = joined(line, &cause.to_string());
         mend = mend.or_else(|| mend_of(cause));
     }
-    let missing = format!(": {}", io::Error::from_raw_os_error(NO_SUCH_FILE));
-    if let Some(named) = line.strip_suffix(&missing) {
-        let starts = named.match_indices(' ').map(|(at, _)| at + 1).rev().chain([0]);
-        let mut near = starts.map(|start| near_files(Path::new(&named[start..])));
-        let near = near.find(|near| !near.is_empty());
-        line = format!("{named}: no such file or folder{}", near.unwrap_or_default());
-    }
+    let missing = io::Error::from_raw_os_error(NO_SUCH_FILE).to_string();
+    line = line.replace(&missing, "no such file or folder");
     let mend = mend.map(|mend| format!(" ({mend})")).unwrap_or_default();
     printable(&format!("{line}{mend}").replace('\n', " ")).into_owned()
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::streams::tell;
 use crate::run::Manifest;
 use crate::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
-use crate::system::{check_folder_name, near_files, near_names};
+use crate::system::{check_folder_name, near_names};
 use crate::table::plural;
 
 /// Folder of the definitions, one TOML file per study.
@@ -212,13 +212,7 @@ fn is_study(table: &toml::Table) -> bool {
 pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
     let shown = path.display();
     if !path.exists() {
-        // A bare study name may stand for its definition in the folder of definitions.
-        let in_analysis = || near_files(&Path::new(ANALYSIS).join(path).with_extension("toml"));
-        let near = Some(near_files(path)).filter(|near| !near.is_empty());
-        match near.unwrap_or_else(in_analysis).as_str() {
-            "" => bail!("no definition file {shown}; see rank-study list"),
-            near => bail!("no definition file {shown}{near}"),
-        }
+        bail!("no definition file {shown}; see rank-study list");
     }
     if path.is_dir() {
         bail!("{shown} is a folder; name a definition, a .toml file");

@@ -53,7 +53,7 @@ pub enum ReportError {
         /// The path.
         path: PathBuf,
         /// What is wrong with it.
-        problem: String,
+        problem: &'static str,
     },
     /// A file that cannot be written.
     #[error("cannot write {}: {source}; no partial file is left", path.display())]

@@ -40,9 +40,8 @@ fn harmless(rng: &mut ChaCha8Rng) -> String {
 fn may_be(name: &str, dots: bool, taken: &[&str]) -> bool {
     let plain =
         regex::Regex::new(r"\A[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,98}[A-Za-z0-9_-])?\z").unwrap();
-    let device = regex::Regex::new(r"\A(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?\z").unwrap();
     let is_taken = taken.iter().any(|other| other.eq_ignore_ascii_case(name));
-    plain.is_match(name) && !device.is_match(name) && !is_taken && (dots || !name.contains('.'))
+    plain.is_match(name) && !is_taken && (dots || !name.contains('.'))
 }
 
 const OF_DATA: [&str; 3] = ["tokens", "quick", "smoke"];

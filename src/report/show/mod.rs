@@ -19,7 +19,6 @@ use crate::lm::ExportedHeads;
 use crate::record::Rows;
 use crate::run::{Manifest, RunError};
 use crate::study::{Kind, PredictStudy, StudyError};
-use crate::system::near_files;
 use crate::table::distinct;
 
 pub use page::shown_page;
@@ -58,15 +57,15 @@ fn one(path: &Path) -> Result<Shown, ReportError> {
     if ExportedHeads::read(path).is_ok() {
         return Err(ReportError::NothingToShow {
             path: path.to_owned(),
-            problem: "holds exported heads; their page is made by `rank-study diagnose`".to_owned(),
+            problem: "holds exported heads; their page is made by `rank-study diagnose`",
         });
     }
     match dumped::files(path) {
         files if files.is_empty() => Err(ReportError::NothingToShow {
             path: path.to_owned(),
             problem: match path.exists() {
-                true => "has nothing to show".to_owned(),
-                false => format!("does not exist{}", near_files(path)),
+                true => "has nothing to show",
+                false => "does not exist",
             },
         }),
         files => dumped::show(path, &files),
