@@ -59,8 +59,8 @@ fn section(shown: &Shown, pictures: &[Picture], at: usize, is_alone: bool) -> Ma
             @if is_alone { h1 { (shown.title) } } @else { h2 { (shown.title) } }
             @for sentence in &shown.conclusion { p.conclusion { (sentence) } }
             @for note in &shown.notes { p.note { (note) } }
-            @for (figure, picture) in shown.figures.iter().zip(pictures) {
-                (live(figure, picture, &format!("{id}-{}", figure.name), &within))
+            @for picture in pictures {
+                (live(picture, &format!("{id}-{}", picture.figure.name), &within))
             }
             @for (at, of) in shown.grids.iter().enumerate() {
                 (heads(of, &format!("{id}-heads-{at}")))
@@ -74,7 +74,8 @@ fn section(shown: &Shown, pictures: &[Picture], at: usize, is_alone: bool) -> Ma
 }
 
 /// A figure with its files, and its numbers if the script can draw it.
-fn live(figure: &Figure, picture: &Picture, id: &str, within: &str) -> Markup {
+fn live(picture: &Picture, id: &str, within: &str) -> Markup {
+    let figure = &picture.figure;
     let numbers = of_figure(figure);
     let data = numbers.as_ref().map(|_| format!("{id}-numbers"));
     let files = html! {
