@@ -21,6 +21,8 @@ pub struct Session {
     device: Device,
     stop: &'static AtomicBool,
     pub progress: CellsProgress,
+    /// One line on the work ahead and its estimated time.
+    pub ahead: String,
     /// Result of each study that was measured.
     pub summaries: Vec<(String, SweepSummary)>,
     /// Studies whose rows cannot be read or written, each with its error.
@@ -28,7 +30,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins to measure the cells of plans, stops at a signal, and says how long they are estimated to take.
+    /// Begins to measure the cells of plans, and stops at a signal.
     pub fn begin<'p>(
         plans: impl IntoIterator<Item = &'p Plan>,
         threads: usize,
@@ -39,18 +41,25 @@ impl Session {
             let work = plan.work(threads);
             cells += plan.cells().count();
             done += plan.cells().count() - work.cells.len();
-            estimated_s += work.cells.iter().map(|(cell, _)| work.cost_s(cell)).sum::<f64>();
+            estimated_s += work.cells.iter().map(|(_, cost_s)| cost_s).sum::<f64>();
         }
-        let progress = Progress::new(estimated_s);
-        progress.say(&format!(
-            "{}, {done} done before; about {} left on {}",
-            plural(cells, "configuration"),
-            duration(estimated_s),
-            plural(threads, "thread")
-        ));
-        let progress = CellsProgress { progress, state: Mutex::default() };
-        let stop = stop_at_signal(AFTER_CELLS)?;
-        Ok(Self { threads, device, stop, progress, summaries: Vec::new(), broken: Vec::new() })
+        Ok(Self {
+            threads,
+            device,
+            stop: stop_at_signal(AFTER_CELLS)?,
+            progress: CellsProgress {
+                progress: Progress::new(estimated_s),
+                state: Mutex::default(),
+            },
+            ahead: format!(
+                "{}, {done} done before; about {} left on {}",
+                plural(cells, "configuration"),
+                duration(estimated_s),
+                plural(threads, "thread")
+            ),
+            summaries: Vec::new(),
+            broken: Vec::new(),
+        })
     }
 
     /// Returns `true` if a signal has stopped the work.

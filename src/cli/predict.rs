@@ -16,7 +16,7 @@ use crate::lm::Device;
 use crate::record::{Row, Rows};
 use crate::solver::check_tolerance;
 use crate::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
-use crate::table::{plural, significant};
+use crate::table::Table;
 
 /// Compare the logits of trained heads with what they need
 #[derive(Args, Debug)]
@@ -115,7 +115,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     }
     let threads = args.threads.count(None)?;
     let Predicted { name, keys, summary } = Predicted::by(plan, threads)?;
-    if args.json.is_set() {
+    if args.json.is_set {
         print_json(&definition, &args.out, &keys)?;
     } else {
         print_largest(&rows_of(&args.out, &keys)?);
@@ -137,42 +137,26 @@ fn print_largest(rows: &[Row<HeadMeasurement>]) {
             None => largest.push(row),
         }
     }
-    say!(
-        "The head with the largest max |logit|; actual = floor × rank penalty × input × excess × shift"
-    );
-    say!(
-        "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
-        "run",
-        "step",
-        "rank",
-        "ε",
-        "head",
-        "actual",
-        "floor",
-        "inflation",
-        "input",
-        "excess",
-        "shift"
-    );
-    let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |v| significant(v, 3));
-    for Row { of, found, .. } in largest.iter().take(MOST_LINES) {
-        say!(
-            "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
-            of.model.run,
-            of.model.step.map_or_else(String::new, |step| step.to_string()),
-            found.rank,
-            found.epsilon,
-            format!("{}.{}", of.layer, found.head),
-            shown(Some(found.actual)),
-            shown(found.floor),
-            shown(found.inflation),
-            shown(found.tying),
-            shown(found.drift),
-            shown(found.gauge),
-        );
-    }
-    if largest.len() > MOST_LINES {
-        say!("{} more lines are in the rows", largest.len() - MOST_LINES);
+    let more = largest.len().saturating_sub(MOST_LINES);
+    let shown = largest.iter().copied().take(MOST_LINES);
+    let title = "Largest max |logit| = floor × rank penalty × input × excess × shift";
+    let table = Table::from_items("largest", title, shown)
+        .words("run", "run", |row| &row.of.model.run)
+        .numbers("step", "step", |row| row.of.model.step)
+        .numbers("rank", "rank", |row| row.found.rank)
+        .settings("epsilon", "ε", |row| row.found.epsilon)
+        .numbers("layer", "layer", |row| row.of.layer)
+        .numbers("head", "head", |row| row.found.head)
+        .numbers("actual", "max |logit|", |row| row.found.actual)
+        .numbers("floor", "floor", |row| row.found.floor)
+        .numbers("inflation", "rank penalty", |row| row.found.inflation)
+        .numbers("tying", "input", |row| row.found.tying)
+        .numbers("drift", "excess", |row| row.found.drift)
+        .numbers("gauge", "shift", |row| row.found.gauge)
+        .build();
+    say!("{}", table.to_markdown());
+    if more > 0 {
+        say!("{more} more lines are in the rows");
     }
 }
 
@@ -235,13 +219,8 @@ pub struct Predicted {
 impl Predicted {
     /// Measures the missing cells, with an estimate of the time and a progress bar.
     pub fn by(plan: Plan, threads: usize) -> Result<Self> {
-        let session = Session::begin(vec![plan.work(threads)], threads, Device::Cpu)?;
-        session.progress.say(&format!(
-            "{}; {} left on {}",
-            plural(plan.cells().count(), "configuration"),
-            session.progress.left(),
-            plural(threads, "thread")
-        ));
+        let session = Session::begin([&plan], threads, Device::Cpu)?;
+        session.progress.say(&session.ahead);
         let name = plan.name().to_owned();
         let keys = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
         let summary = session.measure(plan);

@@ -6,22 +6,22 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use super::analysis::{fail_if_missing, report_work, write_report};
+use super::analysis::{fail_if_missing, write_report};
 use super::duration::duration;
 use super::errors::error_line;
 use super::flags::{DeviceFlag, TextFlags, ThreadsFlag};
-use super::measuring::{Session, announce, fail_if_unfinished};
+use super::measuring::{Session, fail_if_unfinished};
 use super::places::{
     ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies, near,
 };
-use super::shards::{Asked, ShardFlags, show};
+use super::shards::ShardFlags;
 use super::stop::Stopped;
-use super::streams::say;
+use super::streams::{inform, say};
 use crate::claims::VerdictStatus;
 use crate::experiments::claims::LEADING;
 use crate::lm::Device;
 use crate::report::{ClaimRow, Measured, Section};
-use crate::study::{Plan, Preset, Stages, StudyDefinition, Work};
+use crate::study::{Plan, Preset, Stages, StudyDefinition};
 use crate::table::plural;
 
 /// Measure every study of a preset and write the report
@@ -68,34 +68,16 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let (text, valid_text) = args.texts.paths();
     let Staged { stages, chosen, mut missing, broken } =
         staged(&args.only, args.preset, text, valid_text)?;
-    match args.shards.asked()? {
-        Asked::All => {}
-        Asked::Part(part) => {
-            fail_if_broken(broken)?;
-            let ran = part.run(stages, threads, device);
-            return ran.and(fail_if_missing(&missing));
-        }
-        Asked::Plan(parts) => {
-            fail_if_broken(broken)?;
-            show(&stages, parts);
-            return fail_if_missing(&missing);
-        }
+    if let Some(part) = args.shards.part() {
+        fail_if_broken(broken)?;
+        let ran = part.run(stages, threads, device);
+        return ran.and(fail_if_missing(&missing));
     }
     let mut plans = stages.into_plans();
     plans.retain(|plan| plan.left() > 0 || chosen.iter().any(|name| name == plan.name()));
-    let mut works: Vec<Work> = plans.iter().map(|plan| plan.work(threads)).collect();
-    // The page shows every study with rows, so that --only does not remove the others.
-    let mut reported = measured_studies(args.preset)?;
-    reported.extend(plans.iter().map(|plan| plan.name().to_owned()));
-    reported.sort_unstable();
-    reported.dedup();
-    works.push(report_work(&reported));
-    let mut session = Session::begin(works, threads, device)?;
-    let progress = &session.progress;
-    progress.say(&announce(&plans, &progress.left(), threads));
-    let count = plans.len();
-    for (at, plan) in plans.into_iter().enumerate() {
-        session.progress.place(at + 1, count);
+    let mut session = Session::begin(&plans, threads, device)?;
+    session.progress.say(&session.ahead);
+    for plan in plans {
         session.add(plan);
         if session.is_stopped() {
             session.progress.finish();
@@ -105,12 +87,15 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     }
     let Session { progress, summaries, broken: unusable, .. } = session;
     missing.extend(unusable);
-    let page = figures(args.preset).join("report.html");
-    let reported = measured_studies(args.preset)?;
-    progress.begin_report(report_work(&reported));
-    let written = write_report(&reported, &page, args.preset, &progress);
     progress.finish();
-    let written = written?;
+    let page = figures(args.preset).join("report.html");
+    // The page shows every study with rows, so that --only does not remove the others.
+    let reported = measured_studies(args.preset)?;
+    inform(&format!(
+        "all configurations are measured; writing tables and figures of {}, and the report",
+        plural(reported.len(), "study")
+    ));
+    let written = write_report(&reported, &page, args.preset)?;
     let measured_now = |study: &str| summaries.iter().any(|(name, _)| name == study);
     print_found(
         written.sections.iter().filter(|section| measured_now(&section.study)),

@@ -27,7 +27,7 @@ pub use crate::experiments::ramp::RampStudy;
 pub use crate::experiments::spectrum::SpectrumStudy;
 pub use crate::experiments::training::{Baseline, StudyRun, TrainStudy};
 pub use definition::{
-    Bound, EXPECTED, Expected, MODELS, OWN_KEYS, Selection, Statistic, StudyDefinition, schema,
+    Bound, EXPECTED, Expected, MODELS, OWN_KEYS, Selection, Statistic, StudyDefinition,
 };
 pub use merge::{Merged, merge};
 pub use parts::{check_merged, has_parts, unmerged_parts};

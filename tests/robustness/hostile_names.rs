@@ -108,18 +108,6 @@ fn names_that_differ_by_capitals_alone_are_one_to_some_systems() {
     }
 }
 
-/// A study is not put beside another that some systems would take for it.
-#[test]
-fn a_study_is_no_other_in_capitals() {
-    let folder = Folder::new();
-    let study = |name: &str| format!("study = \"{name}\"\n{TRAIN}[[run]]\nname = \"a\"\n");
-    folder.write("one.toml", study("lm").replace("[train]", "[train]\neval_every = 2"));
-    folder.write("two.toml", study("LM"));
-    folder.done(&["sweep", "one.toml", "--quiet"]);
-    let error = folder.refused(&["sweep", "two.toml", "--quiet"]);
-    assert!(error.contains("two.toml") && error.contains("differ only in case"), "{error}");
-}
-
 /// Texts of any name: what is written lies where it should, under names of letters, digits and marks.
 #[test]
 fn a_texts_name_leads_nowhere() {
