@@ -127,7 +127,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         .page(&format!("rank-study {}", env!("CARGO_PKG_VERSION")))
         .and_then(|text| write_whole(&page, text.as_bytes()));
     text.with_context(|| format!("--out: cannot write {}", page.display()))?;
-    if args.json.is_set() {
+    if args.json.is_set {
         print_json(&definition, &args.out, &keys)?;
     } else {
         let reading = vec![READING.to_owned()];

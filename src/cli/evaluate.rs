@@ -43,7 +43,7 @@ fn evaluate(args: &EvaluateArgs) -> Result<()> {
     });
     progress.finish();
     let found = found.with_context(|| args.of.flag())?;
-    if args.json.is_set() {
+    if args.json.is_set {
         let object = serde_json::json!({
             "tokens": found.tokens,
             "bytes": found.bytes,

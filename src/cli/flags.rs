@@ -19,15 +19,8 @@ use crate::system::available_bytes;
 #[derive(Args, Debug)]
 pub struct JsonFlag {
     /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-impl JsonFlag {
-    /// Returns `true` if the result is printed as JSON.
-    pub fn is_set(&self) -> bool {
-        self.json
-    }
+    #[arg(long = "json")]
+    pub is_set: bool,
 }
 
 /// `--preset`, of commands that read what was measured.

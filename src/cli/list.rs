@@ -14,7 +14,7 @@ use super::streams::say;
 use crate::record::{Column, ColumnKind};
 use crate::run::log_columns;
 use crate::study::{
-    Kind, Plan, Preset, StudyDefinition, StudyError, schema, stored_lines, time_of, unmerged_parts,
+    Kind, Plan, Preset, StudyDefinition, StudyError, stored_lines, time_of, unmerged_parts,
 };
 use crate::system::printable;
 use crate::table::plural;
@@ -26,7 +26,6 @@ Examples:
   rank-study list
   rank-study list --preset quick --json
   rank-study list --columns fit
-  rank-study list --schema > study.schema.json
 
 Guide: docs/own-study.md")]
 pub struct ListArgs {
@@ -38,9 +37,6 @@ pub struct ListArgs {
     /// ramp, surgery; files of a run: steps, curve, eval, heads]
     #[arg(long, value_name = "KIND", conflicts_with = "preset", value_parser = columns_of)]
     columns: Option<Columns>,
-    /// Print a JSON Schema of definitions instead
-    #[arg(long, conflicts_with_all = ["columns", "preset"])]
-    schema: bool,
 }
 
 /// Columns of one kind of rows.
@@ -60,11 +56,7 @@ fn columns_of(name: &str) -> Result<Columns, String> {
 /// Invalid definitions and unreadable rows, reported after the list of all others.
 pub fn run(args: &ListArgs) -> Result<()> {
     if let Some(Columns(columns)) = &args.columns {
-        return list_columns(columns, args.json.is_set());
-    }
-    if args.schema {
-        say!("{:#}", schema());
-        return Ok(());
+        return list_columns(columns, args.json.is_set);
     }
     let found = definitions(args.preset.get())?;
     let data = data(args.preset.get());
@@ -76,7 +68,7 @@ pub fn run(args: &ListArgs) -> Result<()> {
             Err(error) => missing.push((definition.study.clone(), format!("{error:#}"))),
         }
     }
-    if args.json.is_set() {
+    if args.json.is_set {
         let objects: Vec<serde_json::Value> = lines.iter().map(Line::to_json).collect();
         say!("{}", serde_json::Value::from(objects));
     } else {

@@ -13,9 +13,6 @@ use crate::table::plural;
 /// Folder of the definitions, one TOML file per study.
 pub const ANALYSIS: &str = "analysis";
 
-/// Subfolder of a user's own folder, for the output of `show`.
-pub const SHOWN: &str = "shown";
-
 /// Path of the note with a study's findings.
 pub fn note(study: &str) -> PathBuf {
     Path::new(ANALYSIS).join("notes").join(format!("{study}.md"))

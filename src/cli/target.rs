@@ -90,7 +90,7 @@ pub fn run(args: &TargetArgs) -> Result<()> {
             summary.leading_spectrum = Some(leading_spectrum(args, &target)?);
         }
     }
-    let text = if args.json.is_set() {
+    let text = if args.json.is_set {
         serde_json::to_string(&summary).flag("--json")? + "\n"
     } else {
         summary.text(args.singular_values)

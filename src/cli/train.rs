@@ -125,7 +125,7 @@ fn of_folder(error: RunError) -> anyhow::Error {
 
 fn print(result: &TrainResult, steps: usize, args: &TrainArgs) {
     let summary = &result.summary;
-    if args.json.is_set() {
+    if args.json.is_set {
         let object = serde_json::json!({
             "outcome": result.outcome(),
             "steps": summary.steps,

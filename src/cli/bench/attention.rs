@@ -79,7 +79,7 @@ pub(super) fn run(args: &AttentionBench) -> Result<()> {
     ));
     let (forward_s, backward_s) = pool.install(|| time(&evaluator, args.repeats))?;
     let attention_s = forward_s + backward_s;
-    if args.json.is_set() {
+    if args.json.is_set {
         let object = serde_json::json!({
             "attention_s": attention_s, "forward_s": forward_s, "backward_s": backward_s,
             "peak_rss_bytes": peak_rss_bytes(), "layout": args.layout, "batch": args.batch,

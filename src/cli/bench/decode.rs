@@ -48,7 +48,7 @@ pub(super) fn run(args: &DecodeBench) -> Result<()> {
     let found = pool.install(|| {
         LatencyMeasurement::measure(&definition, args.model.vocab, args.cache, args.repeats)
     })?;
-    if args.json.is_set() {
+    if args.json.is_set {
         let object = serde_json::json!({
             "decode_s": found.decode_s, "prefill_s": found.prefill_s,
             "cache_bytes": found.cache_bytes,

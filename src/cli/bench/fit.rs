@@ -98,7 +98,7 @@ pub(super) fn run(args: &FitBench) -> Result<()> {
             .sum::<f64>()
             .sqrt()
     };
-    if args.json.is_set() {
+    if args.json.is_set {
         let object = serde_json::json!({
             "eval_s": eval_s, "value": value, "gradient_q_norm": norm(0), "gradient_k_norm": norm(1),
             "peak_rss_bytes": peak_rss_bytes(), "n": args.n, "rank": args.rank,

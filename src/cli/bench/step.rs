@@ -75,7 +75,7 @@ pub(super) fn run(args: &StepBench) -> Result<()> {
         );
     }
     let tokens_per_s = (args.batch * args.context) as f64 / step_s;
-    if args.json.is_set() {
+    if args.json.is_set {
         let object = serde_json::json!({
             "step_s": step_s, "tokens_per_s": tokens_per_s, "peak_rss_bytes": peak_rss_bytes(),
             "loss_nats": loss_nats, "parameters": trainer.model().parameters(),

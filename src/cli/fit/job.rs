@@ -34,31 +34,21 @@ const ROWS: &str = "frontier.csv";
 /// Minimum time between two updates of the display, in milliseconds.
 const SHOW_EVERY_MS: u64 = 200;
 
-/// Goal of a search.
-pub enum Goal {
-    /// Smallest error (`kl_nats`) within each logit bound.
-    Caps(Vec<f64>),
-    /// Smallest max |logit| (`max_abs_logit`) that reaches this error (`kl_nats`).
-    Tolerance(f64),
-}
-
 /// Output folder of a search, and the name of its target in the rows.
 pub struct Place<'a> {
     pub out: &'a Path,
     pub target: String,
 }
 
-/// Runs a search, or continues the one stored in the output folder, and returns its rows.
+/// Searches for the smallest error within each logit bound of `caps` or, with a `tolerance`, for the smallest logit that
+/// reaches this error. Continues the search stored in the output folder, if there is one. Returns the rows.
 pub fn run(
     problem: &Problem,
-    goal: &Goal,
+    caps: &[f64],
+    tolerance: Option<f64>,
     options: SearchOptions,
     place: &Place<'_>,
 ) -> Result<Vec<FrontierRow>> {
-    let (caps, tolerance) = match goal {
-        Goal::Caps(caps) => (caps.as_slice(), None),
-        Goal::Tolerance(tolerance) => (&[][..], Some(*tolerance)),
-    };
     options.check_room(problem, caps.len().max(1)).flag("--starts")?;
     let out = place.out;
     let unfinished = out.join("unfinished");
@@ -103,7 +93,7 @@ pub fn run(
     manifest.more.insert("seed".to_owned(), (options.seed as i64).into());
     manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
     let progress = Progress::new(options.most_iterations(caps.len()) as f64);
-    progress.within("setting up".to_owned());
+    progress.name("setting up");
     let stop = stop_at_signal("stopping; saving the best found so far")?;
     let job = Job {
         problem,
@@ -128,16 +118,13 @@ pub fn run(
         saved: Mutex::default(),
         failed: Mutex::default(),
     };
-    let rows = match goal {
-        Goal::Caps(caps) => {
+    let rows = match tolerance {
+        None => {
             let points = frontier(problem, caps, options, &job).flag("--max-logit")?;
             job.save(&points).context("--out")?
         }
-        Goal::Tolerance(tolerance) => job.needed(*tolerance)?,
+        Some(tolerance) => job.needed(tolerance)?,
     };
-    if !stop.load(Ordering::Relaxed) {
-        progress.complete("done");
-    }
     progress.finish();
     let failed = lock(&job.failed).take();
     let stopped = stop.load(Ordering::Relaxed) && failed.is_none();
@@ -267,7 +254,7 @@ impl<'a> Job<'a> {
             return;
         }
         let FitProgress { cap, iterations, limit, value, .. } = *at;
-        self.progress.within(format!(
+        self.progress.name(&format!(
             "logit bound {cap:.4}, iteration {iterations} of at most {limit}, KL about {value:.6} nats"
         ));
     }
