@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
 use anyhow::{Context, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use rayon::ThreadPool;
 
@@ -56,46 +57,23 @@ impl TextFlags {
     }
 }
 
-/// `--device`.
+/// `--device`: all CPU cores, or the first NVIDIA GPU.
 #[derive(Args, Debug)]
 pub struct DeviceFlag {
     /// Compute on this device; cuda needs a build with that feature
-    #[arg(long, value_enum, default_value_t)]
-    device: DeviceName,
+    #[arg(long, default_value = "cpu", value_parser = devices())]
+    pub device: Device,
 }
 
-impl DeviceFlag {
-    /// The device.
-    pub fn get(&self) -> Device {
-        match self.device {
-            DeviceName::Cpu => Device::Cpu,
-            DeviceName::Cuda => Device::Cuda,
-        }
-    }
+fn devices() -> impl TypedValueParser<Value = Device> {
+    let of = |name: String| if name == "cuda" { Device::Cuda } else { Device::Cpu };
+    PossibleValuesParser::new(["cpu", "cuda"]).map(of)
 }
 
-/// A device: all CPU cores, or the first NVIDIA GPU.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum DeviceName {
-    #[default]
-    Cpu,
-    Cuda,
-}
-
-/// Number format of a model's matrix products, as named on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum DtypeName {
-    F32,
-    Bf16,
-}
-
-impl From<DtypeName> for Dtype {
-    fn from(name: DtypeName) -> Self {
-        match name {
-            DtypeName::F32 => Self::Float32,
-            DtypeName::Bf16 => Self::Bfloat16,
-        }
-    }
+/// Accepts the number formats of a model's matrix products.
+pub(crate) fn dtypes() -> impl TypedValueParser<Value = Dtype> {
+    let of = |name: String| if name == "bf16" { Dtype::Bfloat16 } else { Dtype::Float32 };
+    PossibleValuesParser::new(["f32", "bf16"]).map(of)
 }
 
 /// Largest accepted number of threads, above the cores of any machine: a system that runs out of threads would end the

@@ -84,22 +84,18 @@ impl Session {
     pub fn measure(&self, plan: Plan) -> Result<SweepSummary> {
         let Self { threads, device, stop, ref progress, .. } = *self;
         let rows = plan.rows();
-        for line in plan.damaged() {
-            let shown: String = line.chars().take(50).collect();
-            progress.say(&format!(
-                "warning: {}: a line is cut off or has the wrong number of fields ({shown}…); it moves to \
-                 rows-set-aside.csv, and its configuration is measured again",
-                rows.display()
-            ));
-        }
-        for (count, why) in plan.to_set_aside() {
-            progress.say(&format!(
-                "warning: {} has {} {why}; superseded rows move to {}",
-                rows.display(),
-                plural(count, "row"),
-                rows.with_file_name("rows-set-aside.csv").display()
-            ));
-        }
+        let warn = |count: usize, what: &str, why: &str| {
+            if count > 0 {
+                let (rows, aside) = (rows.display(), rows.with_file_name("rows-set-aside.csv"));
+                let what = plural(count, what);
+                progress.say(&format!(
+                    "warning: {rows} has {what} {why}; moved to {}",
+                    aside.display()
+                ));
+            }
+        };
+        warn(plan.damaged().len(), "line", "cut off or with the wrong number of fields");
+        warn(plan.to_set_aside(), "row", "that the present definition does not give");
         if plan.decomposes() {
             warn_of_slow_blas(|line| progress.say(line));
         }

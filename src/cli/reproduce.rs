@@ -11,9 +11,7 @@ use super::duration::duration;
 use super::errors::error_line;
 use super::flags::{DeviceFlag, TextFlags, ThreadsFlag};
 use super::measuring::{Session, fail_if_unfinished};
-use super::places::{
-    ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies, near,
-};
+use super::places::{ANALYSIS, data, definitions, fail_if_broken, figures, measured_studies, near};
 use super::shards::ShardFlags;
 use super::stop::Stopped;
 use super::streams::{inform, say};
@@ -61,7 +59,7 @@ pub struct ReproduceArgs {
 /// The preset or a study does not exist, or a sweep or the report fails.
 pub fn run(args: &ReproduceArgs) -> Result<()> {
     let started = Instant::now();
-    let device = args.device.get();
+    let device = args.device.device;
     device.check()?;
     // A GPU gains nothing from training several models at once.
     let threads = args.threads.count((device == Device::Cuda).then_some(1))?;
@@ -189,25 +187,25 @@ struct Chosen {
 fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
     let all = definitions(preset)?;
     for only in names {
-        let Definitions { studies, without_size, broken } = &all;
-        let is_there = studies.iter().any(|definition| definition.study == *only)
-            || broken.iter().any(|definition| definition.is_of(only));
-        match without_size.iter().find(|(study, _)| study == only) {
-            _ if is_there => {}
-            Some((_, error)) => bail!("study {only:?}: {}", error_line(error)),
+        if all.studies.iter().any(|definition| definition.study == *only) {
+            continue;
+        }
+        match all.unusable.iter().find(|other| other.is_of(only)) {
+            Some(other) if other.is_broken() => {}
+            Some(other) => bail!("study {only:?}: {}", error_line(&other.error)),
             None => {
-                bail!(
-                    "no study {only:?} in {ANALYSIS}/; {}",
-                    near(only, all.names(), "see rank-study list")
-                )
+                let near = near(only, all.names(), "see rank-study list");
+                bail!("no study {only:?} in {ANALYSIS}/; {near}")
             }
         }
     }
-    all.tell_broken();
-    let broken = match names.is_empty() {
-        true => all.broken.len(),
+    let broken = match all.tell_broken() {
+        all if names.is_empty() => all,
         // Broken definitions that were not requested only cost a line of output.
-        false => all.broken.iter().filter(|b| names.iter().any(|only| b.is_of(only))).count(),
+        _ => {
+            let broken = all.unusable.iter().filter(|other| other.is_broken());
+            broken.filter(|other| names.iter().any(|only| other.is_of(only))).count()
+        }
     };
     let is_chosen = |definition: &StudyDefinition| match names.is_empty() {
         true => definition.presets.contains(&preset),

@@ -50,7 +50,7 @@ pub struct SweepArgs {
 /// # Errors
 /// A definition or filter that is wrong, rows that cannot be read or written, cells that failed.
 pub fn run(args: &SweepArgs) -> Result<()> {
-    let device = args.device.get();
+    let device = args.device.device;
     device.check()?;
     check_definition(&args.definition, true)?;
     let definition = StudyDefinition::read(&args.definition, args.preset.get())?;

@@ -95,7 +95,7 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     let progress = Progress::new(definition.steps as f64);
     progress.name(&args.out.display().to_string());
     let stop = stop_at_signal(if is_first { "stopping after this step" } else { "" })?;
-    let device = args.device.get();
+    let device = args.device.device;
     let training =
         Training { definition: &definition, corpus: &corpus, source: &source, device, workers };
     let result = crate::run::train(&training, &args.out, begin, stop, &progress);

@@ -1,12 +1,12 @@
 //! Plan of a study: its cells, those with rows, and the needs of the others.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::definition::StudyDefinition;
 use super::parts::Part;
 use super::shard::Shard;
-use super::store::Store;
+use super::store::{Ending, Store};
 use crate::experiment::{Cell, Kind, Needs, StudyError, TextSource};
 use crate::lm::Texts;
 use crate::record::{Column, Line};
@@ -251,24 +251,15 @@ impl Plan {
         self.store.damaged()
     }
 
-    /// Numbers of measured rows that the next run moves to `rows-set-aside.csv`, with the reasons in words.
-    pub fn to_set_aside(&self) -> Vec<(usize, &'static str)> {
-        let todo: Vec<&Cell> = self.cells.iter().filter(|cell| !self.is_done(cell)).collect();
-        if todo.is_empty() {
-            return Vec::new();
+    /// Number of measured rows that the next run moves to `rows-set-aside.csv`: those of cells that are measured again,
+    /// and of cells that the definition no longer has.
+    pub fn to_set_aside(&self) -> usize {
+        if self.left() == 0 {
+            return 0;
         }
-        let (mut others, mut again) = (0, 0);
-        for cell in todo {
-            for row in self.store.measured(&cell.key) {
-                *(if row.settings() == cell.settings { &mut again } else { &mut others }) += 1;
-            }
-        }
-        let reasons = [
-            (others, "measured with other settings, to be measured again"),
-            (again, "of runs whose files are missing, but needed"),
-            (self.store.others(&self.order), "of configurations that the definition no longer has"),
-        ];
-        reasons.into_iter().filter(|(rows, _)| *rows > 0).collect()
+        let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
+        let again: usize = todo.map(|cell| self.store.measured(&cell.key).count()).sum();
+        again + self.store.others(&self.order)
     }
 
     /// Returns the cells that are left, as work for `threads` threads.
@@ -294,6 +285,15 @@ pub fn stored_lines(kind: Kind, folder: &Path) -> Result<(Vec<Column>, Vec<Line>
     let columns = kind.columns();
     let lines = Store::read(folder, &columns)?.rows().cloned().collect();
     Ok((columns, lines))
+}
+
+/// Returns the result of each cell with rows in `folder`.
+///
+/// # Errors
+/// The rows cannot be read.
+pub fn endings(kind: Kind, folder: &Path) -> Result<BTreeMap<String, Ending>, StudyError> {
+    let store = Store::read(folder, &kind.columns())?;
+    Ok(store.cells().iter().map(|(cell, rows)| (cell.clone(), store.ending(rows))).collect())
 }
 
 /// Sum of the rows' run times in seconds; `None` if rows of this kind have no times.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::shared::{at_least_one, held, median};
 use crate::cli::errors::FlagContext as _;
-use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
+use crate::cli::flags::{DeviceFlag, JsonFlag, ThreadsFlag, dtypes};
 use crate::cli::streams::{inform, say};
 use crate::lm::{AttentionEvaluator, Dtype};
 use crate::system::peak_rss_bytes;
@@ -39,8 +39,8 @@ pub(super) struct AttentionBench {
     #[command(flatten)]
     device: DeviceFlag,
     /// Precision of the computation
-    #[arg(long, value_name = "NAME", value_enum, default_value = "f32")]
-    dtype: DtypeName,
+    #[arg(long, value_name = "NAME", default_value = "f32", value_parser = dtypes())]
+    dtype: Dtype,
     #[command(flatten)]
     threads: ThreadsFlag,
     /// Time this many repetitions, after a warm-up
@@ -70,7 +70,7 @@ pub(super) fn run(args: &AttentionBench) -> Result<()> {
     let sizes = (args.batch, args.context, args.d_head);
     let evaluator =
         AttentionEvaluator::new(&layout, sizes, args.softcap, 0).flag("--softcap, --batch")?;
-    let evaluator = evaluator.on(args.device.get(), args.dtype.into())?;
+    let evaluator = evaluator.on(args.device.device, args.dtype)?;
     let (threads, pool) = args.threads.counted_pool()?;
     inform(&format!(
         "timing {} repetitions after {WARM_UP} of warm-up on {}",
@@ -84,7 +84,7 @@ pub(super) fn run(args: &AttentionBench) -> Result<()> {
             "attention_s": attention_s, "forward_s": forward_s, "backward_s": backward_s,
             "peak_rss_bytes": peak_rss_bytes(), "layout": args.layout, "batch": args.batch,
             "context": args.context, "d_head": args.d_head, "softcap": args.softcap,
-            "device": args.device.get().name(), "dtype": Dtype::from(args.dtype).name(),
+            "device": args.device.device.name(), "dtype": args.dtype.name(),
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
         say!("{object}");

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use super::shared::{ModelArgs, at_least_one, held, median_seconds};
-use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
+use crate::cli::flags::{DeviceFlag, JsonFlag, ThreadsFlag, dtypes};
 use crate::cli::streams::{inform, say};
 use crate::lm::{Alone, Corpus, Dtype, TrainDefinition, Trainer};
 use crate::system::peak_rss_bytes;
@@ -28,8 +28,8 @@ pub(super) struct StepBench {
     #[command(flatten)]
     device: DeviceFlag,
     /// Precision of the computation
-    #[arg(long, value_name = "NAME", value_enum, default_value = "f32")]
-    dtype: DtypeName,
+    #[arg(long, value_name = "NAME", default_value = "f32", value_parser = dtypes())]
+    dtype: Dtype,
     #[command(flatten)]
     threads: ThreadsFlag,
     /// Time this many repetitions, after a warm-up
@@ -49,8 +49,8 @@ const WARM_UP: usize = 2;
 pub(super) fn run(args: &StepBench) -> Result<()> {
     let definition = definition(args)?;
     let corpus = Corpus::synthetic(&definition)?;
-    Trainer::check_room(&definition, &corpus, args.device.get(), &Alone)?;
-    let mut trainer = Trainer::new(&definition, &corpus, args.device.get())?;
+    Trainer::check_room(&definition, &corpus, args.device.device, &Alone)?;
+    let mut trainer = Trainer::new(&definition, &corpus, args.device.device)?;
     let (threads, pool) = args.threads.counted_pool()?;
     inform(&format!(
         "timing {} steps after {WARM_UP} of warm-up on {}",
@@ -81,8 +81,8 @@ pub(super) fn run(args: &StepBench) -> Result<()> {
             "loss_nats": loss_nats, "parameters": trainer.model().parameters(),
             "arm": args.model.variant, "batch": args.batch, "context": args.context,
             "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
-            "vocab": args.model.vocab, "window": args.model.window, "device": args.device.get().name(),
-            "dtype": Dtype::from(args.dtype).name(),
+            "vocab": args.model.vocab, "window": args.model.window, "device": args.device.device.name(),
+            "dtype": args.dtype.name(),
             "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
         });
         say!("{object}");
@@ -97,7 +97,7 @@ fn definition(args: &StepBench) -> Result<TrainDefinition> {
     at_least_one("--repeats", args.repeats)?;
     Ok(TrainDefinition {
         batch: args.batch,
-        dtype: args.dtype.into(),
+        dtype: args.dtype,
         ..args.model.definition(args.context)?
     })
 }
