@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::duration::duration;
 use super::errors::UsageError;
 use super::flags::{JsonFlag, Part, ThreadsFlag};
 use super::measuring::{describe_in, fail_if_unfinished};
@@ -17,7 +16,7 @@ use crate::report::{DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
 use crate::run::{Manifest, ModelSource};
 use crate::study::Plan;
 use crate::system::{printable, write_whole};
-use crate::table::{plural, significant};
+use crate::table::significant;
 
 /// Largest default number of tokens per passage.
 const TOKENS: usize = 1024;
@@ -89,7 +88,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         .map(|text| Texts::find(text, None).with_context(|| format!("--text {}", text.display())))
         .transpose()?;
     let passages = Passages { groups: 1, passages: args.passages, tokens, split: None };
-    let pool = args.threads.pool()?;
+    let pool = args.threads.pool(None)?;
     let above = match args.all {
         true => None,
         false => Some(pool.install(|| above(args, &sources, passages, texts.as_ref()))?),
@@ -285,16 +284,6 @@ fn measured(
             },
         ),
         ("Command", manifest.command.clone()),
-        ("Program", format!("rank-study {} {}", manifest.version, manifest.git_revision)),
-        (
-            "Measured",
-            format!(
-                "{}, in {} on {}",
-                manifest.ended,
-                duration(manifest.wall_time_s),
-                plural(manifest.threads, "thread")
-            ),
-        ),
     ]);
     Ok(told)
 }

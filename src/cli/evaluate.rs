@@ -29,7 +29,7 @@ pub struct EvaluateArgs {
 /// # Errors
 /// A folder without a run, or an invalid text.
 pub fn run(args: &EvaluateArgs) -> Result<()> {
-    args.threads.pool()?.install(|| evaluate(args))
+    args.threads.pool(None)?.install(|| evaluate(args))
 }
 
 fn evaluate(args: &EvaluateArgs) -> Result<()> {

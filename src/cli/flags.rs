@@ -100,30 +100,23 @@ pub struct ThreadsFlag {
 impl ThreadsFlag {
     /// Number of threads: --threads, or else `default`, or else one per core.
     pub fn count(&self, default: Option<usize>) -> Result<usize> {
-        count(self.threads.or(default))
+        let cores = rayon::current_num_threads();
+        match self.threads.or(default) {
+            Some(0) => bail!(UsageError("--threads must be at least 1".to_owned())),
+            Some(threads) if threads > MOST => bail!(UsageError(format!(
+                "--threads must be at most {MOST} ({threads} found); one per core is {cores}"
+            ))),
+            Some(threads) => Ok(threads),
+            None => Ok(cores),
+        }
     }
 
-    /// Returns the number of threads (--threads, or else one per core) and a pool of them.
-    pub fn counted_pool(&self) -> Result<(usize, ThreadPool)> {
-        pool(self.threads)
+    /// A pool of as many threads.
+    pub fn pool(&self, default: Option<usize>) -> Result<ThreadPool> {
+        let threads = self.count(default)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.flag(format!("--threads {threads}"))
     }
-
-    /// Returns a pool of --threads threads, or else one per core.
-    pub fn pool(&self) -> Result<ThreadPool> {
-        self.pool_or(None)
-    }
-
-    /// Returns a pool of --threads threads, or else `default`, or else one per core.
-    pub fn pool_or(&self, default: Option<usize>) -> Result<ThreadPool> {
-        Ok(pool(self.threads.or(default))?.1)
-    }
-}
-
-/// Returns the number of threads (`asked`, or else one per core) and a pool of them.
-fn pool(asked: Option<usize>) -> Result<(usize, ThreadPool)> {
-    let threads = count(asked)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    Ok((threads, pool.flag(format!("--threads {threads}"))?))
 }
 
 /// Starts one thread per core, for libraries and for commands without --threads.
@@ -153,20 +146,6 @@ pub fn start_threads() -> Result<()> {
         .context(NO_THREADS)?;
     }
     Ok(())
-}
-
-fn count(asked: Option<usize>) -> Result<usize> {
-    match asked {
-        Some(0) => bail!(UsageError("--threads must be at least 1".to_owned())),
-        Some(threads) if threads > MOST => {
-            let cores = rayon::current_num_threads();
-            bail!(UsageError(format!(
-                "--threads must be at most {MOST} ({threads} found); one per core is {cores}"
-            )))
-        }
-        Some(threads) => Ok(threads),
-        None => Ok(rayon::current_num_threads()),
-    }
 }
 
 /// Flags of a trained run and the text that it reads.

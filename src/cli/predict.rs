@@ -177,21 +177,6 @@ pub struct HeadsAsked<'a> {
     pub factors: bool,
 }
 
-/// A definition as it is written for the manifest of the rows.
-#[derive(Serialize)]
-struct Written<'a> {
-    study: &'a str,
-    kind: &'static str,
-    predict: &'a HeadsAsked<'a>,
-    search: Search,
-}
-
-/// The search runs in float32; reported values are computed in float64.
-#[derive(Serialize)]
-struct Search {
-    dtype: &'static str,
-}
-
 impl HeadsAsked<'_> {
     /// Builds a study definition with the name of the folder `out`.
     pub fn definition(&self, out: &Path) -> Result<StudyDefinition> {
@@ -200,9 +185,11 @@ impl HeadsAsked<'_> {
             bail!("--out {} has no folder name; name a folder for the rows", out.display());
         };
         check_study_name("the last part of --out", &name).map_err(UsageError)?;
-        let search = Search { dtype: "f32" };
-        let written = Written { study: &name, kind: "predict", predict: self, search };
-        let text = toml::to_string(&written).context("cannot write the definition of the flags")?;
+        let asked = toml::to_string(self).context("cannot write the definition of the flags")?;
+        // The search runs in float32; reported values are computed in float64.
+        let text = format!(
+            "study = {name:?}\nkind = \"predict\"\n\n[predict]\n{asked}\n[search]\ndtype = \"f32\"\n"
+        );
         Ok(StudyDefinition::parse(Path::new("the flags"), text, Preset::Paper)?)
     }
 }

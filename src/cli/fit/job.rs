@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,8 +31,6 @@ const WORTH_KEEPING: Duration = Duration::from_secs(1);
 const LARGEST_KEPT: usize = 2048;
 /// The file of the rows.
 const ROWS: &str = "frontier.csv";
-/// Minimum time between two updates of the display, in milliseconds.
-const SHOW_EVERY_MS: u64 = 200;
 
 /// Output folder of a search, and the name of its target in the rows.
 pub struct Place<'a> {
@@ -113,7 +111,6 @@ pub fn run(
         started: Instant::now(),
         earlier,
         earlier_s: manifest.wall_time_s,
-        shown_ms: AtomicU64::new(0),
         underway: Mutex::default(),
         saved: Mutex::default(),
         failed: Mutex::default(),
@@ -153,8 +150,6 @@ struct Job<'a> {
     earlier: Vec<FrontierRow>,
     /// Seconds that the search took in earlier processes.
     earlier_s: f64,
-    /// Time of the last display update, in milliseconds after the start.
-    shown_ms: AtomicU64,
     underway: Mutex<HashMap<FitName, Underway>>,
     saved: Mutex<Saved<'a>>,
     /// The first error of a save.
@@ -218,7 +213,10 @@ impl FitObserver for Job<'_> {
         if keep {
             self.note(self.ledger.write_underway(at.fit, &state()));
         }
-        self.show(at);
+        let FitProgress { cap, iterations, limit, value, .. } = *at;
+        self.progress.name(&format!(
+            "logit bound {cap:.4}, iteration {iterations} of at most {limit}, KL about {value:.6} nats"
+        ));
         self.progress.advanced(new as f64);
         !stopped && lock(&self.failed).is_none()
     }
@@ -247,18 +245,6 @@ impl FitObserver for Job<'_> {
 }
 
 impl<'a> Job<'a> {
-    fn show(&self, at: &FitProgress<'_>) {
-        let now = self.started.elapsed().as_millis() as u64;
-        let shown = self.shown_ms.load(Ordering::Relaxed);
-        if now < shown + SHOW_EVERY_MS || self.shown_ms.swap(now, Ordering::Relaxed) != shown {
-            return;
-        }
-        let FitProgress { cap, iterations, limit, value, .. } = *at;
-        self.progress.name(&format!(
-            "logit bound {cap:.4}, iteration {iterations} of at most {limit}, KL about {value:.6} nats"
-        ));
-    }
-
     fn note(&self, done: Result<(), impl Into<StudyError>>) {
         if let Err(error) = done {
             lock(&self.failed).get_or_insert(error.into());

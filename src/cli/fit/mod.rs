@@ -75,7 +75,7 @@ pub struct FitArgs {
 /// An invalid target, rank, logit bound or layout; a folder that cannot be written; a signal that stops the fit, after
 /// everything found is saved.
 pub fn run(args: &FitArgs) -> Result<()> {
-    args.threads.pool()?.install(|| fit(args))
+    args.threads.pool(None)?.install(|| fit(args))
 }
 
 fn fit(args: &FitArgs) -> Result<()> {
