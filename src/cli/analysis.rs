@@ -8,7 +8,7 @@ use clap::Args;
 use super::flags::PresetFlag;
 use super::places::{data, figures, measured, measured_studies, names_in_data, note};
 use super::streams::{inform, is_quiet, say, tell};
-use crate::claims::{Claim, Verdict};
+use crate::claims::Verdict;
 use crate::experiment::{Kind, View};
 use crate::experiments::claims::CLAIMS;
 use crate::experiments::views;
@@ -142,7 +142,7 @@ pub fn report(args: &ReportArgs) -> Result<()> {
             say!("{} {status}", plural(count, "claim"));
         }
         say!("");
-        say!("report  {}", written.page.display());
+        say!("report  {}", out.display());
     }
     fail_if_missing(&written.missing)
 }
@@ -154,8 +154,6 @@ fn warn(analysis: &Analysis) {
 
 /// Result of writing a report.
 pub struct Written {
-    /// The page.
-    pub page: PathBuf,
     /// The studies on it, with their verdicts.
     pub sections: Vec<Section>,
     /// Studies that are left out, each with its error.
@@ -196,7 +194,6 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
     // Order by stage (targets, fits, training runs), not by name.
     sections.sort_by_key(|(place, _)| *place);
     let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
-    complete(&mut verdicts);
     let is_whole = measured_studies(preset)?.iter().all(|measured| studies.contains(measured));
     let in_short =
         if is_whole && preset == Preset::Paper { findings_in_short() } else { Vec::new() };
@@ -211,12 +208,12 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         .with_context(|| format!("cannot write {}", out.display()))?;
     // `verdicts.csv` covers every study with rows, so a page of only some of them does not change it.
     if is_whole {
-        let table = verdict_table(&verdicts);
+        let table = verdict_table(verdicts);
         let path = data(preset).join("verdicts.csv");
         write_whole(&path, table.to_csv().as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(Written { page: out.to_owned(), sections, missing })
+    Ok(Written { sections, missing })
 }
 
 /// Reads the numbered results under the heading "In short" of docs/findings.md; empty if there is no such file.
@@ -242,13 +239,6 @@ pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     }
 }
 
-/// Adds a verdict for each claim that no study measures.
-fn complete(verdicts: &mut Vec<(String, Verdict)>) {
-    let measured = |claim| verdicts.iter().any(|(_, verdict)| verdict.claim == claim);
-    let rest: Vec<Claim> = CLAIMS.iter().copied().filter(|claim| !measured(*claim)).collect();
-    verdicts.extend(rest.into_iter().map(|claim| (String::new(), Verdict::not_measured(claim))));
-}
-
 /// Computes the contents of `verdicts.csv` for these studies.
 ///
 /// # Errors
@@ -259,16 +249,18 @@ pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
         let Analysed { analysis, .. } = analysed(study, preset)?;
         verdicts.extend(analysis.verdicts.into_iter().map(|verdict| (study.clone(), verdict)));
     }
-    complete(&mut verdicts);
-    Ok(verdict_table(&verdicts).to_csv())
+    Ok(verdict_table(verdicts).to_csv())
 }
 
 /// A table with one row per claim and study that measures it, and one per claim that no study measures.
-fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
-    let of_claims = CLAIMS
-        .iter()
-        .flat_map(|claim| verdicts.iter().filter(move |(_, verdict)| verdict.claim == *claim));
-    Table::from_items("verdicts", "Verdicts", of_claims)
+fn verdict_table(mut verdicts: Vec<(String, Verdict)>) -> Table {
+    for &claim in CLAIMS {
+        if verdicts.iter().all(|(_, verdict)| verdict.claim != claim) {
+            verdicts.push((String::new(), Verdict::not_measured(claim)));
+        }
+    }
+    verdicts.sort_by_key(|(_, verdict)| CLAIMS.iter().position(|claim| *claim == verdict.claim));
+    Table::from_items("verdicts", "Verdicts", &verdicts)
         .words("claim", "claim", |(_, verdict)| verdict.claim.to_string())
         .words("group", "group", |(_, verdict)| verdict.claim.group.title())
         .words("place", "place", |(_, verdict)| verdict.claim.place)

@@ -6,9 +6,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::errors::UsageError;
-use super::flags::{JsonFlag, Part, ThreadsFlag};
-use super::measuring::{describe_in, fail_if_unfinished};
-use super::predict::{HeadsAsked, Predicted, print_json, rows_of};
+use super::flags::{JsonFlag, SPLITS, ThreadsFlag};
+use super::measuring::{describe, fail_if_unfinished};
+use super::predict::{self, HeadsAsked, print_json, rows_of};
 use super::streams::say;
 use crate::heads::{Passages, fitted_above, largest_logits};
 use crate::lm::Texts;
@@ -101,7 +101,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         groups: 1,
         tokens: Some(tokens),
         rows: None,
-        split: Part::All.name(),
+        split: SPLITS[0],
         layers: &args.layer,
         above,
         factors: false,
@@ -110,8 +110,9 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let data = args.out.parent().unwrap_or(Path::new(""));
     let plan = Plan::new(&definition, data, None, args.text.as_deref(), None)?;
     let threads = args.threads.count(None)?;
-    let Predicted { name, keys, summary } = Predicted::by(plan, threads)?;
-    let described = describe_in(&summary, "layer");
+    let name = plan.name().to_owned();
+    let (keys, summary) = predict::measured(plan, threads)?;
+    let described = describe(&summary, "layer");
     fail_if_unfinished(&[(name, summary)])?;
 
     let mut models = DiagnosedModel::of(&rows_of(&args.out, &keys)?);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use rayon::ThreadPool;
 
 use super::errors::{FlagContext as _, UsageError};
@@ -157,38 +157,15 @@ pub struct TrainedArgs {
     #[arg(long, value_name = "FILE")]
     text: PathBuf,
     /// Use only this split of the text
-    #[arg(long, value_name = "NAME", default_value = "all")]
-    split: Part,
+    #[arg(long, value_name = "NAME", default_value = SPLITS[0], value_parser = SPLITS)]
+    split: String,
     /// Use the weights kept at this step [default: the last]
     #[arg(long, value_name = "N")]
     step: Option<usize>,
 }
 
-/// A part of a text.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Part {
-    All,
-    Train,
-    Valid,
-    Test,
-}
-
-impl Part {
-    /// The split, or `None` for the whole text.
-    fn split(self) -> Option<Split> {
-        match self {
-            Self::All => None,
-            Self::Train => Some(Split::Train),
-            Self::Valid => Some(Split::Valid),
-            Self::Test => Some(Split::Test),
-        }
-    }
-
-    /// The name in a definition.
-    pub fn name(self) -> &'static str {
-        self.split().map_or("all", Split::name)
-    }
-}
+/// The whole text, and the names of its splits.
+pub const SPLITS: [&str; 4] = ["all", "train", "valid", "test"];
 
 impl TrainedArgs {
     /// Reads the model and the text.
@@ -202,7 +179,9 @@ impl TrainedArgs {
 
     /// The split of the text, or `None` for the whole text.
     pub fn split(&self) -> Option<Split> {
-        self.split.split()
+        [Split::Train, Split::Valid, Split::Test]
+            .into_iter()
+            .find(|split| split.name() == self.split)
     }
 
     /// The flag --text with its value, for errors.

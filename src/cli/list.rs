@@ -78,11 +78,6 @@ pub fn run(args: &ListArgs) -> Result<()> {
             longest(&|line| line.on().chars().count()),
         ];
         lines.iter().for_each(|line| say!("{}", printable(&line.to_text(widths))));
-        if lines.iter().any(|line| line.by_name && line.text.is_some()) {
-            say!(
-                "\nsettings not compared: the text that these rows read is not here, or has changed"
-            );
-        }
     }
     let broken = found.tell_broken();
     fail_if_missing(&missing).and(fail_if_broken(broken))
@@ -279,7 +274,7 @@ impl<'d> Line<'d> {
     fn to_text(&self, [of_study, of_text]: [usize; 2]) -> String {
         let mut notes = Vec::new();
         if self.by_name && self.text.is_some() {
-            notes.push("settings not compared".to_owned());
+            notes.push("settings not compared: the text is not here, or has changed".to_owned());
         }
         notes.extend(
             self.not_here

@@ -72,7 +72,7 @@ impl Session {
         let (name, rows) = (plan.name().to_owned(), plan.rows());
         match self.measure(plan) {
             Ok(summary) => {
-                let told = describe(&summary);
+                let told = describe(&summary, "configuration");
                 self.progress.say(&format!("{name}: {told}; rows in {}", rows.display()));
                 self.summaries.push((name, summary));
             }
@@ -104,13 +104,8 @@ impl Session {
     }
 }
 
-/// Summarises in words: `3 configurations measured, 105 done before`.
-pub fn describe(summary: &SweepSummary) -> String {
-    describe_in(summary, "configuration")
-}
-
-/// [`describe`] with another noun for a configuration.
-pub fn describe_in(summary: &SweepSummary, noun: &str) -> String {
+/// Summarises in words: `3 configurations measured, 105 done before`, with `noun` for a configuration.
+pub fn describe(summary: &SweepSummary, noun: &str) -> String {
     let mut parts = vec![format!("{} measured", plural(summary.measured, noun))];
     if summary.skipped > 0 {
         parts.push(format!("{} done before", summary.skipped));

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::errors::{FlagContext as _, UsageError};
-use super::flags::{JsonFlag, Part, ThreadsFlag};
+use super::flags::{JsonFlag, SPLITS, ThreadsFlag};
 use super::measuring::{Session, describe, fail_if_unfinished};
 use super::streams::say;
 use crate::experiment::check_study_name;
@@ -36,8 +36,8 @@ pub struct PredictArgs {
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
     /// Use only this split of the text
-    #[arg(long, value_name = "NAME", default_value = "all")]
-    split: Part,
+    #[arg(long, value_name = "NAME", default_value = SPLITS[0], value_parser = SPLITS)]
+    split: String,
     /// Use the weights kept at this step (repeatable) [default: all]
     #[arg(long, value_name = "N")]
     step: Vec<usize>,
@@ -99,7 +99,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         groups: args.groups,
         tokens: args.tokens,
         rows: args.rows,
-        split: args.split.name(),
+        split: &args.split,
         layers: &args.layer,
         above: args.above.or(args.screen.then_some(f64::INFINITY)),
         factors: args.factors,
@@ -114,12 +114,14 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         return Ok(());
     }
     let threads = args.threads.count(None)?;
-    let Predicted { name, keys, summary } = Predicted::by(plan, threads)?;
+    let name = plan.name().to_owned();
+    let (keys, summary) = measured(plan, threads)?;
     if args.json.is_set {
         print_json(&definition, &args.out, &keys)?;
     } else {
         print_largest(&rows_of(&args.out, &keys)?);
-        say!("{}: {}; rows in {}", name, describe(&summary), args.out.join("rows.csv").display());
+        let told = describe(&summary, "configuration");
+        say!("{name}: {told}; rows in {}", args.out.join("rows.csv").display());
     }
     fail_if_unfinished(&[(name, summary)])
 }
@@ -170,7 +172,7 @@ pub struct HeadsAsked<'a> {
     pub groups: usize,
     pub tokens: Option<usize>,
     pub rows: Option<usize>,
-    pub split: &'static str,
+    pub split: &'a str,
     pub layers: &'a [usize],
     /// Only heads whose max |logit| is above this are fitted; all if `None`.
     pub above: Option<f64>,
@@ -194,26 +196,15 @@ impl HeadsAsked<'_> {
     }
 }
 
-/// Result of measuring the cells of a plan.
-pub struct Predicted {
-    /// The plan's name.
-    pub name: String,
-    /// All cells of the plan, including those measured before.
-    pub keys: Vec<String>,
-    pub summary: SweepSummary,
-}
-
-impl Predicted {
-    /// Measures the missing cells, with an estimate of the time and a progress bar.
-    pub fn by(plan: Plan, threads: usize) -> Result<Self> {
-        let session = Session::begin([&plan], threads, Device::Cpu)?;
-        session.progress.say(&session.ahead);
-        let name = plan.name().to_owned();
-        let keys = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
-        let summary = session.measure(plan);
-        session.progress.finish();
-        Ok(Self { name, keys, summary: summary? })
-    }
+/// Measures the missing cells of a plan, with an estimate of the time and a progress bar. Returns all its cells,
+/// including those measured before.
+pub fn measured(plan: Plan, threads: usize) -> Result<(Vec<String>, SweepSummary)> {
+    let session = Session::begin([&plan], threads, Device::Cpu)?;
+    session.progress.say(&session.ahead);
+    let keys = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
+    let summary = session.measure(plan);
+    session.progress.finish();
+    Ok((keys, summary?))
 }
 
 /// Reads the rows of the cells `keys` from a folder, without failed ones; empty if there is no file yet.

@@ -99,7 +99,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         written.sections.iter().filter(|section| measured_now(&section.study)),
         args.preset,
     );
-    say!("report   {}", written.page.display());
+    say!("report   {}", page.display());
     say!("tables   {}/STUDY/tables/", data(args.preset).display());
     say!("rows     {}/STUDY/rows.csv", data(args.preset).display());
     say!("time     {}", duration(started.elapsed().as_secs_f64()));
@@ -156,7 +156,7 @@ pub fn staged(
     text: Option<&Path>,
     valid_text: Option<&Path>,
 ) -> Result<Staged> {
-    let Chosen { definitions, broken } = chosen(only, preset)?;
+    let (definitions, broken) = chosen(only, preset)?;
     let data = data(preset);
     let (mut plans, mut chosen, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for definition in &definitions {
@@ -177,14 +177,8 @@ pub fn staged(
     Ok(Staged { stages: Stages::of(plans)?, chosen, missing, broken })
 }
 
-/// Studies to measure.
-struct Chosen {
-    definitions: Vec<StudyDefinition>,
-    /// Number of requested definitions that cannot be read.
-    broken: usize,
-}
-
-fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
+/// Returns the definitions to measure, and the number of requested ones that cannot be read.
+fn chosen(names: &[String], preset: Preset) -> Result<(Vec<StudyDefinition>, usize)> {
     let all = definitions(preset)?;
     for only in names {
         if all.studies.iter().any(|definition| definition.study == *only) {
@@ -219,5 +213,5 @@ fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
     }
     // Training runs come before studies that measure the trained models.
     definitions.sort_by_key(|definition| definition.work.measures_models);
-    Ok(Chosen { definitions, broken })
+    Ok((definitions, broken))
 }

@@ -98,6 +98,6 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let summary = session.measure(own);
     session.progress.finish();
     let summary = summary?;
-    say!("{name}: {}; rows in {}", describe(&summary), rows.display());
+    say!("{name}: {}; rows in {}", describe(&summary, "configuration"), rows.display());
     fail_if_unfinished(&[(name, summary)])
 }
