@@ -76,22 +76,10 @@ fn end(size: usize) -> ! {
         write(part);
     }
     // SAFETY: `_exit` ends the process and may be called at any time.
-    #[cfg(unix)]
-    unsafe {
-        libc::_exit(1)
-    }
-    #[cfg(not(unix))]
-    std::process::exit(1)
+    unsafe { libc::_exit(1) }
 }
 
-#[cfg(unix)]
 fn write(part: &[u8]) {
     // SAFETY: the pointer and the length belong to one slice.
     unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
-}
-
-#[cfg(not(unix))]
-fn write(part: &[u8]) {
-    use std::io::Write as _;
-    let _ = std::io::stderr().write_all(part);
 }

@@ -6,20 +6,18 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::flags::PresetFlag;
-use super::places::{
-    SHOWN, data, figures, folder_of, measured, measured_studies, names_in_data, note,
-};
+use super::places::{data, figures, measured, measured_studies, names_in_data, note};
 use super::streams::{inform, is_quiet, say, tell};
-use crate::claims::{Claim, Verdict};
+use crate::claims::Verdict;
 use crate::experiment::{Kind, View};
 use crate::experiments::claims::CLAIMS;
 use crate::experiments::views;
 use crate::report::{
     Analysis, ClaimRow, Header, Section, analyse, findings, measured_study, page, save_figures,
-    save_tables, show,
+    save_tables,
 };
 use crate::run::Manifest;
-use crate::study::{Observer, Preset, Work, stored_lines, time_of, unmerged_parts};
+use crate::study::{Preset, stored_lines, time_of, unmerged_parts};
 use crate::system::write_whole;
 use crate::table::{Table, plural};
 
@@ -29,11 +27,10 @@ use crate::table::{Table, plural};
 Examples:
   rank-study table logit-growth
   rank-study table logit-growth phase controls --out tables/fits
-  rank-study table runs/mhsa runs/ls --out tables/runs
 
 Prints Markdown; writes CSV, Parquet, Markdown and LaTeX files. Guide: docs/own-study.md")]
 pub struct TableArgs {
-    /// Studies with rows in data/, or folders that show accepts
+    /// Studies with rows in data/
     #[arg(required = true, value_name = "STUDY")]
     studies: Vec<String>,
     /// Write to this folder [default: data/STUDY/tables]
@@ -48,11 +45,11 @@ pub struct TableArgs {
 #[command(after_help = "\
 Examples:
   rank-study figure logit-growth
-  rank-study figure runs/mhsa
+  rank-study figure layouts --preset quick
 
-Writes figures/STUDY/, or FOLDER/shown/figures/. Guide: docs/own-study.md")]
+Writes figures/STUDY/. Guide: docs/own-study.md")]
 pub struct FigureArgs {
-    /// Study with rows in data/, or a folder that show accepts
+    /// Study with rows in data/
     study: String,
     #[command(flatten)]
     preset: PresetFlag,
@@ -76,17 +73,11 @@ pub struct ReportArgs {
     out: Option<PathBuf>,
 }
 
-/// Estimated seconds for a study's tables and figures.
-const STUDY_REPORT_S: f64 = 0.3;
-
 /// Runs `table`.
 ///
 /// # Errors
 /// Rows that are missing or damaged; files that cannot be written.
 pub fn table(args: &TableArgs) -> Result<()> {
-    if let Some(folders) = folders_of_own(&args.studies, args.preset.get()) {
-        return table_of_own(args, &folders);
-    }
     let (folder, manifest) = measured(&args.studies[0], args.preset.get())?;
     let out = match (&args.out, args.studies.len()) {
         (Some(out), _) => out.clone(),
@@ -100,42 +91,12 @@ pub fn table(args: &TableArgs) -> Result<()> {
     });
     let analysis = analyse(&studies.collect::<Result<Vec<_>>>()?, view)?;
     let paths = save_tables(&analysis.tables, &out)?;
-    warn(&analysis, &Teller);
-    print_tables(&analysis.tables, &paths);
-    Ok(())
-}
-
-/// Writes the tables of folders that are not studies of the preset.
-fn table_of_own(args: &TableArgs, folders: &[PathBuf]) -> Result<()> {
-    let out = match (&args.out, folders) {
-        (Some(out), _) => out.clone(),
-        (None, [folder]) => folder.join(SHOWN).join("tables"),
-        (None, _) => bail!("several folders need an output folder; give --out DIR"),
-    };
-    let shown = show(folders)?;
-    let [shown] = &shown[..] else {
-        bail!("only training runs can share one table; name one folder at a time");
-    };
-    let paths = save_tables(&shown.tables, &out)?;
-    print_tables(&shown.tables, &paths);
-    Ok(())
-}
-
-fn print_tables(tables: &[Table], written: &[PathBuf]) {
-    for table in tables {
+    warn(&analysis);
+    for table in &analysis.tables {
         say!("{}", table.to_markdown());
     }
-    written.iter().for_each(|path| inform(&format!("wrote {}", path.display())));
-}
-
-/// Returns the named folders, or `None` if one of the names is a study with rows or not a folder.
-fn folders_of_own(names: &[String], preset: Preset) -> Option<Vec<PathBuf>> {
-    let is_study = |name: &String| {
-        folder_of(name, preset).is_ok_and(|folder| folder.join("rows.csv").is_file())
-    };
-    let is_own = |name: &&String| !is_study(name) && Path::new(name).is_dir();
-    let folders: Vec<PathBuf> = names.iter().filter(is_own).map(PathBuf::from).collect();
-    (folders.len() == names.len()).then_some(folders)
+    paths.iter().for_each(|path| inform(&format!("wrote {}", path.display())));
+    Ok(())
 }
 
 /// Runs `figure`.
@@ -143,21 +104,10 @@ fn folders_of_own(names: &[String], preset: Preset) -> Option<Vec<PathBuf>> {
 /// # Errors
 /// As `table`.
 pub fn figure(args: &FigureArgs) -> Result<()> {
-    let paths = match folders_of_own(std::slice::from_ref(&args.study), args.preset.get()) {
-        Some(folders) => {
-            let to = folders[0].join(SHOWN).join("figures");
-            let mut paths = Vec::new();
-            for shown in show(&folders)? {
-                paths.extend(save_figures(&shown.figures, &to)?);
-            }
-            paths
-        }
-        None => {
-            let Analysed { analysis, .. } = analysed(&args.study, args.preset.get())?;
-            warn(&analysis, &Teller);
-            save_figures(&analysis.figures, &figures(args.preset.get()).join(&args.study))?
-        }
-    };
+    let Analysed { analysis, .. } = analysed(&args.study, args.preset.get())?;
+    warn(&analysis);
+    let folder = figures(args.preset.get()).join(&args.study);
+    let paths = save_figures(&analysis.figures, &folder)?;
     if !is_quiet() {
         paths.iter().for_each(|path| say!("{}", path.display()));
     }
@@ -186,35 +136,24 @@ pub fn report(args: &ReportArgs) -> Result<()> {
         );
     }
     let out = args.out.clone().unwrap_or_else(|| figures(args.preset.get()).join("report.html"));
-    let written = write_report(&studies, &out, args.preset.get(), &Teller)?;
+    let written = write_report(&studies, &out, args.preset.get())?;
     if !is_quiet() {
         for (status, count) in ClaimRow::counts(&ClaimRow::all(written.sections.iter())) {
             say!("{} {status}", plural(count, "claim"));
         }
         say!("");
-        say!("report  {}", written.page.display());
+        say!("report  {}", out.display());
     }
     fail_if_missing(&written.missing)
 }
 
-/// Prints only warnings about the rows that a page or table is made from.
-struct Teller;
-
-impl Observer for Teller {
-    fn warned(&self, of_what: &str) {
-        inform(of_what);
-    }
-}
-
-fn warn(analysis: &Analysis, observer: &dyn Observer) {
-    let warnings = analysis.not_known.iter().map(|unknown| format!("warning: {unknown}"));
-    warnings.for_each(|warning| observer.warned(&warning));
+/// Prints what is not known about the rows that a page or table is made from.
+fn warn(analysis: &Analysis) {
+    analysis.not_known.iter().for_each(|unknown| inform(&format!("warning: {unknown}")));
 }
 
 /// Result of writing a report.
 pub struct Written {
-    /// The page.
-    pub page: PathBuf,
     /// The studies on it, with their verdicts.
     pub sections: Vec<Section>,
     /// Studies that are left out, each with its error.
@@ -223,22 +162,15 @@ pub struct Written {
 
 /// Writes the tables and figures of each study and one page with all of them. If `studies` includes all studies with
 /// rows, it also writes `verdicts.csv`. A study whose rows cannot be analysed is left out and listed in the result.
-/// `observer` receives the studies as the cells of [`report_work`].
 ///
 /// # Errors
 /// No study can be analysed, or a file cannot be written.
-pub fn write_report(
-    studies: &[String],
-    out: &Path,
-    preset: Preset,
-    observer: &dyn Observer,
-) -> Result<Written> {
+pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Written> {
     let mut sections = Vec::new();
     let mut verdicts = Vec::new();
     let mut machine = String::new();
     let mut missing = Vec::new();
     for study in studies {
-        observer.cell_started(study);
         let Analysed { folder, manifest, kind, view, analysis } = match analysed(study, preset) {
             Ok(analysed) => analysed,
             Err(error) if studies.len() > 1 => {
@@ -247,7 +179,7 @@ pub fn write_report(
             }
             Err(error) => return Err(error),
         };
-        warn(&analysis, observer);
+        warn(&analysis);
         save_tables(&analysis.tables, &folder.join("tables"))?;
         save_figures(&analysis.figures, &figures(preset).join(study))?;
         verdicts.extend(analysis.verdicts.iter().map(|v| (study.clone(), v.clone())));
@@ -258,12 +190,10 @@ pub fn write_report(
             views().position(|other| other == view),
             section(&folder, study, &manifest, kind, out)?.with_analysis(analysis)?,
         ));
-        observer.cell_finished(study, "");
     }
     // Order by stage (targets, fits, training runs), not by name.
     sections.sort_by_key(|(place, _)| *place);
     let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
-    complete(&mut verdicts);
     let is_whole = measured_studies(preset)?.iter().all(|measured| studies.contains(measured));
     let in_short =
         if is_whole && preset == Preset::Paper { findings_in_short() } else { Vec::new() };
@@ -278,12 +208,12 @@ pub fn write_report(
         .with_context(|| format!("cannot write {}", out.display()))?;
     // `verdicts.csv` covers every study with rows, so a page of only some of them does not change it.
     if is_whole {
-        let table = verdict_table(&verdicts);
+        let table = verdict_table(verdicts);
         let path = data(preset).join("verdicts.csv");
         write_whole(&path, table.to_csv().as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(Written { page: out.to_owned(), sections, missing })
+    Ok(Written { sections, missing })
 }
 
 /// Reads the numbered results under the heading "In short" of docs/findings.md; empty if there is no such file.
@@ -295,12 +225,6 @@ fn findings_in_short() -> Vec<String> {
         number.parse::<usize>().is_ok().then(|| result.to_owned())
     };
     section.into_iter().flat_map(str::lines).filter_map(result).collect()
-}
-
-/// Describes the report of these studies as work with one cell per study.
-pub fn report_work(studies: &[String]) -> Work {
-    let cells = studies.iter().map(|study| (study.clone(), STUDY_REPORT_S)).collect();
-    Work { name: "report".to_owned(), at_a_time: 1, cells }
 }
 
 /// Prints the studies that were left out, and fails if there are any.
@@ -315,13 +239,6 @@ pub fn fail_if_missing(missing: &[(String, String)]) -> Result<()> {
     }
 }
 
-/// Adds a verdict for each claim that no study measures.
-fn complete(verdicts: &mut Vec<(String, Verdict)>) {
-    let measured = |claim| verdicts.iter().any(|(_, verdict)| verdict.claim == claim);
-    let rest: Vec<Claim> = CLAIMS.iter().copied().filter(|claim| !measured(*claim)).collect();
-    verdicts.extend(rest.into_iter().map(|claim| (String::new(), Verdict::not_measured(claim))));
-}
-
 /// Computes the contents of `verdicts.csv` for these studies.
 ///
 /// # Errors
@@ -332,16 +249,18 @@ pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
         let Analysed { analysis, .. } = analysed(study, preset)?;
         verdicts.extend(analysis.verdicts.into_iter().map(|verdict| (study.clone(), verdict)));
     }
-    complete(&mut verdicts);
-    Ok(verdict_table(&verdicts).to_csv())
+    Ok(verdict_table(verdicts).to_csv())
 }
 
 /// A table with one row per claim and study that measures it, and one per claim that no study measures.
-fn verdict_table(verdicts: &[(String, Verdict)]) -> Table {
-    let of_claims = CLAIMS
-        .iter()
-        .flat_map(|claim| verdicts.iter().filter(move |(_, verdict)| verdict.claim == *claim));
-    Table::from_items("verdicts", "Verdicts", of_claims)
+fn verdict_table(mut verdicts: Vec<(String, Verdict)>) -> Table {
+    for &claim in CLAIMS {
+        if verdicts.iter().all(|(_, verdict)| verdict.claim != claim) {
+            verdicts.push((String::new(), Verdict::not_measured(claim)));
+        }
+    }
+    verdicts.sort_by_key(|(_, verdict)| CLAIMS.iter().position(|claim| *claim == verdict.claim));
+    Table::from_items("verdicts", "Verdicts", &verdicts)
         .words("claim", "claim", |(_, verdict)| verdict.claim.to_string())
         .words("group", "group", |(_, verdict)| verdict.claim.group.title())
         .words("place", "place", |(_, verdict)| verdict.claim.place)

@@ -65,7 +65,6 @@ enum Command {
     Verify(super::verify::VerifyArgs),
     List(super::list::ListArgs),
     Completions(super::shell::CompletionsArgs),
-    Man(super::shell::ManArgs),
 }
 
 /// Returns the program's command line definition, with its commands listed by task.
@@ -179,7 +178,6 @@ fn dispatch(command: Command) -> Result<()> {
         Command::Verify(args) => super::verify::run(&args),
         Command::List(args) => super::list::run(&args),
         Command::Completions(args) => super::shell::completions(&args, Cli::command()),
-        Command::Man(args) => super::shell::man(&args, Cli::command()),
     }
 }
 

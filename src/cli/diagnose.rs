@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::duration::duration;
 use super::errors::UsageError;
-use super::flags::{JsonFlag, Part, ThreadsFlag};
-use super::measuring::{describe_in, fail_if_unfinished};
-use super::predict::{HeadsAsked, Predicted, print_json, rows_of};
+use super::flags::{JsonFlag, SPLITS, ThreadsFlag};
+use super::measuring::{describe, fail_if_unfinished};
+use super::predict::{self, HeadsAsked, print_json, rows_of};
 use super::streams::say;
 use crate::heads::{Passages, fitted_above, largest_logits};
 use crate::lm::Texts;
@@ -17,7 +16,7 @@ use crate::report::{DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
 use crate::run::{Manifest, ModelSource};
 use crate::study::Plan;
 use crate::system::{printable, write_whole};
-use crate::table::{plural, significant};
+use crate::table::significant;
 
 /// Largest default number of tokens per passage.
 const TOKENS: usize = 1024;
@@ -89,7 +88,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         .map(|text| Texts::find(text, None).with_context(|| format!("--text {}", text.display())))
         .transpose()?;
     let passages = Passages { groups: 1, passages: args.passages, tokens, split: None };
-    let pool = args.threads.pool()?;
+    let pool = args.threads.pool(None)?;
     let above = match args.all {
         true => None,
         false => Some(pool.install(|| above(args, &sources, passages, texts.as_ref()))?),
@@ -102,7 +101,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         groups: 1,
         tokens: Some(tokens),
         rows: None,
-        split: Part::All.name(),
+        split: SPLITS[0],
         layers: &args.layer,
         above,
         factors: false,
@@ -111,8 +110,9 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let data = args.out.parent().unwrap_or(Path::new(""));
     let plan = Plan::new(&definition, data, None, args.text.as_deref(), None)?;
     let threads = args.threads.count(None)?;
-    let Predicted { name, keys, summary } = Predicted::by(plan, threads)?;
-    let described = describe_in(&summary, "layer");
+    let name = plan.name().to_owned();
+    let (keys, summary) = predict::measured(plan, threads)?;
+    let described = describe(&summary, "layer");
     fail_if_unfinished(&[(name, summary)])?;
 
     let mut models = DiagnosedModel::of(&rows_of(&args.out, &keys)?);
@@ -127,7 +127,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         .page(&format!("rank-study {}", env!("CARGO_PKG_VERSION")))
         .and_then(|text| write_whole(&page, text.as_bytes()));
     text.with_context(|| format!("--out: cannot write {}", page.display()))?;
-    if args.json.is_set() {
+    if args.json.is_set {
         print_json(&definition, &args.out, &keys)?;
     } else {
         let reading = vec![READING.to_owned()];
@@ -285,16 +285,6 @@ fn measured(
             },
         ),
         ("Command", manifest.command.clone()),
-        ("Program", format!("rank-study {} {}", manifest.version, manifest.git_revision)),
-        (
-            "Measured",
-            format!(
-                "{}, in {} on {}",
-                manifest.ended,
-                duration(manifest.wall_time_s),
-                plural(manifest.threads, "thread")
-            ),
-        ),
     ]);
     Ok(told)
 }

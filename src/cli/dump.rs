@@ -63,7 +63,7 @@ enum What {
 /// # Errors
 /// A folder without a run, an invalid or too short text, or heads that the model does not have.
 pub fn run(args: &DumpArgs) -> Result<()> {
-    args.threads.pool()?.install(|| dump(args))
+    args.threads.pool(None)?.install(|| dump(args))
 }
 
 fn dump(args: &DumpArgs) -> Result<()> {

@@ -1,12 +1,10 @@
 //! Errors as one line for the terminal, and wrong flags or values.
 
-use std::any::TypeId;
 use std::error::Error as StdError;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
-use std::num::{IntErrorKind, NonZeroUsize, ParseFloatError, ParseIntError};
-use std::path::Path;
+use std::num::{ParseFloatError, ParseIntError};
 
 use anyhow::Error;
 use clap::Command;
@@ -14,35 +12,23 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::places::near;
 use crate::lm::LmError;
-use crate::record::RowsError;
-use crate::report::ReportError;
-use crate::run::RunError;
-use crate::study::StudyError;
-use crate::system::{FileError, near_files, printable};
-use crate::table::TableError;
-use crate::targets::TargetError;
+use crate::system::{FileError, printable};
 
 /// The error code `ENOENT`: no such file.
 const NO_SUCH_FILE: i32 = 2;
 
-/// Joins the error and its causes on one line and appends the flag or command that fixes it. Repeated causes are left
-/// out.
+/// Joins the error and its causes on one line. Repeated causes are left out.
 pub fn error_line(error: &(dyn StdError + 'static)) -> String {
     let mut line = String::new();
-    let mut mend = None;
     for cause in anyhow::Chain::new(error) {
         line = joined(line, &cause.to_string());
-        mend = mend.or_else(|| mend_of(cause));
     }
-    let missing = format!(": {}", io::Error::from_raw_os_error(NO_SUCH_FILE));
-    if let Some(named) = line.strip_suffix(&missing) {
-        let starts = named.match_indices(' ').map(|(at, _)| at + 1).rev().chain([0]);
-        let mut near = starts.map(|start| near_files(Path::new(&named[start..])));
-        let near = near.find(|near| !near.is_empty());
-        line = format!("{named}: no such file or folder{}", near.unwrap_or_default());
+    if line.ends_with(&LmError::NoText.to_string()) {
+        line.push_str("; add --text FILE");
     }
-    let mend = mend.map(|mend| format!(" ({mend})")).unwrap_or_default();
-    printable(&format!("{line}{mend}").replace('\n', " ")).into_owned()
+    let missing = io::Error::from_raw_os_error(NO_SUCH_FILE).to_string();
+    line = line.replace(&missing, "no such file or folder");
+    printable(&line.replace('\n', " ")).into_owned()
 }
 
 /// Appends a cause to a line, without a path that both name.
@@ -66,72 +52,6 @@ fn joined(line: String, message: &str) -> String {
         None => message.to_owned(),
     };
     format!("{line}: {rest}")
-}
-
-/// Flags or command that fix an error of the library, which does not refer to the command line.
-fn mend_of(error: &(dyn StdError + 'static)) -> Option<String> {
-    // A transparent error hides its source from the chain of causes, so its variants are matched here.
-    let of_report = |error: &ReportError| match error {
-        ReportError::Rows(error) => of_rows(error),
-        ReportError::Table(error) => of_table(error),
-        ReportError::Study(error) => of_study(error),
-        _ => None,
-    };
-    (error.downcast_ref().and_then(of_target))
-        .or_else(|| error.downcast_ref().and_then(of_lm))
-        .or_else(|| error.downcast_ref().and_then(of_rows))
-        .or_else(|| error.downcast_ref().and_then(of_study))
-        .or_else(|| error.downcast_ref().and_then(of_run))
-        .or_else(|| error.downcast_ref().and_then(of_table))
-        .or_else(|| error.downcast_ref().and_then(of_report))
-}
-
-fn of_target(error: &TargetError) -> Option<String> {
-    match error {
-        TargetError::Mask(_) => Some("--mask bidirectional".to_owned()),
-        TargetError::InFile { problem, .. } => of_target(problem),
-        _ => None,
-    }
-}
-
-fn of_lm(error: &LmError) -> Option<String> {
-    match error {
-        LmError::NoText => Some("add --text FILE".to_owned()),
-        LmError::TextTooShort { .. } => Some("lower it with --set context=…".to_owned()),
-        _ => None,
-    }
-}
-
-fn of_study(error: &StudyError) -> Option<String> {
-    match error {
-        StudyError::Filter { .. } => Some("see --list for the configurations".to_owned()),
-        StudyError::Target(error) => of_target(error),
-        StudyError::Text(error) => of_lm(error),
-        StudyError::Run(error) => of_run(error),
-        _ => None,
-    }
-}
-
-fn of_run(error: &RunError) -> Option<String> {
-    match error {
-        RunError::Rows(error) => of_rows(error),
-        RunError::Model(error) => of_lm(error),
-        _ => None,
-    }
-}
-
-fn of_table(error: &TableError) -> Option<String> {
-    match error {
-        TableError::Rows(error) => of_rows(error),
-        _ => None,
-    }
-}
-
-/// Advice for a study's `rows.csv`; the rows of a run get none.
-fn of_rows(error: &RowsError) -> Option<String> {
-    let path = &error.path;
-    let study = path.parent()?.file_name().filter(|_| path.ends_with("rows.csv"))?;
-    Some(format!("run rank-study reproduce --only {}", study.display()))
 }
 
 /// A wrong flag or value on the command line, which ends the program with code 2.
@@ -186,7 +106,7 @@ pub fn usage_error(
     for argument in arguments.iter().skip(1) {
         command = command.find_subcommand(argument).unwrap_or(command);
     }
-    if let Some(wrong) = wrong_value(said, command) {
+    if let Some(wrong) = wrong_value(said) {
         return Some(wrong);
     }
     let called = command.get_bin_name().unwrap_or_else(|| command.get_name());
@@ -211,31 +131,17 @@ pub fn usage_error(
 }
 
 /// The message for a value that a flag's type refuses.
-fn wrong_value(said: &clap::Error, command: &Command) -> Option<String> {
+fn wrong_value(said: &clap::Error) -> Option<String> {
     let text = |kind| said.get(kind).map(ToString::to_string).unwrap_or_default();
     let (argument, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
     let flag = argument.split(' ').next().unwrap_or_default().replace(['<', '>'], "");
     let why = said.source().filter(|_| said.kind() == ErrorKind::ValueValidation)?;
-    let one = if value.contains(',') { "one" } else { "a" };
-    let wanted = if value.is_empty() {
-        return Some(format!("{flag} has an empty value; leave out the extra comma"));
-    } else if why.is::<ParseFloatError>() {
-        format!("{one} number")
-    } else if let Some(why) = why.downcast_ref::<ParseIntError>() {
-        let is_negative = value.strip_prefix('-').is_some_and(|rest| rest.parse::<u64>().is_ok());
-        let is_counted = (command.get_arguments())
-            .filter(|arg| arg.get_long().is_some_and(|long| flag == format!("--{long}")))
-            .any(|arg| arg.get_value_parser().type_id() == TypeId::of::<NonZeroUsize>());
-        match (why.kind(), is_counted, is_negative) {
-            (IntErrorKind::PosOverflow, ..) => format!("at most {}", usize::MAX),
-            (_, true, _) => format!("{one} whole number of at least 1"),
-            (_, false, true) => format!("{one} whole number of at least 0"),
-            (_, false, false) => format!("{one} whole number"),
-        }
-    } else {
-        return Some(format!("{flag}: {why}"));
+    let wanted = match () {
+        () if why.is::<ParseFloatError>() => "a number",
+        () if why.is::<ParseIntError>() => "a whole number",
+        () => return Some(format!("{flag}: {why}")),
     };
-    Some(format!("{flag} must be {wanted} ({value:?} found)"))
+    Some(format!("{flag} must be {wanted} ({value:?} found: {why})"))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub struct EvaluateArgs {
 /// # Errors
 /// A folder without a run, or an invalid text.
 pub fn run(args: &EvaluateArgs) -> Result<()> {
-    args.threads.pool()?.install(|| evaluate(args))
+    args.threads.pool(None)?.install(|| evaluate(args))
 }
 
 fn evaluate(args: &EvaluateArgs) -> Result<()> {
@@ -43,7 +43,7 @@ fn evaluate(args: &EvaluateArgs) -> Result<()> {
     });
     progress.finish();
     let found = found.with_context(|| args.of.flag())?;
-    if args.json.is_set() {
+    if args.json.is_set {
         let object = serde_json::json!({
             "tokens": found.tokens,
             "bytes": found.bytes,

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rayon::ThreadPool;
 
 use super::errors::{FlagContext as _, UsageError};
@@ -19,15 +20,8 @@ use crate::system::available_bytes;
 #[derive(Args, Debug)]
 pub struct JsonFlag {
     /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
-
-impl JsonFlag {
-    /// Returns `true` if the result is printed as JSON.
-    pub fn is_set(&self) -> bool {
-        self.json
-    }
+    #[arg(long = "json")]
+    pub is_set: bool,
 }
 
 /// `--preset`, of commands that read what was measured.
@@ -63,46 +57,23 @@ impl TextFlags {
     }
 }
 
-/// `--device`.
+/// `--device`: all CPU cores, or the first NVIDIA GPU.
 #[derive(Args, Debug)]
 pub struct DeviceFlag {
     /// Compute on this device; cuda needs a build with that feature
-    #[arg(long, value_enum, default_value_t)]
-    device: DeviceName,
+    #[arg(long, default_value = "cpu", value_parser = devices())]
+    pub device: Device,
 }
 
-impl DeviceFlag {
-    /// The device.
-    pub fn get(&self) -> Device {
-        match self.device {
-            DeviceName::Cpu => Device::Cpu,
-            DeviceName::Cuda => Device::Cuda,
-        }
-    }
+fn devices() -> impl TypedValueParser<Value = Device> {
+    let of = |name: String| if name == "cuda" { Device::Cuda } else { Device::Cpu };
+    PossibleValuesParser::new(["cpu", "cuda"]).map(of)
 }
 
-/// A device: all CPU cores, or the first NVIDIA GPU.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum DeviceName {
-    #[default]
-    Cpu,
-    Cuda,
-}
-
-/// Number format of a model's matrix products, as named on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum DtypeName {
-    F32,
-    Bf16,
-}
-
-impl From<DtypeName> for Dtype {
-    fn from(name: DtypeName) -> Self {
-        match name {
-            DtypeName::F32 => Self::Float32,
-            DtypeName::Bf16 => Self::Bfloat16,
-        }
-    }
+/// Accepts the number formats of a model's matrix products.
+pub(crate) fn dtypes() -> impl TypedValueParser<Value = Dtype> {
+    let of = |name: String| if name == "bf16" { Dtype::Bfloat16 } else { Dtype::Float32 };
+    PossibleValuesParser::new(["f32", "bf16"]).map(of)
 }
 
 /// Largest accepted number of threads, above the cores of any machine: a system that runs out of threads would end the
@@ -129,30 +100,23 @@ pub struct ThreadsFlag {
 impl ThreadsFlag {
     /// Number of threads: --threads, or else `default`, or else one per core.
     pub fn count(&self, default: Option<usize>) -> Result<usize> {
-        count(self.threads.or(default))
+        let cores = rayon::current_num_threads();
+        match self.threads.or(default) {
+            Some(0) => bail!(UsageError("--threads must be at least 1".to_owned())),
+            Some(threads) if threads > MOST => bail!(UsageError(format!(
+                "--threads must be at most {MOST} ({threads} found); one per core is {cores}"
+            ))),
+            Some(threads) => Ok(threads),
+            None => Ok(cores),
+        }
     }
 
-    /// Returns the number of threads (--threads, or else one per core) and a pool of them.
-    pub fn counted_pool(&self) -> Result<(usize, ThreadPool)> {
-        pool(self.threads)
+    /// A pool of as many threads.
+    pub fn pool(&self, default: Option<usize>) -> Result<ThreadPool> {
+        let threads = self.count(default)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.flag(format!("--threads {threads}"))
     }
-
-    /// Returns a pool of --threads threads, or else one per core.
-    pub fn pool(&self) -> Result<ThreadPool> {
-        self.pool_or(None)
-    }
-
-    /// Returns a pool of --threads threads, or else `default`, or else one per core.
-    pub fn pool_or(&self, default: Option<usize>) -> Result<ThreadPool> {
-        Ok(pool(self.threads.or(default))?.1)
-    }
-}
-
-/// Returns the number of threads (`asked`, or else one per core) and a pool of them.
-fn pool(asked: Option<usize>) -> Result<(usize, ThreadPool)> {
-    let threads = count(asked)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    Ok((threads, pool.flag(format!("--threads {threads}"))?))
 }
 
 /// Starts one thread per core, for libraries and for commands without --threads.
@@ -185,20 +149,6 @@ pub fn start_threads() -> Result<()> {
     Ok(())
 }
 
-fn count(asked: Option<usize>) -> Result<usize> {
-    match asked {
-        Some(0) => bail!(UsageError("--threads must be at least 1".to_owned())),
-        Some(threads) if threads > MOST => {
-            let cores = rayon::current_num_threads();
-            bail!(UsageError(format!(
-                "--threads must be at most {MOST} ({threads} found); one per core is {cores}"
-            )))
-        }
-        Some(threads) => Ok(threads),
-        None => Ok(rayon::current_num_threads()),
-    }
-}
-
 /// Flags of a trained run and the text that it reads.
 #[derive(Args, Debug)]
 pub struct TrainedArgs {
@@ -208,38 +158,15 @@ pub struct TrainedArgs {
     #[arg(long, value_name = "FILE")]
     text: PathBuf,
     /// Use only this split of the text
-    #[arg(long, value_name = "NAME", default_value = "all")]
-    split: Part,
+    #[arg(long, value_name = "NAME", default_value = SPLITS[0], value_parser = SPLITS)]
+    split: String,
     /// Use the weights kept at this step [default: the last]
     #[arg(long, value_name = "N")]
     step: Option<usize>,
 }
 
-/// A part of a text.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Part {
-    All,
-    Train,
-    Valid,
-    Test,
-}
-
-impl Part {
-    /// The split, or `None` for the whole text.
-    fn split(self) -> Option<Split> {
-        match self {
-            Self::All => None,
-            Self::Train => Some(Split::Train),
-            Self::Valid => Some(Split::Valid),
-            Self::Test => Some(Split::Test),
-        }
-    }
-
-    /// The name in a definition.
-    pub fn name(self) -> &'static str {
-        self.split().map_or("all", Split::name)
-    }
-}
+/// The whole text, and the names of its splits.
+pub const SPLITS: [&str; 4] = ["all", "train", "valid", "test"];
 
 impl TrainedArgs {
     /// Reads the model and the text.
@@ -253,7 +180,9 @@ impl TrainedArgs {
 
     /// The split of the text, or `None` for the whole text.
     pub fn split(&self) -> Option<Split> {
-        self.split.split()
+        [Split::Train, Split::Valid, Split::Test]
+            .into_iter()
+            .find(|split| split.name() == self.split)
     }
 
     /// The flag --text with its value, for errors.

@@ -1,6 +1,5 @@
 //! `rank-study list`: the studies, and how many configurations of each are done.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -14,7 +13,8 @@ use super::streams::say;
 use crate::record::{Column, ColumnKind};
 use crate::run::log_columns;
 use crate::study::{
-    Kind, Plan, Preset, StudyDefinition, StudyError, schema, stored_lines, time_of, unmerged_parts,
+    Ending, Kind, Plan, Preset, StudyDefinition, StudyError, endings, stored_lines, time_of,
+    unmerged_parts,
 };
 use crate::system::printable;
 use crate::table::plural;
@@ -26,7 +26,6 @@ Examples:
   rank-study list
   rank-study list --preset quick --json
   rank-study list --columns fit
-  rank-study list --schema > study.schema.json
 
 Guide: docs/own-study.md")]
 pub struct ListArgs {
@@ -38,9 +37,6 @@ pub struct ListArgs {
     /// ramp, surgery; files of a run: steps, curve, eval, heads]
     #[arg(long, value_name = "KIND", conflicts_with = "preset", value_parser = columns_of)]
     columns: Option<Columns>,
-    /// Print a JSON Schema of definitions instead
-    #[arg(long, conflicts_with_all = ["columns", "preset"])]
-    schema: bool,
 }
 
 /// Columns of one kind of rows.
@@ -60,11 +56,7 @@ fn columns_of(name: &str) -> Result<Columns, String> {
 /// Invalid definitions and unreadable rows, reported after the list of all others.
 pub fn run(args: &ListArgs) -> Result<()> {
     if let Some(Columns(columns)) = &args.columns {
-        return list_columns(columns, args.json.is_set());
-    }
-    if args.schema {
-        say!("{:#}", schema());
-        return Ok(());
+        return list_columns(columns, args.json.is_set);
     }
     let found = definitions(args.preset.get())?;
     let data = data(args.preset.get());
@@ -76,7 +68,7 @@ pub fn run(args: &ListArgs) -> Result<()> {
             Err(error) => missing.push((definition.study.clone(), format!("{error:#}"))),
         }
     }
-    if args.json.is_set() {
+    if args.json.is_set {
         let objects: Vec<serde_json::Value> = lines.iter().map(Line::to_json).collect();
         say!("{}", serde_json::Value::from(objects));
     } else {
@@ -86,14 +78,9 @@ pub fn run(args: &ListArgs) -> Result<()> {
             longest(&|line| line.on().chars().count()),
         ];
         lines.iter().for_each(|line| say!("{}", printable(&line.to_text(widths))));
-        if lines.iter().any(|line| line.by_name && line.text.is_some()) {
-            say!(
-                "\nsettings not compared: the text that these rows read is not here, or has changed"
-            );
-        }
     }
-    found.tell_broken();
-    fail_if_missing(&missing).and(fail_if_broken(found.broken.len()))
+    let broken = found.tell_broken();
+    fail_if_missing(&missing).and(fail_if_broken(broken))
 }
 
 /// Prints one line per column: its name, type, description and unit.
@@ -237,16 +224,20 @@ impl<'d> Line<'d> {
         plan: Option<&Plan>,
         by_name: bool,
     ) -> Result<Self> {
-        let Rows { cells: there, stopped, wall_time_s } = Rows::of(definition, folder)?;
+        let kind = definition.work.kind();
+        let (columns, lines) = stored_lines(kind, folder)?;
+        let there = endings(kind, folder)?;
+        let is_there = |cell: &str| there.get(cell) == Some(&Ending::Whole);
         let all: Vec<(&str, bool)> = match plan {
-            Some(plan) if by_name => {
-                plan.cells().map(|(cell, _)| (cell, there.contains(cell))).collect()
-            }
+            Some(plan) if by_name => plan.cells().map(|(cell, _)| (cell, is_there(cell))).collect(),
             Some(plan) => plan.cells().collect(),
-            None => there.union(&stopped).map(|cell| (&**cell, there.contains(cell))).collect(),
+            None => {
+                let good = there.iter().filter(|(_, ending)| **ending != Ending::Failed);
+                good.map(|(cell, _)| (&**cell, is_there(cell))).collect()
+            }
         };
-        let undone = |of: &BTreeSet<String>| {
-            all.iter().filter(|(cell, done)| !done && of.contains(*cell)).count()
+        let undone = |of: Ending| {
+            all.iter().filter(|(cell, done)| !done && there.get(*cell) == Some(&of)).count()
         };
         Ok(Self {
             definition,
@@ -254,9 +245,9 @@ impl<'d> Line<'d> {
             text: None,
             cells: all.len(),
             done: all.iter().filter(|(_, done)| *done).count(),
-            stopped: undone(&stopped),
-            of_other_settings: undone(&there),
-            wall_time_s,
+            stopped: undone(Ending::Stopped),
+            of_other_settings: undone(Ending::Whole),
+            wall_time_s: time_of(&columns, &lines),
             by_name,
             not_here: None,
             parts: unmerged_parts(folder)?,
@@ -283,7 +274,7 @@ impl<'d> Line<'d> {
     fn to_text(&self, [of_study, of_text]: [usize; 2]) -> String {
         let mut notes = Vec::new();
         if self.by_name && self.text.is_some() {
-            notes.push("settings not compared".to_owned());
+            notes.push("settings not compared: the text is not here, or has changed".to_owned());
         }
         notes.extend(
             self.not_here
@@ -327,33 +318,5 @@ impl<'d> Line<'d> {
             "of_other_settings": self.of_other_settings,
             "by_name": self.by_name, "wall_time_s": self.wall_time_s, "parts": self.parts,
         })
-    }
-}
-
-/// The rows of a study in one folder.
-struct Rows {
-    /// Cells with rows and without a failed row.
-    cells: BTreeSet<String>,
-    /// Cells of training runs that were stopped before their end.
-    stopped: BTreeSet<String>,
-    /// Sum of the rows' run times, in seconds.
-    wall_time_s: Option<f64>,
-}
-
-impl Rows {
-    fn of(definition: &StudyDefinition, folder: &Path) -> Result<Self> {
-        let (columns, lines) = stored_lines(definition.work.kind(), folder)?;
-        let (mut ended, mut failed, mut stopped) =
-            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        for line in &lines {
-            let of = match (line.err(), line.was_stopped(&columns)) {
-                ("", false) => &mut ended,
-                ("", true) => &mut stopped,
-                _ => &mut failed,
-            };
-            of.insert(line.cell().to_owned());
-        }
-        let wall_time_s = time_of(&columns, &lines);
-        Ok(Self { cells: &ended - &failed, stopped, wall_time_s })
     }
 }

@@ -7,14 +7,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::streams::tell;
 use crate::run::Manifest;
 use crate::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
-use crate::system::{check_folder_name, near_files, near_names};
+use crate::system::{check_folder_name, near_names};
 use crate::table::plural;
 
 /// Folder of the definitions, one TOML file per study.
 pub const ANALYSIS: &str = "analysis";
-
-/// Subfolder of a user's own folder, for the output of `show`.
-pub const SHOWN: &str = "shown";
 
 /// Path of the note with a study's findings.
 pub fn note(study: &str) -> PathBuf {
@@ -182,23 +179,27 @@ pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
 pub struct Definitions {
     /// The studies that have this preset, sorted by file name.
     pub studies: Vec<StudyDefinition>,
-    /// Names of the studies without this preset, each with an error.
-    pub without_size: Vec<(String, StudyError)>,
-    /// Files that cannot be read.
-    pub broken: Vec<BrokenDefinition>,
+    /// The others.
+    pub unusable: Vec<Unusable>,
 }
 
-/// A file of the folder of definitions that cannot be read.
-pub struct BrokenDefinition {
+/// A definition that cannot be read, or has no such preset.
+pub struct Unusable {
     /// Possible names of the study: the file's name, and the key `study` if it can be read.
     names: Vec<String>,
-    error: StudyError,
+    /// Why it cannot be used.
+    pub error: StudyError,
 }
 
-impl BrokenDefinition {
+impl Unusable {
     /// Returns `true` if the file may define `study`.
     pub fn is_of(&self, study: &str) -> bool {
         self.names.iter().any(|name| name == study)
+    }
+
+    /// Returns `true` if the definition cannot be read at all.
+    pub fn is_broken(&self) -> bool {
+        !matches!(self.error, StudyError::Size { .. })
     }
 }
 
@@ -212,13 +213,10 @@ fn is_study(table: &toml::Table) -> bool {
 pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
     let shown = path.display();
     if !path.exists() {
-        // A bare study name may stand for its definition in the folder of definitions.
-        let in_analysis = || near_files(&Path::new(ANALYSIS).join(path).with_extension("toml"));
-        let near = Some(near_files(path)).filter(|near| !near.is_empty());
-        match near.unwrap_or_else(in_analysis).as_str() {
-            "" => bail!("no definition file {shown}; see rank-study list"),
-            near => bail!("no definition file {shown}{near}"),
-        }
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let near = definitions(Preset::Paper)
+            .map(|found| near(&stem, found.names(), "see rank-study list"));
+        bail!("no definition file {shown}; {}", near.as_deref().unwrap_or("name a .toml file"));
     }
     if path.is_dir() {
         bail!("{shown} is a folder; name a definition, a .toml file");
@@ -251,8 +249,7 @@ pub fn definitions(preset: Preset) -> Result<Definitions> {
         .with_context(|| format!("cannot list {ANALYSIS}"))?;
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
     paths.sort();
-    let mut found =
-        Definitions { studies: Vec::new(), without_size: Vec::new(), broken: Vec::new() };
+    let mut found = Definitions { studies: Vec::new(), unusable: Vec::new() };
     for path in paths {
         let table = std::fs::read_to_string(&path).map(|text| text.parse::<toml::Table>());
         let study = match &table {
@@ -262,13 +259,10 @@ pub fn definitions(preset: Preset) -> Result<Definitions> {
         };
         match StudyDefinition::read(&path, preset) {
             Ok(definition) => found.studies.push(definition),
-            Err(error @ StudyError::Size { .. }) => {
-                found.without_size.push((study.unwrap_or_default(), error));
-            }
             Err(error) => {
                 let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
                 let names = stem.into_iter().chain(study).collect();
-                found.broken.push(BrokenDefinition { names, error });
+                found.unusable.push(Unusable { names, error });
             }
         }
     }
@@ -288,15 +282,14 @@ pub fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>, or: &str) -> S
 impl Definitions {
     /// Names of all studies, including those without the preset.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        let of_size = self.studies.iter().map(|definition| definition.study.as_str());
-        of_size.chain(self.without_size.iter().map(|(study, _)| study.as_str()))
+        let usable = self.studies.iter().map(|definition| definition.study.as_str());
+        usable.chain(self.unusable.iter().flat_map(|other| &other.names).map(String::as_str))
     }
 
-    /// Prints one error line per file that cannot be read.
-    pub fn tell_broken(&self) {
-        for BrokenDefinition { error, .. } in &self.broken {
-            tell(&format!("left out: {error}"));
-        }
+    /// Prints one error line per file that cannot be read, and returns their number.
+    pub fn tell_broken(&self) -> usize {
+        let broken = self.unusable.iter().filter(|other| other.is_broken());
+        broken.map(|Unusable { error, .. }| tell(&format!("left out: {error}"))).count()
     }
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::errors::{FlagContext as _, UsageError};
-use super::flags::{JsonFlag, Part, ThreadsFlag};
+use super::flags::{JsonFlag, SPLITS, ThreadsFlag};
 use super::measuring::{Session, describe, fail_if_unfinished};
 use super::streams::say;
 use crate::experiment::check_study_name;
@@ -16,7 +16,7 @@ use crate::lm::Device;
 use crate::record::{Row, Rows};
 use crate::solver::check_tolerance;
 use crate::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
-use crate::table::{plural, significant};
+use crate::table::Table;
 
 /// Compare the logits of trained heads with what they need
 #[derive(Args, Debug)]
@@ -36,8 +36,8 @@ pub struct PredictArgs {
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
     /// Use only this split of the text
-    #[arg(long, value_name = "NAME", default_value = "all")]
-    split: Part,
+    #[arg(long, value_name = "NAME", default_value = SPLITS[0], value_parser = SPLITS)]
+    split: String,
     /// Use the weights kept at this step (repeatable) [default: all]
     #[arg(long, value_name = "N")]
     step: Vec<usize>,
@@ -99,7 +99,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         groups: args.groups,
         tokens: args.tokens,
         rows: args.rows,
-        split: args.split.name(),
+        split: &args.split,
         layers: &args.layer,
         above: args.above.or(args.screen.then_some(f64::INFINITY)),
         factors: args.factors,
@@ -114,12 +114,14 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         return Ok(());
     }
     let threads = args.threads.count(None)?;
-    let Predicted { name, keys, summary } = Predicted::by(plan, threads)?;
-    if args.json.is_set() {
+    let name = plan.name().to_owned();
+    let (keys, summary) = measured(plan, threads)?;
+    if args.json.is_set {
         print_json(&definition, &args.out, &keys)?;
     } else {
         print_largest(&rows_of(&args.out, &keys)?);
-        say!("{}: {}; rows in {}", name, describe(&summary), args.out.join("rows.csv").display());
+        let told = describe(&summary, "configuration");
+        say!("{name}: {told}; rows in {}", args.out.join("rows.csv").display());
     }
     fail_if_unfinished(&[(name, summary)])
 }
@@ -137,42 +139,26 @@ fn print_largest(rows: &[Row<HeadMeasurement>]) {
             None => largest.push(row),
         }
     }
-    say!(
-        "The head with the largest max |logit|; actual = floor × rank penalty × input × excess × shift"
-    );
-    say!(
-        "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
-        "run",
-        "step",
-        "rank",
-        "ε",
-        "head",
-        "actual",
-        "floor",
-        "inflation",
-        "input",
-        "excess",
-        "shift"
-    );
-    let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |v| significant(v, 3));
-    for Row { of, found, .. } in largest.iter().take(MOST_LINES) {
-        say!(
-            "{:<16} {:>6} {:>4} {:>7} {:>5} {:>8} {:>7} {:>9} {:>6} {:>6} {:>6}",
-            of.model.run,
-            of.model.step.map_or_else(String::new, |step| step.to_string()),
-            found.rank,
-            found.epsilon,
-            format!("{}.{}", of.layer, found.head),
-            shown(Some(found.actual)),
-            shown(found.floor),
-            shown(found.inflation),
-            shown(found.tying),
-            shown(found.drift),
-            shown(found.gauge),
-        );
-    }
-    if largest.len() > MOST_LINES {
-        say!("{} more lines are in the rows", largest.len() - MOST_LINES);
+    let more = largest.len().saturating_sub(MOST_LINES);
+    let shown = largest.iter().copied().take(MOST_LINES);
+    let title = "Largest max |logit| = floor × rank penalty × input × excess × shift";
+    let table = Table::from_items("largest", title, shown)
+        .words("run", "run", |row| &row.of.model.run)
+        .numbers("step", "step", |row| row.of.model.step)
+        .numbers("rank", "rank", |row| row.found.rank)
+        .settings("epsilon", "ε", |row| row.found.epsilon)
+        .numbers("layer", "layer", |row| row.of.layer)
+        .numbers("head", "head", |row| row.found.head)
+        .numbers("actual", "max |logit|", |row| row.found.actual)
+        .numbers("floor", "floor", |row| row.found.floor)
+        .numbers("inflation", "rank penalty", |row| row.found.inflation)
+        .numbers("tying", "input", |row| row.found.tying)
+        .numbers("drift", "excess", |row| row.found.drift)
+        .numbers("gauge", "shift", |row| row.found.gauge)
+        .build();
+    say!("{}", table.to_markdown());
+    if more > 0 {
+        say!("{more} more lines are in the rows");
     }
 }
 
@@ -186,26 +172,11 @@ pub struct HeadsAsked<'a> {
     pub groups: usize,
     pub tokens: Option<usize>,
     pub rows: Option<usize>,
-    pub split: &'static str,
+    pub split: &'a str,
     pub layers: &'a [usize],
     /// Only heads whose max |logit| is above this are fitted; all if `None`.
     pub above: Option<f64>,
     pub factors: bool,
-}
-
-/// A definition as it is written for the manifest of the rows.
-#[derive(Serialize)]
-struct Written<'a> {
-    study: &'a str,
-    kind: &'static str,
-    predict: &'a HeadsAsked<'a>,
-    search: Search,
-}
-
-/// The search runs in float32; reported values are computed in float64.
-#[derive(Serialize)]
-struct Search {
-    dtype: &'static str,
 }
 
 impl HeadsAsked<'_> {
@@ -216,38 +187,24 @@ impl HeadsAsked<'_> {
             bail!("--out {} has no folder name; name a folder for the rows", out.display());
         };
         check_study_name("the last part of --out", &name).map_err(UsageError)?;
-        let search = Search { dtype: "f32" };
-        let written = Written { study: &name, kind: "predict", predict: self, search };
-        let text = toml::to_string(&written).context("cannot write the definition of the flags")?;
+        let asked = toml::to_string(self).context("cannot write the definition of the flags")?;
+        // The search runs in float32; reported values are computed in float64.
+        let text = format!(
+            "study = {name:?}\nkind = \"predict\"\n\n[predict]\n{asked}\n[search]\ndtype = \"f32\"\n"
+        );
         Ok(StudyDefinition::parse(Path::new("the flags"), text, Preset::Paper)?)
     }
 }
 
-/// Result of measuring the cells of a plan.
-pub struct Predicted {
-    /// The plan's name.
-    pub name: String,
-    /// All cells of the plan, including those measured before.
-    pub keys: Vec<String>,
-    pub summary: SweepSummary,
-}
-
-impl Predicted {
-    /// Measures the missing cells, with an estimate of the time and a progress bar.
-    pub fn by(plan: Plan, threads: usize) -> Result<Self> {
-        let session = Session::begin(vec![plan.work(threads)], threads, Device::Cpu)?;
-        session.progress.say(&format!(
-            "{}; {} left on {}",
-            plural(plan.cells().count(), "configuration"),
-            session.progress.left(),
-            plural(threads, "thread")
-        ));
-        let name = plan.name().to_owned();
-        let keys = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
-        let summary = session.measure(plan);
-        session.progress.finish();
-        Ok(Self { name, keys, summary: summary? })
-    }
+/// Measures the missing cells of a plan, with an estimate of the time and a progress bar. Returns all its cells,
+/// including those measured before.
+pub fn measured(plan: Plan, threads: usize) -> Result<(Vec<String>, SweepSummary)> {
+    let session = Session::begin([&plan], threads, Device::Cpu)?;
+    session.progress.say(&session.ahead);
+    let keys = plan.cells().map(|(cell, _)| cell.to_owned()).collect();
+    let summary = session.measure(plan);
+    session.progress.finish();
+    Ok((keys, summary?))
 }
 
 /// Reads the rows of the cells `keys` from a folder, without failed ones; empty if there is no file yet.

@@ -7,14 +7,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
-use super::duration::{about, duration};
+use super::duration::duration;
 use super::streams::{is_quiet, tell};
 use crate::system::printable;
 
-/// Share of the work that must be done before the time left is estimated, unless the work is counted in seconds.
-const KNOWN_FROM: f64 = 0.01;
-/// Weight of estimates in seconds against the measured pace: this many seconds of work count as done in their time.
-const TRUST_S: f64 = 10.0;
 /// Minimum time between two lines.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum width of a line; also the assumed width of a terminal that does not report one.
@@ -22,7 +18,7 @@ const WIDTH: usize = 160;
 /// Number of positions of the bar.
 const PARTS: f64 = 1000.0;
 
-/// Progress of work that is counted in parts of about equal time, or in estimated seconds.
+/// Progress of work that is counted in parts of about equal time.
 pub struct Progress {
     show: Show,
     state: Arc<Mutex<State>>,
@@ -36,14 +32,10 @@ enum Show {
 
 struct State {
     what: String,
-    /// Whether `whole` is an upper bound.
-    at_most: bool,
     done: f64,
     /// Parts done in earlier processes, whose time is unknown.
     before: f64,
     whole: f64,
-    /// Weight of the estimates, in parts; 0 if a part is no second.
-    trust: f64,
     started: Instant,
     printed: Option<Instant>,
 }
@@ -51,22 +43,11 @@ struct State {
 impl Progress {
     /// Creates the progress towards `whole` parts; shows nothing if `--quiet` is given.
     pub fn new(whole: f64) -> Self {
-        Self::trusting(0.0, whole)
-    }
-
-    /// Creates the progress of work that is estimated to take `seconds`; shows nothing if `--quiet` is given.
-    pub fn of_seconds(seconds: f64) -> Self {
-        Self::trusting(TRUST_S, seconds)
-    }
-
-    fn trusting(trust: f64, whole: f64) -> Self {
         let state = Arc::new(Mutex::new(State {
             what: String::new(),
-            at_most: false,
             done: 0.0,
             before: 0.0,
             whole,
-            trust,
             started: Instant::now(),
             printed: None,
         }));
@@ -104,25 +85,12 @@ impl Progress {
         self.advanced(1.0);
     }
 
-    /// Sets the name of the work, and marks its total as an upper bound.
-    pub fn within(&self, what: String) {
-        with(&self.state, |state| {
-            state.what = what;
-            state.at_most = true;
-        });
-    }
-
     /// Records parts that were done in an earlier process.
     pub fn done_before(&self, parts: f64) {
         with(&self.state, |state| {
             state.before += parts;
             state.done += parts;
         });
-    }
-
-    /// Changes the total by this number of parts.
-    pub fn add(&self, parts: f64) {
-        with(&self.state, |state| state.whole += parts);
     }
 
     /// Records that more parts are done.
@@ -142,22 +110,6 @@ impl Progress {
         line.iter().for_each(|line| tell(line));
     }
 
-    /// Records that all is done, if the total was only an upper bound.
-    pub fn complete(&self, what: &str) {
-        with(&self.state, |state| {
-            what.clone_into(&mut state.what);
-            state.done = state.whole;
-            if state.printed.is_some() {
-                tell(&state.line());
-            }
-        });
-    }
-
-    /// Formats the estimated time left.
-    pub fn left(&self) -> String {
-        with(&self.state, |state| about(state.left_s(state.gone_s())))
-    }
-
     /// Removes the progress bar.
     pub fn finish(&self) {
         if let Show::Bar(bar) = &self.show {
@@ -167,28 +119,17 @@ impl Progress {
 }
 
 impl State {
-    fn gone_s(&self) -> f64 {
-        self.started.elapsed().as_secs_f64()
-    }
-
     fn share(&self) -> f64 {
         (self.done / self.whole.max(1e-9)).min(1.0)
     }
 
-    /// Estimated seconds left, at the pace of the first `gone_s` seconds.
-    fn left_s(&self, gone_s: f64) -> f64 {
-        let left = (self.whole - self.done).max(0.0);
-        left * (gone_s + self.trust) / (self.done - self.before + self.trust).max(1e-9)
-    }
-
-    /// `12 %, 3 min 20 s elapsed, about 22 min left`.
+    /// `12 %, 3 min 20 s elapsed, about 22 min 8 s left`; the time left is at the pace so far.
     fn times(&self) -> String {
-        let (gone_s, done) = (self.gone_s(), self.done - self.before);
-        let known = self.trust > 0.0 || done >= KNOWN_FROM * (self.whole - self.before);
-        let left = match (known, self.left_s(gone_s), self.at_most) {
-            (false, ..) | (_, 0.0, _) => String::new(),
-            (true, left_s, true) => format!(", at most {} left", duration(left_s)),
-            (true, left_s, false) => format!(", {} left", about(left_s)),
+        let gone_s = self.started.elapsed().as_secs_f64();
+        let (new, left) = (self.done - self.before, self.whole - self.done);
+        let left = match new > 0.0 && left > 0.0 {
+            true => format!(", about {} left", duration(gone_s * left / new)),
+            false => String::new(),
         };
         format!("{:.0} %, {} elapsed{left}", (100.0 * self.share()).floor(), duration(gone_s))
     }
@@ -226,23 +167,4 @@ fn bar(state: &Arc<Mutex<State>>) -> ProgressBar {
 pub fn with<S, T>(state: &Mutex<S>, change: impl FnOnce(&mut S) -> T) -> T {
     // The counters stay valid when another thread panics.
     change(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_left_follows_the_pace_of_what_is_done() {
-        let left = |trust, done, gone_s| {
-            let progress = Progress::trusting(trust, 150.0);
-            progress.advanced(done);
-            with(&progress.state, |state| state.left_s(gone_s))
-        };
-        assert_eq!(left(TRUST_S, 0.0, 0.0), 150.0);
-        // 50 s of work took 100 s. With 10 s of trust added to both, the pace is 110/60.
-        assert!((left(TRUST_S, 50.0, 100.0) - 100.0 * 110.0 / 60.0).abs() < 1e-9);
-        assert_eq!(left(0.0, 50.0, 100.0), 200.0);
-        assert_eq!(left(TRUST_S, 150.0, 300.0), 0.0);
-    }
 }

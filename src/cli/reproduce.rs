@@ -6,22 +6,20 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use super::analysis::{fail_if_missing, report_work, write_report};
+use super::analysis::{fail_if_missing, write_report};
 use super::duration::duration;
 use super::errors::error_line;
 use super::flags::{DeviceFlag, TextFlags, ThreadsFlag};
-use super::measuring::{Session, announce, fail_if_unfinished};
-use super::places::{
-    ANALYSIS, Definitions, data, definitions, fail_if_broken, figures, measured_studies, near,
-};
-use super::shards::{Asked, ShardFlags, show};
+use super::measuring::{Session, fail_if_unfinished};
+use super::places::{ANALYSIS, data, definitions, fail_if_broken, figures, measured_studies, near};
+use super::shards::ShardFlags;
 use super::stop::Stopped;
-use super::streams::say;
+use super::streams::{inform, say};
 use crate::claims::VerdictStatus;
 use crate::experiments::claims::LEADING;
 use crate::lm::Device;
 use crate::report::{ClaimRow, Measured, Section};
-use crate::study::{Plan, Preset, Stages, StudyDefinition, Work};
+use crate::study::{Plan, Preset, Stages, StudyDefinition};
 use crate::table::plural;
 
 /// Measure every study of a preset and write the report
@@ -61,41 +59,23 @@ pub struct ReproduceArgs {
 /// The preset or a study does not exist, or a sweep or the report fails.
 pub fn run(args: &ReproduceArgs) -> Result<()> {
     let started = Instant::now();
-    let device = args.device.get();
+    let device = args.device.device;
     device.check()?;
     // A GPU gains nothing from training several models at once.
     let threads = args.threads.count((device == Device::Cuda).then_some(1))?;
     let (text, valid_text) = args.texts.paths();
     let Staged { stages, chosen, mut missing, broken } =
         staged(&args.only, args.preset, text, valid_text)?;
-    match args.shards.asked()? {
-        Asked::All => {}
-        Asked::Part(part) => {
-            fail_if_broken(broken)?;
-            let ran = part.run(stages, threads, device);
-            return ran.and(fail_if_missing(&missing));
-        }
-        Asked::Plan(parts) => {
-            fail_if_broken(broken)?;
-            show(&stages, parts);
-            return fail_if_missing(&missing);
-        }
+    if let Some(part) = args.shards.part() {
+        fail_if_broken(broken)?;
+        let ran = part.run(stages, threads, device);
+        return ran.and(fail_if_missing(&missing));
     }
     let mut plans = stages.into_plans();
     plans.retain(|plan| plan.left() > 0 || chosen.iter().any(|name| name == plan.name()));
-    let mut works: Vec<Work> = plans.iter().map(|plan| plan.work(threads)).collect();
-    // The page shows every study with rows, so that --only does not remove the others.
-    let mut reported = measured_studies(args.preset)?;
-    reported.extend(plans.iter().map(|plan| plan.name().to_owned()));
-    reported.sort_unstable();
-    reported.dedup();
-    works.push(report_work(&reported));
-    let mut session = Session::begin(works, threads, device)?;
-    let progress = &session.progress;
-    progress.say(&announce(&plans, &progress.left(), threads));
-    let count = plans.len();
-    for (at, plan) in plans.into_iter().enumerate() {
-        session.progress.place(at + 1, count);
+    let mut session = Session::begin(&plans, threads, device)?;
+    session.progress.say(&session.ahead);
+    for plan in plans {
         session.add(plan);
         if session.is_stopped() {
             session.progress.finish();
@@ -105,18 +85,21 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     }
     let Session { progress, summaries, broken: unusable, .. } = session;
     missing.extend(unusable);
-    let page = figures(args.preset).join("report.html");
-    let reported = measured_studies(args.preset)?;
-    progress.begin_report(report_work(&reported));
-    let written = write_report(&reported, &page, args.preset, &progress);
     progress.finish();
-    let written = written?;
+    let page = figures(args.preset).join("report.html");
+    // The page shows every study with rows, so that --only does not remove the others.
+    let reported = measured_studies(args.preset)?;
+    inform(&format!(
+        "all configurations are measured; writing tables and figures of {}, and the report",
+        plural(reported.len(), "study")
+    ));
+    let written = write_report(&reported, &page, args.preset)?;
     let measured_now = |study: &str| summaries.iter().any(|(name, _)| name == study);
     print_found(
         written.sections.iter().filter(|section| measured_now(&section.study)),
         args.preset,
     );
-    say!("report   {}", written.page.display());
+    say!("report   {}", page.display());
     say!("tables   {}/STUDY/tables/", data(args.preset).display());
     say!("rows     {}/STUDY/rows.csv", data(args.preset).display());
     say!("time     {}", duration(started.elapsed().as_secs_f64()));
@@ -173,7 +156,7 @@ pub fn staged(
     text: Option<&Path>,
     valid_text: Option<&Path>,
 ) -> Result<Staged> {
-    let Chosen { definitions, broken } = chosen(only, preset)?;
+    let (definitions, broken) = chosen(only, preset)?;
     let data = data(preset);
     let (mut plans, mut chosen, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for definition in &definitions {
@@ -194,35 +177,29 @@ pub fn staged(
     Ok(Staged { stages: Stages::of(plans)?, chosen, missing, broken })
 }
 
-/// Studies to measure.
-struct Chosen {
-    definitions: Vec<StudyDefinition>,
-    /// Number of requested definitions that cannot be read.
-    broken: usize,
-}
-
-fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
+/// Returns the definitions to measure, and the number of requested ones that cannot be read.
+fn chosen(names: &[String], preset: Preset) -> Result<(Vec<StudyDefinition>, usize)> {
     let all = definitions(preset)?;
     for only in names {
-        let Definitions { studies, without_size, broken } = &all;
-        let is_there = studies.iter().any(|definition| definition.study == *only)
-            || broken.iter().any(|definition| definition.is_of(only));
-        match without_size.iter().find(|(study, _)| study == only) {
-            _ if is_there => {}
-            Some((_, error)) => bail!("study {only:?}: {}", error_line(error)),
+        if all.studies.iter().any(|definition| definition.study == *only) {
+            continue;
+        }
+        match all.unusable.iter().find(|other| other.is_of(only)) {
+            Some(other) if other.is_broken() => {}
+            Some(other) => bail!("study {only:?}: {}", error_line(&other.error)),
             None => {
-                bail!(
-                    "no study {only:?} in {ANALYSIS}/; {}",
-                    near(only, all.names(), "see rank-study list")
-                )
+                let near = near(only, all.names(), "see rank-study list");
+                bail!("no study {only:?} in {ANALYSIS}/; {near}")
             }
         }
     }
-    all.tell_broken();
-    let broken = match names.is_empty() {
-        true => all.broken.len(),
+    let broken = match all.tell_broken() {
+        all if names.is_empty() => all,
         // Broken definitions that were not requested only cost a line of output.
-        false => all.broken.iter().filter(|b| names.iter().any(|only| b.is_of(only))).count(),
+        _ => {
+            let broken = all.unusable.iter().filter(|other| other.is_broken());
+            broken.filter(|other| names.iter().any(|only| other.is_of(only))).count()
+        }
     };
     let is_chosen = |definition: &StudyDefinition| match names.is_empty() {
         true => definition.presets.contains(&preset),
@@ -236,5 +213,5 @@ fn chosen(names: &[String], preset: Preset) -> Result<Chosen> {
     }
     // Training runs come before studies that measure the trained models.
     definitions.sort_by_key(|definition| definition.work.measures_models);
-    Ok(Chosen { definitions, broken })
+    Ok((definitions, broken))
 }

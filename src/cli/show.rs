@@ -1,28 +1,26 @@
-//! `rank-study show`: makes pages of a user's own fits, runs, predictions and matrices.
+//! `rank-study show`: makes pages of a user's own fits, runs, predictions and logs of heads.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::places::SHOWN;
 use super::streams::{inform, say};
 use crate::report::{Shown, save_figures, save_tables, show, shown_page};
 use crate::system::{printable, write_whole};
 
-/// Make a page of fits, runs, predictions or matrices
+/// Make a page of fits, runs, predictions or logged heads
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   rank-study show fits/mine
   rank-study show runs/mhsa runs/ls --out compared
   rank-study show predicted/book
-  rank-study show matrices
   rank-study show heads.csv --out heads
 
 Writes DIR/index.html (works offline), figures/ and tables/. Guide: docs/train.md")]
 pub struct ShowArgs {
-    /// Folders of fits, runs, predictions or matrices; matrices; logs of heads
+    /// Folders of fits, runs or predictions; logs of heads
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Write to this folder [default: PATH/shown]
@@ -38,7 +36,7 @@ pub fn run(args: &ShowArgs) -> Result<()> {
     let shown = show(&args.paths)?;
     let out = match (&args.out, &args.paths[..]) {
         (Some(out), _) => out.clone(),
-        (None, [path]) if path.is_dir() => path.join(SHOWN),
+        (None, [path]) if path.is_dir() => path.join("shown"),
         (None, [path]) => {
             bail!("{} is a file, so its page needs a folder; give --out DIR", path.display())
         }

@@ -1,5 +1,6 @@
 //! Handling of Ctrl-C, SIGTERM and SIGHUP: work in progress is saved, and the same command continues it.
 
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ const SAME_STOP: Duration = Duration::from_secs(1);
 /// If SIGHUP was ignored when the process began, as under `nohup`, it stays ignored.
 pub fn stop_at_signal(what: &'static str) -> Result<&'static AtomicBool> {
     static STOP: AtomicBool = AtomicBool::new(false);
-    let hangups_ignored = hangup::is_ignored();
+    let hangups_ignored = is_hangup_ignored();
     let mut first: Option<Instant> = None;
     ctrlc::set_handler(move || match first {
         None => {
@@ -51,7 +52,7 @@ pub fn stop_at_signal(what: &'static str) -> Result<&'static AtomicBool> {
     })
     .context("cannot listen for signals")?;
     if hangups_ignored {
-        hangup::ignore();
+        ignore_hangup();
     }
     Ok(&STOP)
 }
@@ -67,40 +68,21 @@ pub fn end_after(grace: Duration) {
 /// Ends the process without running exit handlers: other threads may still use the libraries that the handlers would
 /// tear down.
 pub fn end_at_once(code: u8) -> ! {
-    #[cfg(unix)]
     // SAFETY: `_exit` ends the process and may be called at any time.
+    unsafe { libc::_exit(code.into()) }
+}
+
+fn is_hangup_ignored() -> bool {
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action, the call only writes the current one, into memory that fits it. If the call
+    // fails, all zeros are a valid action.
     unsafe {
-        libc::_exit(code.into())
-    }
-    #[cfg(not(unix))]
-    std::process::exit(code.into())
-}
-
-#[cfg(unix)]
-mod hangup {
-    use std::mem::MaybeUninit;
-
-    pub fn is_ignored() -> bool {
-        let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: without a new action, the call only writes the current one, into memory that fits it. If the call
-        // fails, all zeros are a valid action.
-        unsafe {
-            libc::sigaction(libc::SIGHUP, std::ptr::null(), now.as_mut_ptr());
-            now.assume_init().sa_sigaction == libc::SIG_IGN
-        }
-    }
-
-    pub fn ignore() {
-        // SAFETY: ignoring a signal installs no handler.
-        unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), now.as_mut_ptr());
+        now.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 
-#[cfg(not(unix))]
-mod hangup {
-    pub fn is_ignored() -> bool {
-        false
-    }
-
-    pub fn ignore() {}
+fn ignore_hangup() {
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
 }

@@ -91,7 +91,6 @@ fn not_printed(error: &io::Error) -> u8 {
 }
 
 /// Ends the process with SIGPIPE, so that shells see why it ended.
-#[cfg(unix)]
 fn end_by_signal() {
     // SAFETY: the default action ends the process and runs none of its code.
     unsafe {
@@ -99,6 +98,3 @@ fn end_by_signal() {
         libc::raise(libc::SIGPIPE);
     }
 }
-
-#[cfg(not(unix))]
-fn end_by_signal() {}

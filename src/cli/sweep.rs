@@ -8,7 +8,7 @@ use clap::Args;
 use super::flags::{DeviceFlag, PresetFlag, TextFlags, ThreadsFlag};
 use super::measuring::{Session, describe, fail_if_unfinished};
 use super::places::{check_definition, data};
-use super::shards::{Asked, ShardFlags, show};
+use super::shards::ShardFlags;
 use super::streams::{inform, say};
 use super::train::wide_window;
 use crate::lm::Device;
@@ -50,14 +50,14 @@ pub struct SweepArgs {
 /// # Errors
 /// A definition or filter that is wrong, rows that cannot be read or written, cells that failed.
 pub fn run(args: &SweepArgs) -> Result<()> {
-    let device = args.device.get();
+    let device = args.device.device;
     device.check()?;
     check_definition(&args.definition, true)?;
     let definition = StudyDefinition::read(&args.definition, args.preset.get())?;
     let (text, valid_text) = args.texts.paths();
     let plan =
         Plan::new(&definition, &data(args.preset.get()), args.filter.as_deref(), text, valid_text)?;
-    let asked = args.shards.asked()?;
+    let part = args.shards.part();
     if args.list {
         for (cell, done) in plan.cells() {
             say!("{}  {cell}", if done { "done" } else { "    " });
@@ -80,17 +80,11 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let threads = args.threads.count(default)?;
     let needed = plan.needed(&data(args.preset.get()), text, valid_text)?;
     let stages = Stages::of(needed.into_iter().chain([plan]).collect())?;
-    match asked {
-        Asked::All => {}
-        Asked::Part(part) => return part.run(stages, threads, device),
-        Asked::Plan(parts) => {
-            show(&stages, parts);
-            return Ok(());
-        }
+    if let Some(part) = part {
+        return part.run(stages, threads, device);
     }
     let mut plans = stages.into_plans();
-    let works = plans.iter().map(|plan| plan.work(threads)).collect();
-    let session = Session::begin(works, threads, device)?;
+    let session = Session::begin(&plans, threads, device)?;
     let Some(own) = plans.pop() else { return Ok(()) };
     for needed in plans {
         let name = needed.name().to_owned();
@@ -100,6 +94,6 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let summary = session.measure(own);
     session.progress.finish();
     let summary = summary?;
-    say!("{name}: {}; rows in {}", describe(&summary), rows.display());
+    say!("{name}: {}; rows in {}", describe(&summary, "configuration"), rows.display());
     fail_if_unfinished(&[(name, summary)])
 }

@@ -78,7 +78,7 @@ pub fn run(args: &TargetArgs) -> Result<()> {
             inform(&format!("no singular values, since n is above {}", Spectrum::LARGEST_N));
         }
     }
-    let text = if args.json.is_set() {
+    let text = if args.json.is_set {
         serde_json::to_string(&summary).flag("--json")? + "\n"
     } else {
         summary.text()

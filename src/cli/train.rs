@@ -63,9 +63,7 @@ pub struct TrainArgs {
 /// An invalid definition, key or text; a folder that has another run or cannot be written; [`Stopped`] by a signal,
 /// after a checkpoint.
 pub fn run(args: &TrainArgs) -> Result<()> {
-    workers::run(|workers| {
-        args.threads.pool_or(workers::threads())?.install(|| train(args, workers))
-    })
+    workers::run(|workers| args.threads.pool(workers::threads())?.install(|| train(args, workers)))
 }
 
 fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
@@ -75,7 +73,9 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     if !is_first {
         be_quiet();
     }
-    warn_of_window(&definition, &args.sets);
+    if let Some(warning) = wide_window(&definition) {
+        inform(&format!("warning: {warning}"));
+    }
     let (corpus, source) = match &args.texts.text {
         None => (Corpus::synthetic(&definition)?, "synthetic".to_owned()),
         Some(path) => {
@@ -95,7 +95,7 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     let progress = Progress::new(definition.steps as f64);
     progress.name(&args.out.display().to_string());
     let stop = stop_at_signal(if is_first { "stopping after this step" } else { "" })?;
-    let device = args.device.get();
+    let device = args.device.device;
     let training =
         Training { definition: &definition, corpus: &corpus, source: &source, device, workers };
     let on_step = |row: &StepRow| {
@@ -128,7 +128,7 @@ fn of_folder(error: RunError) -> anyhow::Error {
 }
 
 fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
-    if args.json.is_set() {
+    if args.json.is_set {
         let object = serde_json::json!({
             "outcome": summary.outcome.name(),
             "steps": summary.steps,
@@ -186,20 +186,6 @@ pub fn wide_window(definition: &TrainDefinition) -> Option<String> {
             definition.window, definition.context
         )
     })
-}
-
-/// Warns if a window has no effect.
-fn warn_of_window(definition: &TrainDefinition, sets: &[String]) {
-    let is_set =
-        |key: &str| sets.iter().any(|set| set.split('=').next().map(str::trim) == Some(key));
-    if let Some(warning) = wide_window(definition) {
-        inform(&format!("warning: {warning}"));
-    } else if is_set("window") && !definition.has_local_heads() {
-        inform(&format!(
-            "warning: window = {} has no effect: no head has a window; --set arm=ls gives it to all but global_heads",
-            definition.window
-        ));
-    }
 }
 
 /// Returns the definition of a study's run, with its first seed.

@@ -61,9 +61,11 @@ impl Figure {
         frame: &Frame,
     ) -> Result<(), FigureError> {
         let area = backend.into_drawing_area();
-        let why = |why: String| FigureError::Draw { name: self.name.clone(), why };
-        draw::figure(&Pen::new(&area, medium), self, frame).map_err(|e| why(e.to_string()))?;
-        area.present().map_err(|e| why(e.to_string()))
+        let drawn = draw::figure(&Pen::new(&area, medium), self, frame);
+        drawn.and_then(|()| area.present()).map_err(|error| FigureError {
+            name: self.name.clone(),
+            why: format!("cannot draw it: {error}"),
+        })
     }
 
     /// Matrices that fill panels, as images in the SVG: one rectangle per entry would be a hundred times the size.
@@ -92,7 +94,8 @@ impl Figure {
             register_font(FONT, FontStyle::Normal, dejavu::sans::regular()).is_ok()
                 && register_font(FONT, FontStyle::Bold, dejavu::sans::bold()).is_ok()
         });
-        if ready { Ok(()) } else { Err(FigureError::Font { name: self.name.clone() }) }
+        let why = || "the font compiled in cannot be read".to_owned();
+        if ready { Ok(()) } else { Err(FigureError { name: self.name.clone(), why: why() }) }
     }
 }
 

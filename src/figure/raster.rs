@@ -107,7 +107,10 @@ pub(crate) fn png_of(
     width: u32,
     height: u32,
 ) -> Result<Vec<u8>, FigureError> {
-    let fault = |source| FigureError::Encode { name: name.to_owned(), source };
+    let fault = |error: png::EncodingError| FigureError {
+        name: name.to_owned(),
+        why: format!("cannot encode the PNG: {error}"),
+    };
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Rgb);

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::error::ReportError;
 use crate::claims::{Group, Verdict};
 use crate::figure::Figure;
-use crate::system::write_whole;
+use crate::system::{FileError, write_whole};
 use crate::table::Table;
 
 /// The analysis of a study's rows.
@@ -30,7 +30,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
     if std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
-    write_whole(path, bytes).map_err(|source| ReportError::Write { path: path.to_owned(), source })
+    Ok(write_whole(path, bytes).map_err(|source| FileError::write(path, source))?)
 }
 
 /// Writes every figure as `NAME.svg` and `NAME.png` into `folder`; returns the paths.

@@ -16,10 +16,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// pages. Characters that would reverse the following text are escaped.
 pub(super) fn document(title: &str, styles: &[&str], scripts: &[&str], body: Markup) -> String {
     let style = std::iter::once(&STYLE).chain(styles).copied().collect::<String>();
-    let style = as_parsed(&style);
-    let scripts: Vec<Cow<'_, str>> =
-        scripts.iter().chain([&SCRIPT]).map(|script| as_parsed(script)).collect();
-    let policy = policy(scripts.iter().map(AsRef::as_ref), std::iter::once(style.as_ref()));
+    let scripts = || scripts.iter().chain([&SCRIPT]).copied();
+    let policy = policy(scripts(), std::iter::once(style.as_str()));
     let body = body.into_string();
     html! {
         (DOCTYPE)
@@ -35,20 +33,11 @@ pub(super) fn document(title: &str, styles: &[&str], scripts: &[&str], body: Mar
             }
             body {
                 (PreEscaped(printable_lines(&body)))
-                @for script in &scripts { script { (PreEscaped(script)) } }
+                @for script in scripts() { script { (PreEscaped(script)) } }
             }
         }
     }
     .into_string()
-}
-
-/// Normalises line ends, as browsers do before they hash a script or style. So the hashes do not depend on the line
-/// ends of this program's sources.
-fn as_parsed(text: &str) -> Cow<'_, str> {
-    match text.contains('\r') {
-        true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
-        false => text.into(),
-    }
 }
 
 /// Script that the scripts of several pages use.

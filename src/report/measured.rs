@@ -15,7 +15,7 @@ use crate::study::{StudyDefinition, StudyError, check_measured, on_the_same_text
 /// baseline and predictions come from the current definition file, if the file still exists.
 ///
 /// # Errors
-/// [`ReportError::Definition`] if the definition cannot be read by this version, or has no view.
+/// The definition cannot be read by this version, or has no view.
 pub fn measured_study(
     folder: &Path,
     manifest: &Manifest,
@@ -56,13 +56,14 @@ fn baseline(
     Ok(Some(MeasuredStudy { folder: other, measured, ..MeasuredStudy::default() }))
 }
 
+/// The error of a definition in a manifest that cannot be used.
 fn wrong(folder: &Path, manifest: &Manifest, why: String) -> ReportError {
-    ReportError::Definition {
-        manifest: folder.join(MANIFEST),
-        study: manifest.text("study").to_owned(),
-        why,
-        command: manifest.sweep_command(),
-    }
+    ReportError::Message(format!(
+        "{}: the definition recorded for the rows of {} cannot be used: {why}; `{}` records the present one",
+        folder.join(MANIFEST).display(),
+        manifest.text("study"),
+        manifest.sweep_command()
+    ))
 }
 
 /// Reads the definition of the rows from their manifest.

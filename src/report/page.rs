@@ -298,7 +298,7 @@ fn study(section: &Section) -> Markup {
 }
 
 fn figure_id(section: &Section, picture: &Picture) -> String {
-    anchor(&format!("{}-{}", section.study, picture.name))
+    anchor(&format!("{}-{}", section.study, picture.figure.name))
 }
 
 /// The command that produces the rows, their compute time and their link.

@@ -26,17 +26,13 @@ pub struct Header {
     pub in_short: Vec<String>,
 }
 
-/// A figure in a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A figure and its drawing.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// A short name, usable as an anchor.
-    pub name: String,
+    /// The figure.
+    pub figure: Figure,
     /// The SVG, which is inserted into the page.
     pub svg: String,
-    /// Description of the figure and how to read it.
-    pub caption: String,
-    /// Alternative text for readers who cannot see the figure.
-    pub alt: String,
 }
 
 impl Picture {
@@ -45,8 +41,7 @@ impl Picture {
     /// # Errors
     /// It cannot be drawn.
     pub(super) fn of(figure: &Figure) -> Result<Self, ReportError> {
-        let Figure { name, caption, .. } = figure.clone();
-        Ok(Self { name, svg: figure.svg()?, caption, alt: figure.alt() })
+        Ok(Self { svg: figure.svg()?, figure: figure.clone() })
     }
 }
 

@@ -4,6 +4,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::section::Picture;
+use crate::figure::Figure;
 
 /// Attributes with default values, which are removed.
 const DEFAULTS: [&str; 3] = [
@@ -15,7 +16,7 @@ const DEFAULTS: [&str; 3] = [
 
 /// A figure with its caption, its description and `files`. `data` is the id of its numbers for the script.
 pub(super) fn figure(picture: &Picture, id: &str, data: Option<&str>, files: &Markup) -> Markup {
-    let Picture { name, svg, caption, alt } = picture;
+    let Picture { figure: Figure { name, caption, alt, .. }, svg } = picture;
     html! {
         figure id=(id) data-live=[data] {
             div.picture tabindex="0" role="region" aria-label={ "Figure " (name) } {
@@ -49,7 +50,7 @@ fn inline(svg: &str, prefix: &str) -> String {
     for opening in [" id=\"", "url(#", "href=\"#"] {
         text = text.replace(opening, &format!("{opening}{prefix}-"));
     }
-    joined(&text)
+    text
 }
 
 /// Encodes a name as the beginning of ids: characters that would end an attribute or separate ids become hexadecimal
@@ -75,27 +76,6 @@ fn without(text: &str, opening: &str, closing: &str) -> String {
     found.unwrap_or_else(|| text.to_owned())
 }
 
-/// Writes consecutive lines of the same style, such as the dashes of one line, as one path.
-fn joined(svg: &str) -> String {
-    let mut text = String::with_capacity(svg.len());
-    let mut open = None;
-    for line in svg.lines() {
-        let polyline = line.strip_prefix("<polyline ").and_then(|rest| rest.strip_suffix("\"/>"));
-        let drawn = polyline.and_then(|polyline| polyline.split_once(" points=\""));
-        let style = drawn.map(|(style, _)| style);
-        if style != open {
-            text.push_str(open.map_or("", |_| "\"/>\n"));
-            text.extend(style.map(|style| format!("<path {style} d=\"")));
-        }
-        match drawn {
-            Some((_, points)) => text.extend(["M", points.trim_end()]),
-            None => text.extend([line, "\n"]),
-        }
-        open = style;
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::inline;
@@ -107,7 +87,7 @@ mod tests {
         assert_eq!(
             inline(svg, "growth"),
             "<svg><clipPath id=\"growth-a\"/><g clip-path=\"url(#growth-a)\"/>\
-             <use href=\"#growth-a\"/></svg>\n"
+             <use href=\"#growth-a\"/></svg>"
         );
     }
 
@@ -118,7 +98,7 @@ mod tests {
         assert_eq!(
             shown,
             "<svg aria-labelledby=\"_22_3e_3cimg_20src_3dx_3e-caption\" role=\"img\">\
-             <use href=\"#_22_3e_3cimg_20src_3dx_3e-a\"/></svg>\n"
+             <use href=\"#_22_3e_3cimg_20src_3dx_3e-a\"/></svg>"
         );
     }
 
@@ -127,31 +107,7 @@ mod tests {
         let svg = "<svg role=\"img\" aria-label=\"Much\">\n<title>Of it</title>\n<rect/>\n</svg>";
         assert_eq!(
             inline(svg, "growth"),
-            "<svg aria-labelledby=\"growth-caption\" role=\"img\">\n<rect/>\n</svg>\n"
-        );
-    }
-
-    #[test]
-    fn dashes_of_one_line_are_one_path_in_their_place() {
-        let dash = |stroke: &str, points: &str| {
-            format!(
-                "<polyline fill=\"none\" opacity=\"1\" stroke=\"{stroke}\" points=\"{points} \"/>\n"
-            )
-        };
-        let svg = format!(
-            "<svg>\n{}{}<rect/>\n{}{}</svg>",
-            dash("#a", "1,2 3,4"),
-            dash("#a", "5,6 7,8"),
-            dash("#a", "9,9 8,8"),
-            dash("#b", "0,0 1,1")
-        );
-        let halves = format!("<svg>\n{}{}</svg>", dash("#a", "1,2.5 3,4"), dash("#a", "5,6 7,8"));
-        assert!(inline(&halves, "x").contains(" d=\"M1,2.5 3,4M5,6 7,8\"/>\n"), "no point is lost");
-        assert_eq!(
-            inline(&svg, "x"),
-            "<svg>\n<path fill=\"none\" stroke=\"#a\" d=\"M1,2 3,4M5,6 7,8\"/>\n<rect/>\n\
-             <path fill=\"none\" stroke=\"#a\" d=\"M9,9 8,8\"/>\n\
-             <path fill=\"none\" stroke=\"#b\" d=\"M0,0 1,1\"/>\n</svg>\n"
+            "<svg aria-labelledby=\"growth-caption\" role=\"img\">\n<rect/>\n</svg>"
         );
     }
 }

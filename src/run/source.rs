@@ -9,7 +9,6 @@ use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest::{self, corpus_entropy_nats};
 use super::trained::TrainedRun;
 use crate::lm::{ExportedHeads, Outcome, PretrainedModel, Probed, TrainDefinition};
-use crate::system::near_files;
 use crate::targets::HeadKind;
 
 /// A model whose heads can be probed after its weights are read.
@@ -70,8 +69,7 @@ impl ModelSource {
                 false => "no such file or folder",
             };
             let why = format!(
-                "{what}{}; name the folder of a run or model, a .gguf file, or exported heads (.safetensors)",
-                if folder.exists() { String::new() } else { near_files(folder) }
+                "{what}; name the folder of a run or model, a .gguf file, or exported heads (.safetensors)"
             );
             return Err(RunError::unusable(folder, why));
         }

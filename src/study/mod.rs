@@ -26,14 +26,13 @@ pub use crate::experiments::latency::LatencyStudy;
 pub use crate::experiments::ramp::RampStudy;
 pub use crate::experiments::spectrum::SpectrumStudy;
 pub use crate::experiments::training::{Baseline, StudyRun, TrainStudy};
-pub use definition::{
-    Bound, EXPECTED, Expected, MODELS, OWN_KEYS, Selection, Statistic, StudyDefinition, schema,
-};
+pub use definition::{EXPECTED, Expected, MODELS, OWN_KEYS, Selection, Statistic, StudyDefinition};
 pub use merge::{Merged, merge};
 pub use parts::{check_merged, has_parts, unmerged_parts};
-pub use plan::{Plan, Work, stored_lines, time_of};
+pub use plan::{Plan, Work, endings, stored_lines, time_of};
 pub use shard::{MOST_SHARDS, Shard, deal};
 pub use stages::{Stage, Stages};
+pub use store::Ending;
 pub use study_manifest::check_measured;
 pub use sweep::{Observer, Sweep, SweepSummary};
 pub use verify::{Verification, verify};

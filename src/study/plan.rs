@@ -1,12 +1,12 @@
 //! Plan of a study: its cells, those with rows, and the needs of the others.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::definition::StudyDefinition;
 use super::parts::Part;
 use super::shard::Shard;
-use super::store::Store;
+use super::store::{Ending, Store};
 use crate::experiment::{Cell, Kind, Needs, StudyError, TextSource};
 use crate::lm::Texts;
 use crate::record::{Column, Line};
@@ -14,15 +14,20 @@ use crate::record::{Column, Line};
 /// Name of the folder of tokens, beside the folders of studies.
 const TOKENS: &str = "tokens";
 
-/// The cells of a study that are left to measure, or other work in pieces.
-#[derive(Clone, Debug, PartialEq)]
+/// The cells of a study that are left to measure.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     /// Name of the study.
     pub name: String,
-    /// Number of cells measured at once.
-    pub at_a_time: usize,
-    /// The cells in order, each with its estimated cost in seconds of one core.
+    /// The cells in order, each with the seconds that it is estimated to add to the whole.
     pub cells: Vec<(String, f64)>,
+}
+
+impl Work {
+    /// Estimated seconds that a cell adds to the whole.
+    pub fn cost_s(&self, cell: &str) -> f64 {
+        self.cells.iter().find(|(name, _)| name == cell).map_or(0.0, |(_, cost_s)| *cost_s)
+    }
 }
 
 /// A study's cells, and which of them are done.
@@ -55,7 +60,7 @@ impl Plan {
     ///
     /// # Errors
     /// A filter that is not a regular expression or matches nothing; rows or a text that cannot be read; a folder that
-    /// cannot be written; a study name that differs from another only in case.
+    /// cannot be written.
     pub fn new(
         definition: &StudyDefinition,
         data: &Path,
@@ -70,7 +75,6 @@ impl Plan {
         let source = text.as_ref().map(|(source, _)| source);
         let read = source.filter(|_| definition.work.depends_on_text);
         let name = TextSource::name_of_study(data, &definition.study, read);
-        check_capitals(data, &name, definition)?;
         let mut cells = definition.work.cells(source, data)?;
         let columns = definition.work.kind().columns();
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
@@ -242,31 +246,23 @@ impl Plan {
         self.store.damaged()
     }
 
-    /// Numbers of measured rows that the next run moves to `rows-set-aside.csv`, with the reasons in words.
-    pub fn to_set_aside(&self) -> Vec<(usize, &'static str)> {
-        let todo: Vec<&Cell> = self.cells.iter().filter(|cell| !self.is_done(cell)).collect();
-        if todo.is_empty() {
-            return Vec::new();
+    /// Number of measured rows that the next run moves to `rows-set-aside.csv`: those of cells that are measured again,
+    /// and of cells that the definition no longer has.
+    pub fn to_set_aside(&self) -> usize {
+        if self.left() == 0 {
+            return 0;
         }
-        let (mut others, mut again) = (0, 0);
-        for cell in todo {
-            for row in self.store.measured(&cell.key) {
-                *(if row.settings() == cell.settings { &mut again } else { &mut others }) += 1;
-            }
-        }
-        let reasons = [
-            (others, "measured with other settings, to be measured again"),
-            (again, "of runs whose files are missing, but needed"),
-            (self.store.others(&self.order), "of configurations that the definition no longer has"),
-        ];
-        reasons.into_iter().filter(|(rows, _)| *rows > 0).collect()
+        let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
+        let again: usize = todo.map(|cell| self.store.measured(&cell.key).count()).sum();
+        again + self.store.others(&self.order)
     }
 
     /// Returns the cells that are left, as work for `threads` threads.
     pub fn work(&self, threads: usize) -> Work {
+        let at_a_time = self.at_a_time(threads, self.left()) as f64;
         let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
-        let cells: Vec<(String, f64)> = todo.map(|cell| (cell.key.clone(), cell.cost_s)).collect();
-        Work { name: self.name.clone(), at_a_time: self.at_a_time(threads, cells.len()), cells }
+        let cells = todo.map(|cell| (cell.key.clone(), cell.cost_s / at_a_time)).collect();
+        Work { name: self.name.clone(), cells }
     }
 
     /// Number of cells to measure at once, for `cells` cells on `threads` threads.
@@ -286,27 +282,18 @@ pub fn stored_lines(kind: Kind, folder: &Path) -> Result<(Vec<Column>, Vec<Line>
     Ok((columns, lines))
 }
 
+/// Returns the result of each cell with rows in `folder`.
+///
+/// # Errors
+/// The rows cannot be read.
+pub fn endings(kind: Kind, folder: &Path) -> Result<BTreeMap<String, Ending>, StudyError> {
+    let store = Store::read(folder, &kind.columns())?;
+    Ok(store.cells().iter().map(|(cell, rows)| (cell.clone(), store.ending(rows))).collect())
+}
+
 /// Sum of the rows' run times in seconds; `None` if rows of this kind have no times.
 pub fn time_of(columns: &[Column], lines: &[Line]) -> Option<f64> {
     lines.iter().filter_map(|line| line.wall_time_s(columns)).reduce(|sum, row| sum + row)
-}
-
-/// Refuses a study whose name differs from another in `data` only in case, which some file systems ignore.
-fn check_capitals(data: &Path, name: &str, definition: &StudyDefinition) -> Result<(), StudyError> {
-    let there = std::fs::read_dir(data).into_iter().flatten().flatten();
-    let names = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let other = names.filter(|other| other != name).find(|other| other.eq_ignore_ascii_case(name));
-    match other {
-        None => Ok(()),
-        Some(other) => Err(StudyError::Definition {
-            path: definition.path.clone(),
-            why: format!(
-                "the study {name:?} and {other:?} in {}/ differ only in case, which some file systems \
-                 ignore; rename one",
-                data.display()
-            ),
-        }),
-    }
 }
 
 /// Returns the last line of a regular expression's error, without the drawing of its position.

@@ -13,9 +13,6 @@ pub struct Shard {
     count: usize,
 }
 
-/// Variable with the number of a task in an array of Slurm.
-const TASK: &str = "SLURM_ARRAY_TASK_ID";
-
 /// Maximum number of shards: file systems of clusters are slow with more files in a folder.
 pub const MOST_SHARDS: usize = 10_000;
 
@@ -38,36 +35,6 @@ impl Shard {
             ));
         }
         Ok(Self { index, count })
-    }
-
-    /// Reads the shard from the variables that Slurm sets in the tasks of an array; `None` if they are not set.
-    /// `variable` reads one variable.
-    ///
-    /// # Errors
-    /// A variable is not a number, or the array is not evenly spaced, so that the number of tasks is unknown.
-    pub fn of_task(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
-        let read = |name: &str| {
-            let text = variable(name).filter(|text| !text.is_empty());
-            let number = |text: String| {
-                text.parse::<usize>().map_err(|_| format!("{name} is {text:?}, not a number"))
-            };
-            text.map(number).transpose()
-        };
-        let Some(task) = read(TASK)? else { return Ok(None) };
-        let [first, last, step, count] =
-            ["MIN", "MAX", "STEP", "COUNT"].map(|name| read(&format!("SLURM_ARRAY_TASK_{name}")));
-        let (first, last, step) =
-            (first?.unwrap_or(0), last?.unwrap_or(0), step?.unwrap_or(1).max(1));
-        let tasks = last.saturating_sub(first) / step + 1;
-        let is_even = (first..=last).contains(&task)
-            && (task - first).is_multiple_of(step)
-            && count?.is_none_or(|count| count == tasks);
-        match is_even {
-            true => Self::new((task - first) / step, tasks).map(Some),
-            false => Err(format!(
-                "{TASK} is {task} of an array that is not evenly spaced; name the shard: --shard I/N"
-            )),
-        }
     }
 
     /// The number of the shard, counted from 0.
@@ -126,33 +93,9 @@ impl FromStr for Shard {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn slurm_says_which_part_a_task_is() {
-        let slurm = |id: &str, least: &str, most: &str, step: &str, count: &str| {
-            let variables: HashMap<&str, &str> = [
-                ("SLURM_ARRAY_TASK_ID", id),
-                ("SLURM_ARRAY_TASK_MIN", least),
-                ("SLURM_ARRAY_TASK_MAX", most),
-                ("SLURM_ARRAY_TASK_STEP", step),
-                ("SLURM_ARRAY_TASK_COUNT", count),
-            ]
-            .into();
-            let found = Shard::of_task(|name| variables.get(name).map(|&v| v.to_owned()))?;
-            Ok::<_, String>(found.map(|shard| (shard.index(), shard.count())))
-        };
-        assert_eq!(slurm("0", "0", "3", "1", "4"), Ok(Some((0, 4))));
-        assert_eq!(slurm("7", "1", "9", "2", "5"), Ok(Some((3, 5))));
-        // For --array=3,7, Slurm does not report the number of shards.
-        assert!(slurm("7", "3", "7", "1", "2").unwrap_err().contains("--shard I/N"));
-        assert!(slurm("x", "3", "7", "1", "2").unwrap_err().contains("not a number"));
-        assert_eq!(slurm("", "", "", "", ""), Ok(None));
-    }
 
     #[test]
     fn parts_are_written_from_one() {

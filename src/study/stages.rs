@@ -20,8 +20,6 @@ pub struct Stages {
 /// One stage of the work, divided into shards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Number of cells of each study in this stage.
-    pub studies: Vec<(String, usize)>,
     /// Estimated costs of the cells in order, in seconds of one core.
     pub costs: Vec<f64>,
     /// Shard of each cell, counted from 0.
@@ -76,16 +74,11 @@ impl Stages {
         let costs: Vec<f64> = cells.iter().map(cost).collect();
         let dealt = deal(&costs, parts);
         let mut left = vec![0; parts];
-        let mut studies: Vec<(String, usize)> = Vec::new();
         for (&(plan, cell), &part) in cells.iter().zip(&dealt) {
             let plan = &self.plans[plan];
-            match studies.last_mut().filter(|(name, _)| name == plan.name()) {
-                Some((_, count)) => *count += 1,
-                None => studies.push((plan.name().to_owned(), 1)),
-            }
             left[part] += usize::from(!plan.is_done(&plan.cells[cell]));
         }
-        Stage { studies, costs, parts: dealt, left }
+        Stage { costs, parts: dealt, left }
     }
 
     /// Returns the plans of one shard by stage; plans without cells are left out.

@@ -30,7 +30,7 @@ pub(super) struct Store {
 
 /// Result of a cell, from the worst to the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ending {
+pub enum Ending {
     /// The cell failed with an error.
     Failed,
     /// The training run was stopped before its end, and can be resumed.

@@ -143,7 +143,7 @@ fn hold(expected: &Expected, columns: &[Column], rows: &[&Line], laws: &mut Inva
         rows.iter().map(|row| value(row).unwrap_or(f64::INFINITY)).collect()
     };
     let column = &expected.column;
-    let limits = match (expected.bound.least, expected.bound.most) {
+    let limits = match (expected.least, expected.most) {
         (Some(least), Some(most)) => format!("{least} to {most}"),
         (Some(least), None) => format!("at least {least}"),
         (None, most) => format!("at most {}", most.unwrap_or(f64::INFINITY)),
@@ -151,7 +151,7 @@ fn hold(expected: &Expected, columns: &[Column], rows: &[&Line], laws: &mut Inva
     match expected.of {
         Statistic::Every => {
             for (row, value) in chosen.iter().zip(values(&chosen)) {
-                laws.holds(expected.bound.holds(value), || {
+                laws.holds(expected.holds(value), || {
                     format!("{column} is {value}, expected {limits}, in {}", row.cell())
                 });
             }
@@ -161,13 +161,13 @@ fn hold(expected: &Expected, columns: &[Column], rows: &[&Line], laws: &mut Inva
             if let Some(over) = &expected.over {
                 value /= median(values(&select(columns, rows, over)));
             }
-            laws.holds(expected.bound.holds(value), || {
+            laws.holds(expected.holds(value), || {
                 format!("the median of {column} is {value}, expected {limits}")
             });
         }
         Statistic::Count => {
             let count = chosen.iter().filter(|row| !row.get(columns, column).is_empty()).count();
-            laws.holds(expected.bound.holds(count as f64), || {
+            laws.holds(expected.holds(count as f64), || {
                 format!("{count} rows have {column}, expected {limits}")
             });
         }
@@ -180,7 +180,7 @@ fn select<'r>(columns: &[Column], rows: &[&'r Line], selection: &Selection) -> V
             || matches!((field.parse::<f64>(), value.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
     };
     let meant = |row: &&&Line| {
-        selection.0.iter().all(|(column, values)| {
+        selection.iter().all(|(column, values)| {
             values.iter().any(|value| same(row.get(columns, column), value))
         })
     };
@@ -201,7 +201,6 @@ fn median(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::Bound;
 
     #[test]
     fn bounds_hold_or_say_what_was_found() {
@@ -211,14 +210,15 @@ mod tests {
             .map(|[rank, value]| Line::from_iter(["s", "a", rank, value, "12", ""]));
         let rows: Vec<&Line> = rows.iter().collect();
         let breaches = |of, rank: &str, over: Option<&str>, least, most| {
-            let pick = |rank: &str| Selection(vec![("rank".to_owned(), vec![rank.to_owned()])]);
+            let pick = |rank: &str| vec![("rank".to_owned(), vec![rank.to_owned()])];
             let expected = Expected {
                 what: "w".to_owned(),
                 rows: pick(rank),
                 over: over.map(pick),
                 column: "inflation".to_owned(),
                 of,
-                bound: Bound { least, most },
+                least,
+                most,
             };
             let mut found = InvariantChecker::default();
             hold(&expected, &columns, &rows, &mut found);

@@ -26,19 +26,13 @@ pub fn check_disk(folder: &Path, needed: f64) -> Result<(), NoDisk> {
 }
 
 /// Bytes free for users other than root on the disk of `folder`, or of its nearest parent that exists.
-#[cfg(unix)]
 fn free_bytes(folder: &Path) -> Option<f64> {
     let folder = std::path::absolute(folder).ok()?;
     let found = folder.ancestors().find_map(|there| rustix::fs::statvfs(there).ok())?;
     Some(found.f_bavail as f64 * found.f_frsize as f64)
 }
 
-#[cfg(not(unix))]
-fn free_bytes(_: &Path) -> Option<f64> {
-    None
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

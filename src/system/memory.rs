@@ -71,59 +71,36 @@ fn told(file: &str, line: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Mount point of control groups, version 1 and 2.
+/// Mount point of control groups.
 const MOUNT: &str = "/sys/fs/cgroup";
-
-/// File names of one version: the limit, the usage, and the keys in `memory.stat` of page cache, which the system can
-/// reclaim.
-struct Files {
-    limit: &'static str,
-    used: &'static str,
-    files: [&'static str; 2],
-}
-
-const FIRST: Files = Files {
-    limit: "memory.limit_in_bytes",
-    used: "memory.usage_in_bytes",
-    files: ["total_inactive_file", "total_active_file"],
-};
-const SECOND: Files =
-    Files { limit: "memory.max", used: "memory.current", files: ["inactive_file", "active_file"] };
+/// Keys of a group's `memory.stat` with page cache, which the system can reclaim.
+const PAGE_CACHE: [&str; 2] = ["inactive_file", "active_file"];
 
 /// Returns the memory that the process's groups leave, in bytes, or `None` if they set no limit or cannot be read.
 fn left_of_groups() -> Option<u64> {
     left_of(&std::fs::read_to_string("/proc/self/cgroup").ok()?, Path::new(MOUNT))
 }
 
-/// Smallest remainder over the groups listed in /proc/self/cgroup and the groups that contain them.
+/// Smallest remainder over the group listed in /proc/self/cgroup and the groups that contain it.
 fn left_of(groups: &str, mount: &Path) -> Option<u64> {
-    let of_line = |line: &str| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (fields.next()?, fields.next()?);
-        let (root, files) = match controllers {
-            "" => (mount.to_owned(), &SECOND),
-            some if some.split(',').any(|name| name == "memory") => (mount.join("memory"), &FIRST),
-            _ => return None,
-        };
-        let group: PathBuf = root.join(group.trim_start_matches('/'));
-        let around = group.ancestors().take_while(|folder| folder.starts_with(&root));
-        around.filter_map(|folder| left_in(folder, files)).min()
-    };
-    groups.lines().filter_map(of_line).min()
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let group: PathBuf = mount.join(group.trim_start_matches('/'));
+    let around = group.ancestors().take_while(|folder| folder.starts_with(mount));
+    around.filter_map(left_in).min()
 }
 
 /// Bytes that one group leaves: limit − usage, where page cache does not count as used.
-fn left_in(folder: &Path, files: &Files) -> Option<u64> {
+fn left_in(folder: &Path) -> Option<u64> {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
-    let (limit, used) = (number(files.limit)?, number(files.used)?);
+    let (limit, used) = (number("memory.max")?, number("memory.current")?);
     let stat = read("memory.stat").unwrap_or_default();
     let of = |line: &str| {
         let (name, bytes) = line.split_once(' ')?;
-        files.files.contains(&name).then(|| bytes.parse::<u64>().ok())?
+        PAGE_CACHE.contains(&name).then(|| bytes.parse::<u64>().ok())?
     };
-    let files: u64 = stat.lines().filter_map(of).sum();
-    Some(limit.saturating_sub(used.saturating_sub(files)))
+    let cached: u64 = stat.lines().filter_map(of).sum();
+    Some(limit.saturating_sub(used.saturating_sub(cached)))
 }
 
 #[cfg(test)]
@@ -170,20 +147,5 @@ mod tests {
         assert_eq!(left_of("0::/a/c\n", mount), Some(0));
         assert_eq!(left_of("0::/elsewhere\n", mount), None);
         assert_eq!(left_of("0::/\n1:name=systemd:/a\nnonsense\n\n", mount), None);
-    }
-
-    #[test]
-    fn groups_of_the_first_version_too() {
-        let folder = tempfile::tempdir().unwrap();
-        write(
-            folder.path(),
-            &[
-                ("memory/job/memory.limit_in_bytes", "4096\n"),
-                ("memory/job/memory.usage_in_bytes", "4000\n"),
-                ("memory/job/memory.stat", "inactive_file 1\ntotal_inactive_file 904\n"),
-            ],
-        );
-        let groups = "5:devices:/\n4:cpu,memory:/job/step\n0::/\n";
-        assert_eq!(left_of(groups, folder.path()), Some(1000));
     }
 }

@@ -1,4 +1,4 @@
-//! What the package holds, and what goes with the program: licences, citation, completions, manual pages.
+//! What the package holds, and what goes with the program: licences, citation, completions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -90,7 +90,7 @@ fn commands(folder: &Folder) -> Vec<String> {
 fn every_shell_completes_every_command() {
     let folder = Folder::new();
     let names = commands(&folder);
-    assert!(names.len() >= 20, "{names:?}");
+    assert!(names.len() >= 19, "{names:?}");
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = folder.done(&["completions", shell]);
         for name in &names {
@@ -106,25 +106,4 @@ fn every_shell_completes_every_command() {
         }
     }
     assert!(folder.run(&["completions", "tcsh"]).code == Some(2));
-}
-
-#[test]
-fn every_command_has_a_manual_page() {
-    let folder = Folder::new();
-    folder.done(&["man", "man1", "--quiet"]);
-    let mut wanted: Vec<String> =
-        commands(&folder).iter().map(|name| format!("man1/rank-study-{name}.1")).collect();
-    wanted.push("man1/rank-study.1".to_owned());
-    let tree = folder.tree();
-    for page in &wanted {
-        assert!(tree.contains(page), "{page} is missing of {tree:?}");
-        let text = folder.read(page);
-        assert!(text.contains(".TH rank") && text.contains(".SH SYNOPSIS"), "{page}: {text}");
-    }
-    let fit = folder.read("man1/rank-study-fit.1");
-    assert!(fit.contains("layout") && fit.contains("rank\\-study fit"), "{fit}");
-    assert!(!tree.iter().any(|page| page.contains("help")), "{tree:?}");
-    folder.write("file", "");
-    let why = folder.refused(&["man", "file/man1"]);
-    assert!(why.contains("cannot write file/man1/rank-study"), "{why}");
 }

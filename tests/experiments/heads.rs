@@ -250,7 +250,7 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
         ended
     };
     let said = reproduce("parts").stderr;
-    assert!(said.contains("2 studies, 12 configurations, 0 done before; about 5 s left"), "{said}");
+    assert!(said.contains("12 configurations, 0 done before; about "), "{said}");
     let all = folder.csv("data/parts/rows.csv").1;
     assert_eq!(all.len(), 2 * 2 * 2 * 2, "runs × seeds × steps × heads");
     assert!(all.iter().all(|row| row["of"] == "runs" && row["err"].is_empty()));
@@ -265,7 +265,7 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
         }
     }
     let said = reproduce("parts").stderr;
-    assert!(said.contains("1 study, 8 configurations, 8 done before"), "{said}");
+    assert!(said.contains("8 configurations, 8 done before"), "{said}");
     assert!(!folder.path("data/runs/ls/s0/checkpoint").exists());
     folder.done(&["verify", "parts"]);
     let whole = folder.read("data/parts/rows.csv");

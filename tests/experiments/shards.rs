@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use crate::common::binary::{Ended, Folder, Record, STOPPED};
+use crate::common::binary::{Folder, Record, STOPPED};
 use crate::common::tiny;
 
 static TINY: LazyLock<String> = LazyLock::new(|| tiny::fits("grid.n = [16, 24]"));
@@ -193,23 +193,10 @@ fn failed_configuration_of_a_shard_gives_way_to_a_measured_one() {
 }
 
 #[test]
-fn a_task_of_an_array_finds_its_part() {
+fn a_stage_is_one_of_a_part() {
     let folder = tiny();
-    let run = |variables: &[(&str, &str)]| {
-        let mut command = folder.command(&["sweep", "analysis/tiny.toml"]);
-        Ended::of(&command.envs(variables.iter().copied()).output().unwrap())
-    };
-    let ended = run(&[
-        ("SLURM_ARRAY_TASK_ID", "5"),
-        ("SLURM_ARRAY_TASK_MIN", "4"),
-        ("SLURM_ARRAY_TASK_MAX", "6"),
-        ("SLURM_ARRAY_TASK_COUNT", "3"),
-    ]);
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(ended.stderr.contains("2/3, from SLURM_ARRAY_TASK_ID"), "{}", ended.stderr);
-    assert!(folder.path("data/tiny/shards/2-of-3/rows.csv").exists());
     let error = folder.refused(&["sweep", "analysis/tiny.toml", "--stage", "1"]);
-    assert!(error.contains("--shard I/N"), "{error}");
+    assert!(error.contains("--shard"), "{error}");
     folder.done(&["sweep", "analysis/tiny.toml", "--stage", "1", "--shard", "1/1"]);
     assert!(folder.path("data/tiny/shards/1-of-1/rows.csv").exists());
     let error = folder.refused(&["sweep", "analysis/tiny.toml", "--stage", "2", "--shard", "1/2"]);
@@ -225,10 +212,7 @@ fn a_batch_script_asks_for_what_is_missing() {
         (told, folder.read("rank-study.sbatch"))
     };
     let (told, script) = slurm(&["--partition", "short", "--mem", "2G", "--at-a-time", "2"]);
-    assert!(
-        told.contains("8 configurations in 1 stage, 3 tasks") && told.contains("half an hour"),
-        "{told}"
-    );
+    assert!(told.contains("8 configurations in 1 stage, 3 tasks"), "{told}");
     for line in [
         "#SBATCH --cpus-per-task=2",
         "#SBATCH --partition=short",
@@ -264,16 +248,6 @@ fn what_others_need_comes_before_them() {
     let heads = |more: &[&str]| {
         folder.run(&[&["reproduce", "--preset", "paper", "--only", "heads"], more].concat())
     };
-    let plan = heads(&["--plan", "--shard", "1/2"]);
-    assert!(
-        plan.stdout.starts_with("stage 1: 2 configurations, 2 left\n"),
-        "{}{}",
-        plan.stdout,
-        plan.stderr
-    );
-    assert!(plan.stdout.contains("stage 2: "), "{}", plan.stdout);
-    assert!(!folder.path("data").exists(), "a plan writes nothing");
-
     let waiting = heads(&["--shard", "1/2", "--stage", "2"]);
     assert_eq!(waiting.code, STOPPED, "{}", waiting.stderr);
     assert!(waiting.stderr.contains("runs of other shards"), "{}", waiting.stderr);

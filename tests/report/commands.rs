@@ -423,7 +423,7 @@ fn rows_cut_in_a_line_name_the_file_the_line_and_what_to_do() {
         for command in ["table", "figure", "report"] {
             let error = folder.refused(&[command, "growth"]);
             assert!(error.contains("data/growth/rows.csv, line 17: "), "{error}");
-            assert!(error.contains("rank-study reproduce --only growth"), "{error}");
+            assert!(error.contains("measure the study growth again"), "{error}");
         }
     }
     folder.done(&["sweep", "analysis/growth.toml", "--quiet"]);

@@ -40,9 +40,8 @@ fn harmless(rng: &mut ChaCha8Rng) -> String {
 fn may_be(name: &str, dots: bool, taken: &[&str]) -> bool {
     let plain =
         regex::Regex::new(r"\A[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,98}[A-Za-z0-9_-])?\z").unwrap();
-    let device = regex::Regex::new(r"\A(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?\z").unwrap();
     let is_taken = taken.iter().any(|other| other.eq_ignore_ascii_case(name));
-    plain.is_match(name) && !device.is_match(name) && !is_taken && (dots || !name.contains('.'))
+    plain.is_match(name) && !is_taken && (dots || !name.contains('.'))
 }
 
 const OF_DATA: [&str; 3] = ["tokens", "quick", "smoke"];
@@ -107,18 +106,6 @@ fn names_that_differ_by_capitals_alone_are_one_to_some_systems() {
         let error = StudyDefinition::parse(Path::new("s.toml"), text, Preset::Paper).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
     }
-}
-
-/// A study is not put beside another that some systems would take for it.
-#[test]
-fn a_study_is_no_other_in_capitals() {
-    let folder = Folder::new();
-    let study = |name: &str| format!("study = \"{name}\"\n{TRAIN}[[run]]\nname = \"a\"\n");
-    folder.write("one.toml", study("lm").replace("[train]", "[train]\neval_every = 2"));
-    folder.write("two.toml", study("LM"));
-    folder.done(&["sweep", "one.toml", "--quiet"]);
-    let error = folder.refused(&["sweep", "two.toml", "--quiet"]);
-    assert!(error.contains("two.toml") && error.contains("differ only in case"), "{error}");
 }
 
 /// Texts of any name: what is written lies where it should, under names of letters, digits and marks.

@@ -76,7 +76,7 @@ fn whoever_read_standard_error_may_go_away() {
 /// What prints something on standard output when its files are there.
 fn that_print() -> Vec<Vec<&'static str>> {
     let at_work = AT_WORK.iter().map(|(arguments, _)| [*arguments, &["--quiet"]].concat());
-    let others: [&[&str]; 18] = [
+    let others: [&[&str]; 17] = [
         &["--version"],
         &["--version", "--verbose"],
         &["--help"],
@@ -85,7 +85,6 @@ fn that_print() -> Vec<Vec<&'static str>> {
         &["list", "--json"],
         &["list", "--columns", "fit"],
         &["sweep", "analysis/tiny.toml", "--list"],
-        &["sweep", "analysis/tiny.toml", "--plan"],
         &["table", "tiny", "--quiet"],
         &["figure", "tiny"],
         &["report", "tiny"],

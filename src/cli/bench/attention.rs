@@ -5,13 +5,10 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 
-use super::shared::{at_least_one, held, median};
+use super::shared::{TimingFlags, at_least_one, held, median};
 use crate::cli::errors::FlagContext as _;
-use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
-use crate::cli::streams::{inform, say};
+use crate::cli::flags::{DeviceFlag, dtypes};
 use crate::lm::{AttentionEvaluator, Dtype};
-use crate::system::peak_rss_bytes;
-use crate::table::plural;
 use crate::targets::Layout;
 
 /// Time the attention operator, forward and backward
@@ -39,15 +36,10 @@ pub(super) struct AttentionBench {
     #[command(flatten)]
     device: DeviceFlag,
     /// Precision of the computation
-    #[arg(long, value_name = "NAME", value_enum, default_value = "f32")]
-    dtype: DtypeName,
+    #[arg(long, value_name = "NAME", default_value = "f32", value_parser = dtypes())]
+    dtype: Dtype,
     #[command(flatten)]
-    threads: ThreadsFlag,
-    /// Time this many repetitions, after a warm-up
-    #[arg(long, default_value_t = 20, value_name = "R")]
-    repeats: usize,
-    #[command(flatten)]
-    json: JsonFlag,
+    timing: TimingFlags,
 }
 
 /// Repetitions before timing starts.
@@ -58,41 +50,27 @@ const WARM_UP: usize = 2;
 /// # Errors
 /// The layout or a size is invalid.
 pub(super) fn run(args: &AttentionBench) -> Result<()> {
-    for (flag, found) in [
-        ("--repeats", args.repeats),
-        ("--batch", args.batch),
-        ("--context", args.context),
-        ("--d-head", args.d_head),
-    ] {
+    for (flag, found) in
+        [("--batch", args.batch), ("--context", args.context), ("--d-head", args.d_head)]
+    {
         at_least_one(flag, found)?;
     }
     let layout: Layout = args.layout.parse().flag("--layout")?;
     let sizes = (args.batch, args.context, args.d_head);
     let evaluator =
         AttentionEvaluator::new(&layout, sizes, args.softcap, 0).flag("--softcap, --batch")?;
-    let evaluator = evaluator.on(args.device.get(), args.dtype.into())?;
-    let (threads, pool) = args.threads.counted_pool()?;
-    inform(&format!(
-        "timing {} repetitions after {WARM_UP} of warm-up on {}",
-        args.repeats,
-        plural(threads, "thread")
-    ));
-    let (forward_s, backward_s) = pool.install(|| time(&evaluator, args.repeats))?;
-    let attention_s = forward_s + backward_s;
-    if args.json.is_set() {
-        let object = serde_json::json!({
-            "attention_s": attention_s, "forward_s": forward_s, "backward_s": backward_s,
-            "peak_rss_bytes": peak_rss_bytes(), "layout": args.layout, "batch": args.batch,
-            "context": args.context, "d_head": args.d_head, "softcap": args.softcap,
-            "device": args.device.get().name(), "dtype": Dtype::from(args.dtype).name(),
-            "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
-        });
-        say!("{object}");
-    } else {
-        let [forward, backward] = [forward_s, backward_s].map(|s| 1e3 * s);
-        say!("forward {forward:.2} ms, backward {backward:.2} ms{}", held());
-    }
-    Ok(())
+    let evaluator = evaluator.on(args.device.device, args.dtype)?;
+    let what = format!("repetitions after {WARM_UP} of warm-up");
+    let (forward_s, backward_s) =
+        args.timing.run(&what, || time(&evaluator, args.timing.repeats))?;
+    let [forward, backward] = [forward_s, backward_s].map(|s| 1e3 * s);
+    let found = serde_json::json!({
+        "attention_s": forward_s + backward_s, "forward_s": forward_s, "backward_s": backward_s,
+        "layout": args.layout, "batch": args.batch, "context": args.context, "d_head": args.d_head,
+        "softcap": args.softcap, "device": args.device.device.name(), "dtype": args.dtype.name(),
+    });
+    args.timing
+        .print(&format!("forward {forward:.2} ms, backward {backward:.2} ms{}", held()), found)
 }
 
 /// Returns the median times of forward and backward, in seconds.

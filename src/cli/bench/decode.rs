@@ -3,11 +3,8 @@
 use anyhow::Result;
 use clap::Args;
 
-use super::shared::{ModelArgs, at_least_one};
-use crate::cli::flags::{JsonFlag, ThreadsFlag};
-use crate::cli::streams::{inform, say};
+use super::shared::{ModelArgs, TimingFlags, at_least_one};
 use crate::experiments::latency::LatencyMeasurement;
-use crate::table::plural;
 
 /// Time the decoding of one token after a prefill
 #[derive(Args, Debug)]
@@ -22,12 +19,7 @@ pub(super) struct DecodeBench {
     #[arg(long, default_value_t = 2048, value_name = "N")]
     cache: usize,
     #[command(flatten)]
-    threads: ThreadsFlag,
-    /// Time this many repetitions, after a warm-up
-    #[arg(long, default_value_t = 50, value_name = "R")]
-    repeats: usize,
-    #[command(flatten)]
-    json: JsonFlag,
+    timing: TimingFlags,
 }
 
 /// Runs the subcommand.
@@ -36,36 +28,21 @@ pub(super) struct DecodeBench {
 /// A size or a name is invalid.
 pub(super) fn run(args: &DecodeBench) -> Result<()> {
     at_least_one("--cache", args.cache)?;
-    at_least_one("--repeats", args.repeats)?;
     let definition = args.model.definition(args.cache)?;
-    let (threads, pool) = args.threads.counted_pool()?;
-    inform(&format!(
-        "timing {} tokens after {} on {}",
-        args.repeats,
-        args.cache,
-        plural(threads, "thread")
-    ));
-    let found = pool.install(|| {
-        LatencyMeasurement::measure(&definition, args.model.vocab, args.cache, args.repeats)
+    let (vocab, repeats) = (args.model.vocab, args.timing.repeats);
+    let found = args.timing.run(&format!("tokens after {}", args.cache), || {
+        Ok(LatencyMeasurement::measure(&definition, vocab, args.cache, repeats)?)
     })?;
-    if args.json.is_set() {
-        let object = serde_json::json!({
-            "decode_s": found.decode_s, "prefill_s": found.prefill_s,
-            "cache_bytes": found.cache_bytes,
-            "parameters": found.parameters, "arm": args.model.variant, "cache": args.cache,
-            "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
-            "vocab": args.model.vocab, "window": args.model.window, "threads": threads,
-            "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
-        });
-        say!("{object}");
-    } else {
-        say!(
-            "{:.2} ms per token after {} tokens (prefill {:.0} ms, {:.2} MiB of keys and values)",
-            1e3 * found.decode_s,
-            args.cache,
-            1e3 * found.prefill_s,
-            found.cache_bytes as f64 / f64::from(1 << 20),
-        );
-    }
-    Ok(())
+    let sentence = format!(
+        "{:.2} ms per token after {} tokens (prefill {:.0} ms, {:.2} MiB of keys and values)",
+        1e3 * found.decode_s,
+        args.cache,
+        1e3 * found.prefill_s,
+        found.cache_bytes as f64 / f64::from(1 << 20),
+    );
+    let found = serde_json::json!({
+        "decode_s": found.decode_s, "prefill_s": found.prefill_s, "cache_bytes": found.cache_bytes,
+        "parameters": found.parameters, "cache": args.cache,
+    });
+    args.timing.print(&sentence, args.model.describe(found))
 }

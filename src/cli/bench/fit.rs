@@ -6,13 +6,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::shared::{at_least_one, held, median_seconds};
+use super::shared::{TimingFlags, held, median_seconds};
 use crate::cli::errors::{FlagContext as _, UsageError};
-use crate::cli::flags::{JsonFlag, ThreadsFlag};
-use crate::cli::streams::{inform, say};
 use crate::solver::{Evaluator, Factors, Precision, Problem, read_factors};
-use crate::system::peak_rss_bytes;
-use crate::table::plural;
 use crate::targets::{Family, Layout, Parameters, Target, Visibility};
 
 /// Logit bound, and weight of the penalty on logits beyond it.
@@ -40,11 +36,6 @@ pub(super) struct FitBench {
     /// Precision of the computation
     #[arg(long, default_value = "f64", value_name = "NAME", value_parser = ["f32", "f64"])]
     dtype: String,
-    #[command(flatten)]
-    threads: ThreadsFlag,
-    /// Time this many repetitions, after a warm-up
-    #[arg(long, default_value_t = 20, value_name = "R")]
-    repeats: usize,
     /// Read the matrix from this file
     #[arg(long, value_name = "FILE")]
     target: Option<PathBuf>,
@@ -52,7 +43,7 @@ pub(super) struct FitBench {
     #[arg(long, value_name = "DIR")]
     factors: Option<PathBuf>,
     #[command(flatten)]
-    json: JsonFlag,
+    timing: TimingFlags,
 }
 
 /// Runs the subcommand.
@@ -61,7 +52,6 @@ pub(super) struct FitBench {
 /// A size, layout, dtype or file is invalid.
 pub(super) fn run(args: &FitBench) -> Result<()> {
     let precision: Precision = args.dtype.parse().flag("--dtype")?;
-    at_least_one("--repeats", args.repeats)?;
     let target = match &args.target {
         Some(path) => Target::read(path, Visibility::Causal).context("--target")?,
         None => {
@@ -81,14 +71,9 @@ pub(super) fn run(args: &FitBench) -> Result<()> {
     let problem = Problem::new(target, layout, args.rank.get()).flag("--rank")?;
     let factors: Option<Factors> =
         args.factors.as_deref().map(read_factors).transpose().context("--factors")?;
-    let (threads, pool) = args.threads.counted_pool()?;
-    inform(&format!(
-        "timing {} repetitions after one of warm-up on {}",
-        args.repeats,
-        plural(threads, "thread")
-    ));
-    let (eval_s, value, gradient) =
-        pool.install(|| time(&problem, precision, factors.as_ref(), args.repeats))?;
+    let (eval_s, value, gradient) = args.timing.run("repetitions after one of warm-up", || {
+        time(&problem, precision, factors.as_ref(), args.timing.repeats)
+    })?;
     let side = args.n * args.rank.get();
     let norm = |half: usize| {
         gradient
@@ -98,18 +83,11 @@ pub(super) fn run(args: &FitBench) -> Result<()> {
             .sum::<f64>()
             .sqrt()
     };
-    if args.json.is_set() {
-        let object = serde_json::json!({
-            "eval_s": eval_s, "value": value, "gradient_q_norm": norm(0), "gradient_k_norm": norm(1),
-            "peak_rss_bytes": peak_rss_bytes(), "n": args.n, "rank": args.rank,
-            "window": args.window, "layout": args.layout, "dtype": args.dtype,
-            "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
-        });
-        say!("{object}");
-    } else {
-        say!("{:.3} ms per evaluation{}", 1e3 * eval_s, held());
-    }
-    Ok(())
+    let found = serde_json::json!({
+        "eval_s": eval_s, "value": value, "gradient_q_norm": norm(0), "gradient_k_norm": norm(1),
+        "n": args.n, "rank": args.rank, "window": args.window, "layout": args.layout, "dtype": args.dtype,
+    });
+    args.timing.print(&format!("{:.3} ms per evaluation{}", 1e3 * eval_s, held()), found)
 }
 
 /// Returns the median time in seconds, the objective and its gradient.

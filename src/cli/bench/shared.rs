@@ -4,11 +4,15 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use serde_json::{Value, json};
 
 use crate::cli::errors::{FlagContext as _, UsageError};
+use crate::cli::flags::{JsonFlag, ThreadsFlag};
+use crate::cli::streams::{inform, say};
 use crate::cli::train::set_keys;
 use crate::lm::{SyntheticCorpus, TrainDefinition};
 use crate::system::peak_rss_bytes;
+use crate::table::plural;
 
 /// Flags of the language model that is timed.
 #[derive(Args, Debug)]
@@ -36,10 +40,61 @@ pub(super) struct ModelArgs {
     sets: Vec<String>,
 }
 
+/// Flags of every benchmark.
+#[derive(Args, Debug)]
+pub(super) struct TimingFlags {
+    #[command(flatten)]
+    threads: ThreadsFlag,
+    /// Time this many repetitions, after a warm-up
+    #[arg(long, default_value_t = 20, value_name = "R")]
+    pub repeats: usize,
+    #[command(flatten)]
+    json: JsonFlag,
+}
+
+impl TimingFlags {
+    /// Runs `work` on the threads, after a line on what is timed.
+    pub fn run<T: Send>(&self, what: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        at_least_one("--repeats", self.repeats)?;
+        let pool = self.threads.pool(None)?;
+        let threads = plural(pool.current_num_threads(), "thread");
+        inform(&format!("timing {} {what} on {threads}", self.repeats));
+        pool.install(work)
+    }
+
+    /// Prints the result: a sentence or, with --json, an object that also has what all benchmarks share.
+    pub fn print(&self, sentence: &str, mut found: Value) -> Result<()> {
+        if !self.json.is_set {
+            say!("{sentence}");
+            return Ok(());
+        }
+        found["peak_rss_bytes"] = peak_rss_bytes().into();
+        found["threads"] = self.threads.count(None)?.into();
+        found["repeats"] = self.repeats.into();
+        found["version"] = env!("CARGO_PKG_VERSION").into();
+        say!("{found}");
+        Ok(())
+    }
+}
+
 /// Smallest vocabulary of the synthetic text: four symbols, one key and one value.
 const LEAST_VOCABULARY: usize = 6;
 
 impl ModelArgs {
+    /// Adds the flags to a result.
+    pub fn describe(&self, mut found: Value) -> Value {
+        let model = [
+            ("arm", json!(self.variant)),
+            ("layers", json!(self.layers)),
+            ("d_model", json!(self.d_model)),
+            ("heads", json!(self.heads)),
+            ("vocab", json!(self.vocab)),
+            ("window", json!(self.window)),
+        ];
+        model.into_iter().for_each(|(name, value)| found[name] = value);
+        found
+    }
+
     /// Returns the definition of a model with `context` positions, trained on random tokens.
     pub fn definition(&self, context: usize) -> Result<TrainDefinition> {
         for (flag, found) in

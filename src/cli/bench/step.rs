@@ -3,12 +3,9 @@
 use anyhow::{Result, bail};
 use clap::Args;
 
-use super::shared::{ModelArgs, at_least_one, held, median_seconds};
-use crate::cli::flags::{DeviceFlag, DtypeName, JsonFlag, ThreadsFlag};
-use crate::cli::streams::{inform, say};
+use super::shared::{ModelArgs, TimingFlags, held, median_seconds};
+use crate::cli::flags::{DeviceFlag, dtypes};
 use crate::lm::{Alone, Corpus, Dtype, TrainDefinition, Trainer};
-use crate::system::peak_rss_bytes;
-use crate::table::plural;
 
 /// Time one training step
 #[derive(Args, Debug)]
@@ -28,15 +25,10 @@ pub(super) struct StepBench {
     #[command(flatten)]
     device: DeviceFlag,
     /// Precision of the computation
-    #[arg(long, value_name = "NAME", value_enum, default_value = "f32")]
-    dtype: DtypeName,
+    #[arg(long, value_name = "NAME", default_value = "f32", value_parser = dtypes())]
+    dtype: Dtype,
     #[command(flatten)]
-    threads: ThreadsFlag,
-    /// Time this many repetitions, after a warm-up
-    #[arg(long, default_value_t = 10, value_name = "R")]
-    repeats: usize,
-    #[command(flatten)]
-    json: JsonFlag,
+    timing: TimingFlags,
 }
 
 /// Steps before timing starts, for allocation, page faults and the thread pool.
@@ -49,16 +41,10 @@ const WARM_UP: usize = 2;
 pub(super) fn run(args: &StepBench) -> Result<()> {
     let definition = definition(args)?;
     let corpus = Corpus::synthetic(&definition)?;
-    Trainer::check_room(&definition, &corpus, args.device.get(), &Alone)?;
-    let mut trainer = Trainer::new(&definition, &corpus, args.device.get())?;
-    let (threads, pool) = args.threads.counted_pool()?;
-    inform(&format!(
-        "timing {} steps after {WARM_UP} of warm-up on {}",
-        args.repeats,
-        plural(threads, "thread")
-    ));
+    Trainer::check_room(&definition, &corpus, args.device.device, &Alone)?;
+    let mut trainer = Trainer::new(&definition, &corpus, args.device.device)?;
     let mut loss_nats = f64::NAN;
-    let step_s = pool.install(|| {
+    let step_s = args.timing.run(&format!("steps after {WARM_UP} of warm-up"), || {
         let mut step = || {
             loss_nats = trainer.step()?.loss_nats;
             Ok(())
@@ -66,7 +52,7 @@ pub(super) fn run(args: &StepBench) -> Result<()> {
         for _ in 0..WARM_UP {
             step()?;
         }
-        median_seconds(args.repeats, step)
+        median_seconds(args.timing.repeats, step)
     })?;
     if !loss_nats.is_finite() {
         bail!(
@@ -75,29 +61,20 @@ pub(super) fn run(args: &StepBench) -> Result<()> {
         );
     }
     let tokens_per_s = (args.batch * args.context) as f64 / step_s;
-    if args.json.is_set() {
-        let object = serde_json::json!({
-            "step_s": step_s, "tokens_per_s": tokens_per_s, "peak_rss_bytes": peak_rss_bytes(),
-            "loss_nats": loss_nats, "parameters": trainer.model().parameters(),
-            "arm": args.model.variant, "batch": args.batch, "context": args.context,
-            "layers": args.model.layers, "d_model": args.model.d_model, "heads": args.model.heads,
-            "vocab": args.model.vocab, "window": args.model.window, "device": args.device.get().name(),
-            "dtype": Dtype::from(args.dtype).name(),
-            "threads": threads, "repeats": args.repeats, "version": env!("CARGO_PKG_VERSION"),
-        });
-        say!("{object}");
-    } else {
-        let ms = 1e3 * step_s;
-        say!("{ms:.1} ms per step, {tokens_per_s:.0} tokens per second{}", held());
-    }
-    Ok(())
+    let ms = 1e3 * step_s;
+    let sentence = format!("{ms:.1} ms per step, {tokens_per_s:.0} tokens per second{}", held());
+    let found = serde_json::json!({
+        "step_s": step_s, "tokens_per_s": tokens_per_s, "loss_nats": loss_nats,
+        "parameters": trainer.model().parameters(), "batch": args.batch, "context": args.context,
+        "device": args.device.device.name(), "dtype": args.dtype.name(),
+    });
+    args.timing.print(&sentence, args.model.describe(found))
 }
 
 fn definition(args: &StepBench) -> Result<TrainDefinition> {
-    at_least_one("--repeats", args.repeats)?;
     Ok(TrainDefinition {
         batch: args.batch,
-        dtype: args.dtype.into(),
+        dtype: args.dtype,
         ..args.model.definition(args.context)?
     })
 }

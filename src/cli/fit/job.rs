@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,16 +31,6 @@ const WORTH_KEEPING: Duration = Duration::from_secs(1);
 const LARGEST_KEPT: usize = 2048;
 /// The file of the rows.
 const ROWS: &str = "frontier.csv";
-/// Minimum time between two updates of the display, in milliseconds.
-const SHOW_EVERY_MS: u64 = 200;
-
-/// Goal of a search.
-pub enum Goal {
-    /// Smallest error (`kl_nats`) within each logit bound.
-    Caps(Vec<f64>),
-    /// Smallest max |logit| (`max_abs_logit`) that reaches this error (`kl_nats`).
-    Tolerance(f64),
-}
 
 /// Output folder of a search, and the name of its target in the rows.
 pub struct Place<'a> {
@@ -48,17 +38,15 @@ pub struct Place<'a> {
     pub target: String,
 }
 
-/// Runs a search, or continues the one stored in the output folder, and returns its rows.
+/// Searches for the smallest error within each logit bound of `caps` or, with a `tolerance`, for the smallest logit that
+/// reaches this error. Continues the search stored in the output folder, if there is one. Returns the rows.
 pub fn run(
     problem: &Problem,
-    goal: &Goal,
+    caps: &[f64],
+    tolerance: Option<f64>,
     options: SearchOptions,
     place: &Place<'_>,
 ) -> Result<Vec<FrontierRow>> {
-    let (caps, tolerance) = match goal {
-        Goal::Caps(caps) => (caps.as_slice(), None),
-        Goal::Tolerance(tolerance) => (&[][..], Some(*tolerance)),
-    };
     options.check_room(problem, caps.len().max(1)).flag("--starts")?;
     let out = place.out;
     let unfinished = out.join("unfinished");
@@ -103,7 +91,7 @@ pub fn run(
     manifest.more.insert("seed".to_owned(), (options.seed as i64).into());
     manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
     let progress = Progress::new(options.most_iterations(caps.len()) as f64);
-    progress.within("setting up".to_owned());
+    progress.name("setting up");
     let stop = stop_at_signal("stopping; saving the best found so far")?;
     let job = Job {
         problem,
@@ -116,21 +104,17 @@ pub fn run(
         started: Instant::now(),
         earlier,
         earlier_s: manifest.wall_time_s,
-        shown_ms: AtomicU64::new(0),
         underway: Mutex::default(),
         saved: Mutex::default(),
         failed: Mutex::default(),
     };
-    let rows = match goal {
-        Goal::Caps(caps) => {
+    let rows = match tolerance {
+        None => {
             let points = frontier(problem, caps, options, &job).flag("--max-logit")?;
             job.save(&points).context("--out")?
         }
-        Goal::Tolerance(tolerance) => job.needed(*tolerance)?,
+        Some(tolerance) => job.needed(tolerance)?,
     };
-    if !stop.load(Ordering::Relaxed) {
-        progress.complete("done");
-    }
     progress.finish();
     let failed = lock(&job.failed).take();
     let stopped = stop.load(Ordering::Relaxed) && failed.is_none();
@@ -158,8 +142,6 @@ struct Job<'a> {
     earlier: Vec<FrontierRow>,
     /// Seconds that the search took in earlier processes.
     earlier_s: f64,
-    /// Time of the last display update, in milliseconds after the start.
-    shown_ms: AtomicU64,
     underway: Mutex<HashMap<String, Underway>>,
     saved: Mutex<Saved<'a>>,
     /// The first error of a save.
@@ -223,7 +205,10 @@ impl FitObserver for Job<'_> {
         if keep {
             self.note(self.ledger.write_underway(at.fit, &state()));
         }
-        self.show(at);
+        let FitProgress { cap, iterations, limit, value, .. } = *at;
+        self.progress.name(&format!(
+            "logit bound {cap:.4}, iteration {iterations} of at most {limit}, KL about {value:.6} nats"
+        ));
         self.progress.advanced(new as f64);
         !stopped && lock(&self.failed).is_none()
     }
@@ -252,22 +237,6 @@ impl FitObserver for Job<'_> {
 }
 
 impl<'a> Job<'a> {
-    fn show(&self, at: &FitProgress<'_>) {
-        let now = self.started.elapsed().as_millis() as u64;
-        let shown = self.shown_ms.load(Ordering::Relaxed);
-        if now < shown + SHOW_EVERY_MS || self.shown_ms.swap(now, Ordering::Relaxed) != shown {
-            return;
-        }
-        let FitProgress { cap, iterations, limit, value, .. } = *at;
-        self.progress.within(format!(
-            "logit bound {cap:.4}, iteration {iterations} of at most {limit}, KL about {value:.6} nats"
-        ));
-    }
-
-    fn row(&self, found: FitMeasurement, best: Option<&Candidate>) -> FrontierRow {
-        FrontierRow::of(self.problem, &self.place.target, self.tolerance, found, best)
-    }
-
     fn note(&self, done: Result<(), impl Into<StudyError>>) {
         if let Err(error) = done {
             lock(&self.failed).get_or_insert(error.into());

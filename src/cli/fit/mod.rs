@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::{ArgGroup, Args};
 
-use self::job::{Goal, Place};
+use self::job::Place;
 use super::family::FamilyFlags;
 use super::streams::{inform, say};
 use crate::cli::errors::{FlagContext as _, UsageError};
@@ -75,11 +75,11 @@ pub struct FitArgs {
 /// An invalid target, rank, logit bound or layout; a folder that cannot be written; a signal that stops the fit, after
 /// everything found is saved.
 pub fn run(args: &FitArgs) -> Result<()> {
-    args.threads.pool()?.install(|| fit(args))
+    args.threads.pool(None)?.install(|| fit(args))
 }
 
 fn fit(args: &FitArgs) -> Result<()> {
-    let caps = args.max_logit.clone();
+    let caps = &args.max_logit;
     caps.iter().try_for_each(|&cap| check_cap(cap)).flag("--max-logit")?;
     args.tolerance.map_or(Ok(()), check_tolerance).flag("--tolerance")?;
     if args.starts == Some(0) {
@@ -112,14 +112,10 @@ fn fit(args: &FitArgs) -> Result<()> {
         enough: args.stop_at,
         ..SearchOptions::with_effort(&problem, args.starts, iterations, seed)
     };
-    let goal = match args.tolerance {
-        Some(tolerance) => Goal::Tolerance(tolerance),
-        None => Goal::Caps(caps),
-    };
     let place = Place { out: &args.out, target: args.family.label()? };
-    let rows = job::run(&problem, &goal, options, &place)?;
-    print(&rows, args.json.is_set())?;
-    if !args.json.is_set() {
+    let rows = job::run(&problem, caps, args.tolerance, options, &place)?;
+    print(&rows, args.json.is_set)?;
+    if !args.json.is_set {
         say!("");
         conclusion(&rows, args.iterations, &args.out).iter().for_each(|line| say!("{line}"));
     }

@@ -65,10 +65,7 @@ pub struct SlurmArgs {
 
 /// Default work per task, in seconds of one core.
 const WORK_OF_A_TASK_S: f64 = 3600.0;
-/// Minimum duration of a task that many sites ask for, in seconds.
-const SHORT_S: f64 = 1800.0;
-/// Maximum number of tasks in an array, unless a site changes Slurm's default `MaxArraySize` (1001, which counts index
-/// 0).
+/// Maximum default number of tasks in an array: Slurm's default `MaxArraySize` is 1001, which counts index 0.
 const LONGEST_ARRAY: usize = 1000;
 /// Seconds between the signal and the end of a task, and how many of them the program may use.
 const LEAD_S: u64 = 120;
@@ -152,15 +149,6 @@ fn tell(args: &SlurmArgs, dealt: &[Stage], tasks: usize) {
         duration(longest),
         plural(args.cpus, "processor"),
     );
-    if longest < SHORT_S {
-        say!("many sites want at least half an hour of work per task; use fewer --tasks or --cpus");
-    }
-    if tasks > LONGEST_ARRAY {
-        say!(
-            "arrays of more than {LONGEST_ARRAY} tasks need a larger MaxArraySize; check it with: scontrol \
-             show config"
-        );
-    }
     if !args.submit {
         say!("check the script, then run: bash {} submit", args.out.display());
     }

@@ -21,7 +21,7 @@ impl DiagnosedModel {
         beside: usize,
     ) -> Result<(), LmError> {
         let worth: Vec<(usize, usize)> =
-            worries(self, None).iter().map(|&Worry { layer, head, .. }| (layer, head)).collect();
+            worries(self).iter().map(|&Worry { layer, head, .. }| (layer, head)).collect();
         let mut layers: Vec<usize> = self.heads.iter().map(|head| head.layer).collect();
         layers.dedup();
         let (tokens, share) = (passage.len(), beside.div_ceil(self.heads.len().max(1)));

@@ -62,11 +62,6 @@ impl DiagnosedModel {
         }
     }
 
-    /// Returns one head, if the model has it.
-    pub fn head(&self, layer: usize, head: usize) -> Option<&DiagnosedHead> {
-        self.heads.iter().find(|other| (other.layer, other.found.head) == (layer, head))
-    }
-
     /// Number of tokens per passage.
     pub fn n(&self) -> usize {
         self.heads.first().map_or(0, |head| head.found.n)

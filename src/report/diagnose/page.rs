@@ -105,12 +105,9 @@ impl Diagnosis {
     fn worrying(&self) -> Vec<Worrying<'_>> {
         let mut found = Vec::new();
         for (at, model) in self.models.iter().enumerate() {
-            let same = |other: &&DiagnosedModel| other.name == model.name;
-            if self.models[at + 1..].iter().any(|other| same(&other)) {
-                continue;
+            if self.models[at + 1..].iter().all(|other| other.name != model.name) {
+                found.push(Worrying { at, model, worries: worries(model) });
             }
-            let first = self.models.iter().find(same).filter(|first| first.step != model.step);
-            found.push(Worrying { at, model, worries: worries(model, first) });
         }
         found
     }

@@ -34,160 +34,141 @@ pub(super) struct Quantity {
     /// Ends of its colour scale.
     pub scale: Scale,
     /// Returns the value for a head.
-    pub of: fn(&HeadMeasurement) -> Option<f64>,
+    pub of: Of,
 }
 
 /// The quantities, max |logit| first.
 pub(super) const QUANTITIES: [Quantity; 18] = [
-    Quantity {
-        column: "actual",
-        name: "max |logit|",
-        unit: "",
-        means: "The largest |z| over the pairs that the head sees; z = s·q·k, before any softcap.",
-        scale: Scale::ToLargest,
-        of: |head| Some(head.actual),
-    },
-    Quantity {
-        column: "spread",
-        name: "half the logit range",
-        unit: "",
-        means: "Half the largest logit range within a row: max |logit| after each row is shifted to its middle, \
-                which softmax does not change.",
-        scale: Scale::ToLargest,
-        of: |head| Some(0.5 * head.spread),
-    },
-    Quantity {
-        column: "needed_tied",
-        name: "needed with its inputs",
-        unit: "",
-        means: "The smallest max |logit| found that gives the head's attention within the tolerance ε, with queries \
-                and keys projected from the head's own inputs at its rank.",
-        scale: Scale::ToLargest,
-        of: |head| head.needed_tied,
-    },
-    Quantity {
-        column: "needed",
-        name: "needed at its rank",
-        unit: "",
-        means: "The same with free queries and keys of the head's rank.",
-        scale: Scale::ToLargest,
-        of: |head| head.needed,
-    },
-    Quantity {
-        column: PARTS[0],
-        name: "floor",
-        unit: "",
-        means: "The smallest max |logit| at full rank that gives the attention within ε, exactly.",
-        scale: Scale::ToLargest,
-        of: |head| head.floor,
-    },
-    Quantity {
-        column: PARTS[1],
-        name: "rank penalty",
-        unit: "",
-        means: "Needed at its rank / floor.",
-        scale: Scale::Times,
-        of: |head| head.inflation,
-    },
-    Quantity {
-        column: PARTS[2],
-        name: "input factor",
-        unit: "",
-        means: "Needed with its inputs / needed at its rank.",
-        scale: Scale::Times,
-        of: |head| head.tying,
-    },
-    Quantity {
-        column: PARTS[3],
-        name: "excess factor",
-        unit: "",
-        means: "Half the logit range / needed with its inputs: what softmax sees and the attention does not need.",
-        scale: Scale::Times,
-        of: |head| head.drift,
-    },
-    Quantity {
-        column: PARTS[4],
-        name: "shift factor",
-        unit: "",
-        means: "max |logit| / half the logit range: shifts of whole rows, which softmax cancels.",
-        scale: Scale::Times,
-        of: |head| head.gauge,
-    },
-    Quantity {
-        column: "max_logit",
-        name: "max signed logit",
-        unit: "",
-        means: "max z, after the scale and before any softcap.",
-        scale: Scale::ToLargest,
-        of: |head| head.max_logit,
-    },
-    Quantity {
-        column: "max_logit_capped",
-        name: "max after the softcap",
-        unit: "",
-        means: "max c·tanh(z/c), the input of softmax; c is the model's softcap.",
-        scale: Scale::ToLargest,
-        of: |head| head.max_logit_capped,
-    },
-    Quantity {
-        column: "share_ramp",
-        name: "ramp share",
-        unit: "",
-        means: "R² of a straight line over key positions in the logits, after subtracting the mean of each row.",
-        scale: Scale::Share,
-        of: |head| head.share_ramp,
-    },
-    Quantity {
-        column: "kl_bf16",
-        name: "bf16 risk",
-        unit: "nats",
-        means: "How much rounding of the logits to bfloat16 changes the attention: mean over rows of KL(P ‖ P̂).",
-        scale: Scale::ToLargest,
-        of: |head| head.precision.as_ref().map(|risk| risk.kl_bf16),
-    },
-    Quantity {
-        column: "entropy_nats",
-        name: "row entropy",
-        unit: "nats",
-        means: "The mean over rows of −Σ p ln p. Its exponential is the number of tokens that a row attends to.",
-        scale: Scale::ToLargest,
-        of: |head| Some(head.entropy_nats),
-    },
-    Quantity {
-        column: "first_mass",
-        name: "first-token mass",
-        unit: "",
-        means: "The share of attention on the first token of a passage.",
-        scale: Scale::Share,
-        of: |head| head.first_mass,
-    },
-    Quantity {
-        column: "sink_mass",
-        name: "sink share",
-        unit: "",
-        means: "The share of attention on a learned sink.",
-        scale: Scale::Share,
-        of: |head| head.sink_mass.filter(|&share| share > 0.0),
-    },
-    Quantity {
-        column: "effective_rank_logits",
-        name: "effective rank",
-        unit: "",
-        means: "The effective rank of QKᵀ: the exponential of the entropy of its singular values, at most the head \
-                dimension.",
-        scale: Scale::ToLargest,
-        of: |head| Some(head.effective_rank_logits),
-    },
-    Quantity {
-        column: "mass_within_16",
-        name: "mass within 16",
-        unit: "",
-        means: "The share of attention on the last 16 tokens, the query's own included; without a causal mask, on \
-                keys nearer than 16.",
-        scale: Scale::Share,
-        of: |head| Some(head.mass_within_16),
-    },
+    size(
+        "actual",
+        "max |logit|",
+        "The largest |z| over the pairs that the head sees; z = s·q·k, before any softcap.",
+        |head| Some(head.actual),
+    ),
+    size(
+        "spread",
+        "half the logit range",
+        "Half the largest logit range within a row: max |logit| after each row is shifted to its middle, \
+          which softmax does not change.",
+        |head| Some(0.5 * head.spread),
+    ),
+    size(
+        "needed_tied",
+        "needed with its inputs",
+        "The smallest max |logit| found that gives the head's attention within the tolerance ε, with queries \
+          and keys projected from the head's own inputs at its rank.",
+        |head| head.needed_tied,
+    ),
+    size(
+        "needed",
+        "needed at its rank",
+        "The same with free queries and keys of the head's rank.",
+        |head| head.needed,
+    ),
+    size(
+        PARTS[0],
+        "floor",
+        "The smallest max |logit| at full rank that gives the attention within ε, exactly.",
+        |head| head.floor,
+    ),
+    times(PARTS[1], "rank penalty", "Needed at its rank / floor.", |head| head.inflation),
+    times(PARTS[2], "input factor", "Needed with its inputs / needed at its rank.", |head| {
+        head.tying
+    }),
+    times(
+        PARTS[3],
+        "excess factor",
+        "Half the logit range / needed with its inputs: what softmax sees and the attention does not need.",
+        |head| head.drift,
+    ),
+    times(
+        PARTS[4],
+        "shift factor",
+        "max |logit| / half the logit range: shifts of whole rows, which softmax cancels.",
+        |head| head.gauge,
+    ),
+    size(
+        "max_logit",
+        "max signed logit",
+        "max z, after the scale and before any softcap.",
+        |head| head.max_logit,
+    ),
+    size(
+        "max_logit_capped",
+        "max after the softcap",
+        "max c·tanh(z/c), the input of softmax; c is the model's softcap.",
+        |head| head.max_logit_capped,
+    ),
+    share(
+        "share_ramp",
+        "ramp share",
+        "R² of a straight line over key positions in the logits, after subtracting the mean of each row.",
+        |head| head.share_ramp,
+    ),
+    in_nats(
+        "kl_bf16",
+        "bf16 risk",
+        "How much rounding of the logits to bfloat16 changes the attention: mean over rows of KL(P ‖ P̂).",
+        |head| head.precision.as_ref().map(|risk| risk.kl_bf16),
+    ),
+    in_nats(
+        "entropy_nats",
+        "row entropy",
+        "The mean over rows of −Σ p ln p. Its exponential is the number of tokens that a row attends to.",
+        |head| Some(head.entropy_nats),
+    ),
+    share(
+        "first_mass",
+        "first-token mass",
+        "The share of attention on the first token of a passage.",
+        |head| head.first_mass,
+    ),
+    share("sink_mass", "sink share", "The share of attention on a learned sink.", |head| {
+        head.sink_mass.filter(|&share| share > 0.0)
+    }),
+    size(
+        "effective_rank_logits",
+        "effective rank",
+        "The effective rank of QKᵀ: the exponential of the entropy of its singular values, at most the head \
+          dimension.",
+        |head| Some(head.effective_rank_logits),
+    ),
+    share(
+        "mass_within_16",
+        "mass within 16",
+        "The share of attention on the last 16 tokens, the query's own included; without a causal mask, on \
+          keys nearer than 16.",
+        |head| Some(head.mass_within_16),
+    ),
 ];
+
+/// The value of a quantity for a head.
+type Of = fn(&HeadMeasurement) -> Option<f64>;
+
+/// A quantity without a unit, from 0 to the largest.
+const fn size(column: &'static str, name: &'static str, means: &'static str, of: Of) -> Quantity {
+    Quantity { column, name, unit: "", means, scale: Scale::ToLargest, of }
+}
+
+/// A quantity in nats, from 0 to the largest.
+const fn in_nats(
+    column: &'static str,
+    name: &'static str,
+    means: &'static str,
+    of: Of,
+) -> Quantity {
+    Quantity { unit: "nats", ..size(column, name, means, of) }
+}
+
+/// A share, from 0 to 1.
+const fn share(column: &'static str, name: &'static str, means: &'static str, of: Of) -> Quantity {
+    Quantity { scale: Scale::Share, ..size(column, name, means, of) }
+}
+
+/// A factor, from 1 to the largest.
+const fn times(column: &'static str, name: &'static str, means: &'static str, of: Of) -> Quantity {
+    Quantity { scale: Scale::Times, ..size(column, name, means, of) }
+}
 
 impl Quantity {
     /// Values at the two ends of the colour scale, for heads with these values.

@@ -38,7 +38,7 @@ pub(super) struct Worry {
 
 /// Sentences on the heads with large logits, sorted by the excess of max |logit| over what the head needs. If no logit
 /// is large, they are on the heads with the largest logits.
-pub(super) fn worries(model: &DiagnosedModel, before: Option<&DiagnosedModel>) -> Vec<Worry> {
+pub(super) fn worries(model: &DiagnosedModel) -> Vec<Worry> {
     let mut heads: Vec<&DiagnosedHead> = model.heads.iter().collect();
     heads.sort_by(|a, b| surplus(&b.found).total_cmp(&surplus(&a.found)));
     let mut told: Vec<&DiagnosedHead> =
@@ -47,11 +47,10 @@ pub(super) fn worries(model: &DiagnosedModel, before: Option<&DiagnosedModel>) -
         heads.sort_by(|a, b| b.found.actual.total_cmp(&a.found.actual));
         told = heads.into_iter().take(LARGEST).collect();
     }
-    let one = |head: &DiagnosedHead| {
-        let (layer, at) = (head.layer, head.found.head);
-        let earlier =
-            before.and_then(|before| Some((before.step?, before.head(layer, at)?.found.actual)));
-        Worry { layer, head: at, sentence: sentence(&head.found, earlier) }
+    let one = |head: &DiagnosedHead| Worry {
+        layer: head.layer,
+        head: head.found.head,
+        sentence: sentence(&head.found),
     };
     told.into_iter().map(one).collect()
 }
@@ -68,14 +67,9 @@ fn surplus(head: &HeadMeasurement) -> f64 {
     head.actual - head.needed.or(head.floor).unwrap_or(0.0)
 }
 
-/// The sentence on a head; `earlier` has step and max |logit| of the same head at the run's first step shown.
-fn sentence(head: &HeadMeasurement, earlier: Option<(usize, f64)>) -> String {
+/// The sentence on a head.
+fn sentence(head: &HeadMeasurement) -> String {
     let mut parts = vec![beginning(head)];
-    if let Some((step, actual)) = earlier
-        && (head.actual >= LARGE_FACTOR * actual || actual >= LARGE_FACTOR * head.actual)
-    {
-        parts.push(format!("it was {} at step {step}", number(actual)));
-    }
     parts.extend(factors(head));
     parts.extend(signs(head));
     parts.extend(attention(head));
@@ -199,7 +193,7 @@ mod tests {
     const LARGE: [f64; 5] = [4.0, 1.075, 1.2, 20.0, 148.0 / (4.0 * 1.075 * 1.2 * 20.0)];
 
     fn said(head: DiagnosedHead) -> String {
-        sentence(&head.found, None)
+        sentence(&head.found)
     }
 
     #[test]
@@ -267,17 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn a_different_logit_at_an_earlier_step_is_mentioned() {
-        let head = fitted(0, 0, LARGE).found;
-        assert!(sentence(&head, Some((500, 8.0))).contains("; it was 8.00 at step 500"));
-        assert!(!sentence(&head, Some((500, 140.0))).contains("step 500"));
-    }
-
-    #[test]
     fn the_list_is_sorted_by_excess_or_by_size_where_nothing_is_large() {
         let of = |parts: [[f64; 5]; 4]| {
             let heads = parts.into_iter().enumerate().map(|(at, parts)| fitted(0, at, parts));
-            worries(&model("run", None, heads.collect()), None)
+            worries(&model("run", None, heads.collect()))
         };
         let needs_all = [60.0, 1.0, 1.0, 1.0, 1.0];
         let small = [1.0, 1.0, 1.0, 2.0, 1.0];

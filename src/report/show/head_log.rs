@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use super::shown::{GridHead, HeadGrid, Shown};
+use super::shown::{HeadGrid, Shown};
 use crate::experiments::heads::tables::heads::HeadRow;
 use crate::experiments::training::figures::courses::{HeadCurve, by_head};
 use crate::record::{read_records, record};
@@ -165,6 +165,11 @@ fn shown(name: String, rows: Vec<HeadLogRow>) -> Shown {
             &caption,
         )
     });
+    // Of several rows of a head at one step, the last counts.
+    let entries = rows.iter().rev().map(|row| {
+        let values = logged.iter().map(|of| value(of, row)).collect();
+        ((row.layer, row.head), String::new(), row.step, values)
+    });
     let conclusion = peak(rows.iter()).into_iter().map(|peak| {
         let last = heads[&(peak.layer, peak.head)]
             .last()
@@ -183,27 +188,11 @@ fn shown(name: String, rows: Vec<HeadLogRow>) -> Shown {
         conclusion: conclusion.collect(),
         notes: rows.is_empty().then(|| "The log has no rows yet.".to_owned()).into_iter().collect(),
         figures: figures.collect(),
-        grids: grid(name, &logged, &heads).into_iter().collect(),
+        grids: HeadGrid::of(name, logged.iter().map(|of| of.1).collect(), entries)
+            .into_iter()
+            .collect(),
         tables: vec![table(&heads)],
     }
-}
-
-fn grid(
-    model: String,
-    logged: &[&Quantity],
-    heads: &BTreeMap<(usize, usize), Vec<&HeadLogRow>>,
-) -> Option<HeadGrid> {
-    let mut steps: Vec<usize> = heads.values().flatten().map(|row| row.step).collect();
-    steps.sort_unstable();
-    steps.dedup();
-    let head = |(&(layer, head), rows): (&(usize, usize), &Vec<&HeadLogRow>)| {
-        let at = |step: &usize| rows.iter().rev().find(|row| row.step == *step);
-        let values = |of: &&Quantity| steps.iter().map(|step| value(of, at(step)?)).collect();
-        GridHead { layer, head, kind: String::new(), values: logged.iter().map(values).collect() }
-    };
-    let heads = heads.iter().map(head).collect();
-    let quantities = logged.iter().map(|quantity| quantity.1).collect();
-    (!steps.is_empty()).then_some(HeadGrid { model, quantities, heads, steps })
 }
 
 fn table(heads: &BTreeMap<(usize, usize), Vec<&HeadLogRow>>) -> Table {

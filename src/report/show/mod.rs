@@ -1,6 +1,5 @@
 //! Shows a folder that the program wrote as an interactive page.
 
-mod dumped;
 mod head_log;
 mod page;
 mod shown;
@@ -19,14 +18,13 @@ use crate::lm::ExportedHeads;
 use crate::record::Rows;
 use crate::run::{Manifest, RunError};
 use crate::study::{Kind, PredictStudy, StudyError};
-use crate::system::near_files;
 use crate::table::distinct;
 
 pub use page::shown_page;
 pub use shown::{GridHead, HeadGrid, Shown};
 
-/// Reads each path: a folder of a fit, a training run, predictions, a study or dumped matrices, a log of heads, or a file
-/// with a matrix. Several runs are shown together.
+/// Reads each path: a folder of a fit, a training run, predictions or a study, or a log of heads. Several runs are shown
+/// together.
 ///
 /// # Errors
 /// A path is none of these, or a file is damaged.
@@ -55,23 +53,19 @@ fn one(path: &Path) -> Result<Shown, ReportError> {
     if head_log::is_at(path) {
         return head_log::show(path);
     }
-    if ExportedHeads::read(path).is_ok() {
-        return Err(ReportError::NothingToShow {
-            path: path.to_owned(),
-            problem: "holds exported heads; their page is made by `rank-study diagnose`".to_owned(),
-        });
-    }
-    match dumped::files(path) {
-        files if files.is_empty() => Err(ReportError::NothingToShow {
-            path: path.to_owned(),
-            problem: match path.exists() {
-                true => "has nothing to show".to_owned(),
-                false => format!("does not exist{}", near_files(path)),
-            },
-        }),
-        files => dumped::show(path, &files),
-    }
+    let why = match path.exists() {
+        _ if ExportedHeads::read(path).is_ok() => {
+            "holds exported heads; `rank-study diagnose` makes their page"
+        }
+        true => NOTHING,
+        false => "does not exist",
+    };
+    Err(ReportError::Message(format!("{} {why}", path.display())))
 }
+
+/// Why a path is not shown.
+const NOTHING: &str = "has nothing to show; give a folder of a fit (frontier.csv), a training run (steps.csv), \
+                       predictions or a study (rows.csv), or a log of heads";
 
 /// Shows predictions of one model none of whose heads was fitted, over its steps.
 fn screened(rows: &[HeadRow]) -> Option<Shown> {

@@ -1,12 +1,10 @@
 //! The page of `show`: one self-contained HTML file, with the data of its figures as JSON for its script.
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
-use half::bf16;
 use maud::{Markup, PreEscaped, html};
 use serde_json::{Value, json};
 
 use super::shown::{HeadGrid, Shown};
-use crate::figure::{Axis, Figure, Panel, Raster, Scale, Series, Shape, Stroke, hex};
+use crate::figure::{Axis, Figure, Panel, Scale, Series, Shape, Stroke, hex};
 use crate::report::document::{SHARED, document, in_script, number};
 use crate::report::error::ReportError;
 use crate::report::section::{Picture, Section};
@@ -21,8 +19,7 @@ const PLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
 const PLOT_SCRIPT: &str = include_str!("uplot/uPlot.iife.min.js");
 const PLOT_LICENCE: &str = include_str!("uplot/LICENSE");
 
-/// Builds one self-contained page. Its script makes line figures zoomable, matrices readable by pointer and keyboard,
-/// and heads openable.
+/// Builds one self-contained page. Its script makes line figures zoomable and heads openable.
 ///
 /// # Errors
 /// A figure cannot be drawn.
@@ -59,8 +56,8 @@ fn section(shown: &Shown, pictures: &[Picture], at: usize, is_alone: bool) -> Ma
             @if is_alone { h1 { (shown.title) } } @else { h2 { (shown.title) } }
             @for sentence in &shown.conclusion { p.conclusion { (sentence) } }
             @for note in &shown.notes { p.note { (note) } }
-            @for (figure, picture) in shown.figures.iter().zip(pictures) {
-                (live(figure, picture, &format!("{id}-{}", figure.name), &within))
+            @for picture in pictures {
+                (live(picture, &format!("{id}-{}", picture.figure.name), &within))
             }
             @for (at, of) in shown.grids.iter().enumerate() {
                 (heads(of, &format!("{id}-heads-{at}")))
@@ -74,7 +71,8 @@ fn section(shown: &Shown, pictures: &[Picture], at: usize, is_alone: bool) -> Ma
 }
 
 /// A figure with its files, and its numbers if the script can draw it.
-fn live(figure: &Figure, picture: &Picture, id: &str, within: &str) -> Markup {
+fn live(picture: &Picture, id: &str, within: &str) -> Markup {
+    let figure = &picture.figure;
     let numbers = of_figure(figure);
     let data = numbers.as_ref().map(|_| format!("{id}-numbers"));
     let files = html! {
@@ -118,26 +116,20 @@ fn last(grid: &HeadGrid, head: usize) -> String {
     values.map_or_else(|| "–".to_owned(), |value| significant(value, 3))
 }
 
-/// Data of a figure whose panels all have series or all have a matrix; other figures stay static images.
-pub(super) fn of_figure(figure: &Figure) -> Option<String> {
+/// Data of a figure whose panels all have series; other figures stay static images.
+fn of_figure(figure: &Figure) -> Option<String> {
     let is_of_series = |panel: &Panel| {
         let mut shapes = panel.series.iter().map(|series| series.shape);
         panel.tiles.is_empty() && panel.raster.is_none() && shapes.all(can_be_live)
     };
-    let value = if figure.panels.iter().all(|panel| panel.raster.is_some()) {
-        let rasters =
-            figure.panels.iter().filter_map(|panel| Some((panel, panel.raster.as_ref()?)));
-        json!({ "rasters": rasters.map(|(panel, raster)| of_raster(panel, raster)).collect::<Vec<_>>() })
-    } else if figure.panels.iter().all(is_of_series) {
-        json!({ "panels": figure.panels.iter().map(of_panel).collect::<Vec<_>>() })
-    } else {
-        return None;
-    };
-    Some(in_script(&value))
+    let is_live = figure.panels.iter().all(is_of_series);
+    is_live.then(|| {
+        in_script(&json!({ "panels": figure.panels.iter().map(of_panel).collect::<Vec<_>>() }))
+    })
 }
 
 /// Data of a grid of heads.
-pub(super) fn of_grid(grid: &HeadGrid) -> String {
+fn of_grid(grid: &HeadGrid) -> String {
     let heads = grid.heads.iter().map(|head| {
         let values: Vec<Vec<Value>> = head
             .values
@@ -196,19 +188,5 @@ fn of_series(series: &Series) -> Value {
         "marks": *shape != Shape::Line,
         "x": points.iter().map(|point| number(point.0)).collect::<Vec<_>>(),
         "y": points.iter().map(|point| number(point.1)).collect::<Vec<_>>(),
-    })
-}
-
-/// Encodes the entries row by row in bfloat16, which has about 2.5 significant digits.
-fn of_raster(panel: &Panel, raster: &Raster) -> Value {
-    let (rows, columns) = raster.values.dim();
-    let bytes: Vec<u8> =
-        raster.values.iter().flat_map(|&value| bf16::from_f64(value).to_le_bytes()).collect();
-    json!({
-        "title": panel.title,
-        "rows": rows,
-        "columns": columns,
-        "block": raster.block,
-        "values": BASE64_STANDARD.encode(bytes),
     })
 }

@@ -1,5 +1,5 @@
-// Interactive figures: lines drawn by uPlot, matrices read by pointer and keys, heads opened one by one. Without this
-// script the page shows the same figures as pictures.
+// Interactive figures: lines drawn by uPlot, heads opened one by one. Without this script the page shows the same figures
+// as pictures.
 "use strict";
 (() => {
   // Figures stand on light paper, also on a dark page.
@@ -119,58 +119,8 @@
     return box;
   };
 
-  // A matrix: the entry under the pointer, or the one that the arrow keys chose.
-  const floats = (text) => {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const halves = new Uint16Array(bytes.buffer);
-    return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
-  };
-  const readable = (figure, rasters) => {
-    const picture = figure.querySelector(".picture");
-    const images = [...picture.querySelectorAll("image")];
-    const value = made("p", { className: "value" });
-    value.setAttribute("role", "status");
-    picture.after(value);
-    const entries = rasters.map(({ values }) => floats(values));
-    const at = { panel: 0, row: 0, column: 0 };
-    const tell = () => {
-      const { title, rows, columns, block } = rasters[at.panel];
-      at.row = Math.min(rows - 1, Math.max(0, at.row));
-      at.column = Math.min(columns - 1, Math.max(0, at.column));
-      const span = (place) => (block === 1 ? place : `${place * block} to ${(place + 1) * block - 1}`);
-      const entry = entries[at.panel][at.row * columns + at.column];
-      const said = Number.isNaN(entry) ? "masked" : shown(entry, 3);
-      value.textContent = `${title}: query ${span(at.row)}, key ${span(at.column)}: ${said}`;
-    };
-    picture.addEventListener("pointermove", (event) => {
-      const panel = images.findIndex((image) => {
-        const box = image.getBoundingClientRect();
-        return event.clientX >= box.left && event.clientX < box.right
-          && event.clientY >= box.top && event.clientY < box.bottom;
-      });
-      if (panel < 0) return;
-      const box = images[panel].getBoundingClientRect();
-      const { rows, columns } = rasters[panel];
-      at.panel = panel;
-      at.row = Math.floor(((event.clientY - box.top) / box.height) * rows);
-      at.column = Math.floor(((event.clientX - box.left) / box.width) * columns);
-      tell();
-    });
-    picture.setAttribute("aria-label", "Matrices: arrow keys read entries, Page Up and Page Down change the matrix");
-    picture.addEventListener("keydown", (event) => {
-      const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-      const turn = { PageUp: rasters.length - 1, PageDown: 1 }[event.key];
-      if (turn !== undefined) at.panel = (at.panel + turn) % rasters.length;
-      else if (moves[event.key]) [at.row, at.column] = [at.row + moves[event.key][0], at.column + moves[event.key][1]];
-      else return;
-      event.preventDefault();
-      tell();
-    });
-  };
-
   document.querySelectorAll("figure[data-live]").forEach((figure) => {
-    const { panels, rasters } = numbers(figure);
-    if (rasters) return readable(figure, rasters);
+    const { panels } = numbers(figure);
     const live = made("div", { className: "live" }, ...panels.map(plotted));
     figure.querySelector(".picture").classList.add("drawn");
     figure.prepend(live);

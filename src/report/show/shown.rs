@@ -1,8 +1,9 @@
 //! The content of a page of `show`, and the grids of a model's heads.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::tables::run_course::RunCourse;
-use crate::experiments::training::tables::run_log::Curve;
 use crate::figure::Figure;
 use crate::table::{Table, distinct};
 
@@ -49,72 +50,83 @@ pub struct GridHead {
     pub values: Vec<Vec<Option<f64>>>,
 }
 
+/// Layer and head.
+type Place = (usize, usize);
+/// Values of one head at one step: place, `kind`, step, values by quantity.
+pub(super) type GridEntry = (Place, String, usize, Vec<Option<f64>>);
+
 impl HeadGrid {
-    /// The heads of a run at each logged step; `None` if its logs have no heads.
-    pub fn of_run(run: &RunCourse) -> Option<Self> {
-        let first = run.heads.first()?;
-        let steps: Vec<usize> = first.max_logit.iter().map(|point| point.0 as usize).collect();
-        let values = |curve: &Curve| {
-            let at = |step: &usize| {
-                curve.iter().find(|point| point.0 as usize == *step).map(|point| point.1)
-            };
-            steps.iter().map(at).collect()
+    /// Arranges entries by head and step; of several for one head and step, the first counts. `None` if there are none.
+    pub(super) fn of(
+        model: String,
+        quantities: Vec<&'static str>,
+        entries: impl IntoIterator<Item = GridEntry>,
+    ) -> Option<Self> {
+        let mut kinds: BTreeMap<Place, String> = BTreeMap::new();
+        let mut values: BTreeMap<(Place, usize), Vec<Option<f64>>> = BTreeMap::new();
+        for (place, kind, step, of_entry) in entries {
+            kinds.entry(place).or_insert(kind);
+            values.entry((place, step)).or_insert(of_entry);
+        }
+        let steps: BTreeSet<usize> = values.keys().map(|(_, step)| *step).collect();
+        let at =
+            |place, step: &usize, quantity: usize| *values.get(&(place, *step))?.get(quantity)?;
+        let head = |(place, kind): (Place, String)| GridHead {
+            layer: place.0,
+            head: place.1,
+            kind,
+            values: (0..quantities.len())
+                .map(|quantity| steps.iter().map(|step| at(place, step, quantity)).collect())
+                .collect(),
         };
-        let heads = run.heads.iter().map(|head| GridHead {
-            layer: head.layer,
-            head: head.head,
-            kind: head.kind.clone(),
-            values: vec![values(&head.max_logit), values(&head.entropy_nats)],
-        });
-        Some(Self {
-            model: run.name.clone(),
-            heads: heads.collect(),
-            quantities: vec!["max |logit|", "row entropy (nats)"],
-            steps,
-        })
+        let heads: Vec<GridHead> = kinds.into_iter().map(head).collect();
+        let steps: Vec<usize> = steps.iter().copied().collect();
+        (!steps.is_empty()).then_some(Self { model, steps, quantities, heads })
     }
 
-    /// The heads of each model in predictions, at one tolerance ε.
+    /// The heads of a run at each logged step; `None` if its logs have no heads.
+    pub fn of_run(run: &RunCourse) -> Option<Self> {
+        let entries = run.heads.iter().flat_map(|head| {
+            head.max_logit.iter().map(move |&(step, max_logit)| {
+                let entropy = head.entropy_nats.iter().find(|point| point.0 == step);
+                let values = vec![Some(max_logit), entropy.map(|point| point.1)];
+                ((head.layer, head.head), head.kind.clone(), step as usize, values)
+            })
+        });
+        Self::of(run.name.clone(), vec!["max |logit|", "row entropy (nats)"], entries)
+    }
+
+    /// The heads of each model in predictions, at one tolerance ε. With several passages or ranks, the first one is shown.
     pub fn of_predictions(study: &TrainedHeads) -> Vec<Self> {
-        type Of = fn(&HeadRow) -> Option<f64>;
-        const QUANTITIES: [(&str, Of); 6] = [
-            ("max |logit|", |head| Some(head.found.actual)),
-            ("half the logit range", |head| Some(0.5 * head.found.spread)),
-            ("needed with its inputs", |head| head.found.needed_tied),
-            ("needed at its rank", |head| head.found.needed),
-            ("floor", |head| head.found.floor),
-            ("row entropy (nats)", |head| Some(head.found.entropy_nats)),
+        let quantities = vec![
+            "max |logit|",
+            "half the logit range",
+            "needed with its inputs",
+            "needed at its rank",
+            "floor",
+            "row entropy (nats)",
         ];
         let epsilon = study.epsilon_told();
         let here = || study.heads.iter().filter(|head| head.found.epsilon == epsilon);
-        let grid = |(run, seed): (&str, u64)| {
-            let own: Vec<&HeadRow> =
-                here().filter(|head| (head.run(), head.seed()) == (run, seed)).collect();
-            let steps = distinct(own.iter().map(|head| head.step()));
-            let places = distinct(own.iter().map(|head| (head.of.layer, head.found.head)));
-            let head = |(layer, head): (usize, usize)| {
-                // With several passages or ranks, the first one is shown.
-                let at = |step: usize| {
-                    own.iter().find(|h| (h.of.layer, h.found.head, h.step()) == (layer, head, step))
-                };
-                let kind = own.iter().find(|h| (h.of.layer, h.found.head) == (layer, head));
-                GridHead {
-                    layer,
-                    head,
-                    kind: kind.map_or_else(String::new, |h| h.found.kind.to_string()),
-                    values: QUANTITIES
-                        .iter()
-                        .map(|(_, of)| steps.iter().map(|&step| of(at(step)?)).collect())
-                        .collect(),
-                }
-            };
-            Self {
-                model: format!("{run}, seed {seed}, tolerance ε = {epsilon} nats"),
-                quantities: QUANTITIES.map(|(name, _)| name).to_vec(),
-                heads: places.into_iter().map(head).collect(),
-                steps,
-            }
+        let entry = |HeadRow { of, found, .. }: &HeadRow, step| {
+            let values = vec![
+                Some(found.actual),
+                Some(0.5 * found.spread),
+                found.needed_tied,
+                found.needed,
+                found.floor,
+                Some(found.entropy_nats),
+            ];
+            ((of.layer, found.head), found.kind.to_string(), step, values)
         };
-        distinct(here().map(|head| (head.run(), head.seed()))).into_iter().map(grid).collect()
+        let grid = |(run, seed): (&str, u64)| {
+            let own = here().filter(|head| (head.run(), head.seed()) == (run, seed));
+            let model = format!("{run}, seed {seed}, tolerance ε = {epsilon} nats");
+            Self::of(model, quantities.clone(), own.map(|head| entry(head, head.step())))
+        };
+        distinct(here().map(|head| (head.run(), head.seed())))
+            .into_iter()
+            .filter_map(grid)
+            .collect()
     }
 }

@@ -21,44 +21,33 @@ pub struct Expected {
     pub column: String,
     /// Statistic of the column.
     pub of: Statistic,
-    /// Range of allowed values.
-    pub bound: Bound,
-}
-
-/// Selects rows in which every named column has one of the given values; all rows if no column is named.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Selection(pub Vec<(String, Vec<String>)>);
-
-/// Statistic of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Statistic {
-    /// Every value separately. A row without a value counts as infinite: no logits reached the error.
-    Every,
-    /// The median; a row without a value counts as infinite.
-    Median,
-    /// Number of rows with a value.
-    Count,
-}
-
-impl Statistic {
-    const NAMES: [(&'static str, Self); 3] =
-        [("every", Self::Every), ("median", Self::Median), ("count", Self::Count)];
-}
-
-/// Smallest and largest allowed value, either of which may be missing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bound {
     /// Smallest allowed value.
     pub least: Option<f64>,
     /// Largest allowed value.
     pub most: Option<f64>,
 }
 
-impl Bound {
+impl Expected {
     /// Whether `value` lies within the bound.
     pub fn holds(&self, value: f64) -> bool {
         self.least.is_none_or(|least| value >= least) && self.most.is_none_or(|most| value <= most)
     }
+}
+
+/// Selects rows in which every named column has one of the given values; all rows if no column is named.
+pub type Selection = Vec<(String, Vec<String>)>;
+
+/// Statistic of a column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistic {
+    /// Every value separately. A row without a value counts as infinite: no logits reached the error.
+    #[default]
+    Every,
+    /// The median; a row without a value counts as infinite.
+    Median,
+    /// Number of rows with a value.
+    Count,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -75,7 +64,8 @@ pub(super) struct Raw {
     /// The column that is bounded.
     column: String,
     /// Statistic of the column: `every` (default), `median` or `count`.
-    of: Option<String>,
+    #[schemars(with = "Option<String>")]
+    of: Option<Statistic>,
     /// Lower bound.
     least: Option<f64>,
     /// Upper bound.
@@ -94,17 +84,13 @@ fn one(table: &Table, columns: &[Column]) -> Result<Expected, String> {
     if raw.least.is_none() && raw.most.is_none() {
         return Err(wrong("needs least or most"));
     }
-    let name = raw.of.as_deref().unwrap_or("every");
-    let of = Statistic::NAMES.iter().find(|(known, _)| *known == name).ok_or_else(|| {
-        let near = nearest(name, &Statistic::NAMES.map(|(name, _)| name));
-        wrong(&format!("unknown of = {name:?}; did you mean {near:?}?"))
-    })?;
-    if raw.over.is_some() && of.1 != Statistic::Median {
+    let of = raw.of.unwrap_or_default();
+    if raw.over.is_some() && of != Statistic::Median {
         return Err(wrong("over needs of = \"median\""));
     }
     let kind = kind_of(&raw.column, columns)
         .map_err(|near| wrong(&format!("no column = {:?}; did you mean {near:?}?", raw.column)))?;
-    if kind == ColumnKind::Text && of.1 != Statistic::Count {
+    if kind == ColumnKind::Text && of != Statistic::Count {
         return Err(wrong(&format!(
             "column = {:?} holds text; name a column of numbers",
             raw.column
@@ -116,8 +102,9 @@ fn one(table: &Table, columns: &[Column]) -> Result<Expected, String> {
             .map(|over| selection(over, "over", columns))
             .transpose()
             .map_err(|why| wrong(&why))?,
-        of: of.1,
-        bound: Bound { least: raw.least, most: raw.most },
+        of,
+        least: raw.least,
+        most: raw.most,
         column: raw.column,
         what: raw.what,
     })
@@ -134,7 +121,7 @@ fn kind_of(column: &str, columns: &[Column]) -> Result<ColumnKind, String> {
 
 /// Reads the selection in the table at `place`: for each column one value or a list.
 fn selection(table: &Table, place: &str, columns: &[Column]) -> Result<Selection, String> {
-    let mut selected = Vec::new();
+    let mut selected = Selection::new();
     for (column, value) in table {
         let kind = kind_of(column, columns)
             .map_err(|near| format!("no column {place}.{column}; did you mean {near:?}?"))?;
@@ -157,5 +144,5 @@ fn selection(table: &Table, place: &str, columns: &[Column]) -> Result<Selection
         };
         selected.push((column.clone(), values));
     }
-    Ok(Selection(selected))
+    Ok(selected)
 }

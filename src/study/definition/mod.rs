@@ -6,6 +6,6 @@ mod study_definition;
 #[cfg(test)]
 mod tests;
 
-pub use expected::{Bound, Expected, Selection, Statistic};
-pub use schema::{EXPECTED, MODELS, OWN_KEYS, schema};
+pub use expected::{Expected, Selection, Statistic};
+pub use schema::{EXPECTED, MODELS, OWN_KEYS};
 pub use study_definition::StudyDefinition;

@@ -2,6 +2,7 @@
 
 use std::fs::TryLockError;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -87,11 +88,7 @@ impl File {
 
     /// Returns `true` if the file still has a name (hard link), as far as the system reports it.
     pub(in crate::system) fn is_named(&self) -> bool {
-        #[cfg(unix)]
-        let named = |found: std::fs::Metadata| std::os::unix::fs::MetadataExt::nlink(&found) > 0;
-        #[cfg(not(unix))]
-        let named = |_: std::fs::Metadata| true;
-        self.file.metadata().is_ok_and(named)
+        self.file.metadata().is_ok_and(|found| found.nlink() > 0)
     }
 }
 
