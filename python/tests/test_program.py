@@ -149,6 +149,8 @@ def test_matrices_saved_by_other_tools_have_their_values(tmp_path: pathlib.Path)
     n = len(wanted)
     labels = [f"token {i}, {i}" for i in range(n)]
     frame, named = pd.DataFrame(wanted), pd.DataFrame(wanted, index=labels, columns=labels)
+    padded = np.zeros((n + 5, n + 5))
+    padded[5:, 5:] = wanted
     stack = np.zeros((2, 3, 2, n, n))
     stack[1, 2, 0] = wanted
     saved = {
@@ -163,9 +165,10 @@ def test_matrices_saved_by_other_tools_have_their_values(tmp_path: pathlib.Path)
         "header.txt": lambda file: np.savetxt(file, wanted, header="attention of layer 0"),
         "frame.parquet": lambda file: frame.rename(columns=str).to_parquet(file),
         "named.parquet": named.to_parquet,
+        "padded.npy": lambda file: np.save(file, padded),
         "stack.npy": lambda file: np.save(file, stack),
     }
-    flags = {"stack.npy": ["--layer", "1", "--sequence", "2", "--head", "0"]}
+    flags = {"padded.npy": ["--trim-padding"], "stack.npy": ["--layer", "1", "--sequence", "2", "--head", "0"]}
     for name, save in saved.items():
         save(tmp_path / name)
         path = str(tmp_path / name) + ("#attention" if name == "small.npz" else "")

@@ -53,6 +53,9 @@ pub struct FamilyFlags {
     /// Treat --target as logits: apply a softmax to each row
     #[arg(long, requires = "target")]
     softmax: bool,
+    /// Leave out tokens at either end whose row or column is zero
+    #[arg(long, requires = "target")]
+    trim_padding: bool,
 }
 
 impl FamilyFlags {
@@ -67,6 +70,7 @@ impl FamilyFlags {
                 path: path.clone(),
                 index: StackIndex { layer: self.layer, sequence: self.sequence, head: self.head },
                 logits: self.softmax,
+                trim_padding: self.trim_padding,
             };
             let TargetRead { target, rescaled, left_out } =
                 file.read(visibility).context("--target")?;

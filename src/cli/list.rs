@@ -13,8 +13,8 @@ use super::streams::say;
 use crate::record::{Column, ColumnKind};
 use crate::run::log_columns;
 use crate::study::{
-    Ending, Kind, Plan, Preset, StudyDefinition, StudyError, endings, stored_lines, time_of,
-    unmerged_parts,
+    Ending, Kind, Plan, Preset, StudyDefinition, StudyError, endings, schema, stored_lines,
+    time_of, unmerged_parts,
 };
 use crate::system::printable;
 use crate::table::plural;
@@ -26,6 +26,7 @@ Examples:
   rank-study list
   rank-study list --preset quick --json
   rank-study list --columns fit
+  rank-study list --schema > study.schema.json
 
 Guide: docs/own-study.md")]
 pub struct ListArgs {
@@ -37,6 +38,9 @@ pub struct ListArgs {
     /// ramp, surgery; files of a run: steps, curve, eval, heads]
     #[arg(long, value_name = "KIND", conflicts_with = "preset", value_parser = columns_of)]
     columns: Option<Columns>,
+    /// Print a JSON Schema of definitions instead
+    #[arg(long, conflicts_with_all = ["columns", "preset"])]
+    schema: bool,
 }
 
 /// Columns of one kind of rows.
@@ -57,6 +61,10 @@ fn columns_of(name: &str) -> Result<Columns, String> {
 pub fn run(args: &ListArgs) -> Result<()> {
     if let Some(Columns(columns)) = &args.columns {
         return list_columns(columns, args.json.is_set);
+    }
+    if args.schema {
+        say!("{:#}", schema());
+        return Ok(());
     }
     let found = definitions(args.preset.get())?;
     let data = data(args.preset.get());

@@ -69,6 +69,10 @@ pub fn run(args: &SweepArgs) -> Result<()> {
         inform(&format!("warning: a study of kind {kind} reads no text; --text has no effect"));
     }
     if let Some(study) = definition.work.get::<TrainStudy>() {
+        let defaults = study.defaults(&definition.text).map_err(anyhow::Error::msg)?;
+        if !defaults.is_empty() {
+            inform(&format!("defaults: {}", defaults.join(", ")));
+        }
         for run in &study.runs {
             if let Some(warning) = wide_window(&run.definition) {
                 inform(&format!("warning: run {}: {warning}", run.name));

@@ -138,24 +138,23 @@ fn draw_series<DB: DrawingBackend>(
     let shown =
         |&(x, y): &(f64, f64)| x.is_finite() && (y.is_finite() || series.shape == Shape::Above);
     let points: Vec<(f64, f64)> = series.points.iter().map(at).filter(shown).collect();
-    let line = || match points.len() {
-        0 | 1 => Ok(()),
-        _ => pen.line(&points, ink.colour, size::LINE, ink.stroke),
-    };
-    let markers = |points: &[(f64, f64)], radius, is_open| {
-        points.iter().try_for_each(|&point| pen.marker(point, radius, ink, is_open))
+    let covers = covers(panel, plot, series, &points);
+    let nested = |radius: f64| {
+        points.iter().zip(&covers).try_for_each(|(&point, &over)| {
+            pen.marker(point, radius + size::NESTED * over as f64, ink, false)
+        })
     };
     match series.shape {
-        Shape::Line => line(),
+        Shape::Line => nested_line(pen, &points, ink, &covers),
         Shape::LineMarkers => {
             // A line through two points would look like a trend.
             if points.len() > 2 {
-                line()?;
+                nested_line(pen, &points, ink, &covers)?;
             }
-            markers(&points, size::MARKER, false)
+            nested(size::MARKER)
         }
-        Shape::Points => markers(&points, size::SEED, false),
-        Shape::OpenPoints => markers(&points, size::SEED, true),
+        Shape::Points => nested(size::SEED),
+        Shape::OpenPoints => open_markers(pen, &points, size::SEED, ink),
         Shape::Seeds => seeds(pen, &points, ink),
         Shape::Bars => bars(pen, panel, plot, &points, ink),
         Shape::Above => {
@@ -163,9 +162,54 @@ fn draw_series<DB: DrawingBackend>(
             let beside = series.points.iter().map(|&(x, _)| beside(panel, series, x));
             let points: Vec<(f64, f64)> =
                 points.iter().zip(beside).map(|(&(x, _), beside)| (x + beside, y)).collect();
-            markers(&points, size::MARKER, true)
+            open_markers(pen, &points, size::MARKER, ink)
         }
     }
+}
+
+/// Returns, for each of `points` (of `series`, in pixels), how many later series cover it. Long curves are noisy and
+/// scattered points belong to no line, so they count as not covered.
+fn covers(panel: &Panel, plot: &Plot, series: &Series, points: &[(f64, f64)]) -> Vec<usize> {
+    const MANY: usize = 40;
+    // The order of many lines in one place is not visible, and broad lines hide their surroundings.
+    const MOST: usize = 2;
+    const NEAR: f64 = 2.0;
+    let on_line = |other: &Series| {
+        let line = |of: &Series| matches!(of.shape, Shape::Line | Shape::LineMarkers);
+        let drawn = |of: &Series| line(of) && of.name == other.name && of.points.len() <= MANY;
+        line(other) || other.shape == Shape::Points && panel.series.iter().any(drawn)
+    };
+    let own = on_line(series) && points.len() <= MANY;
+    let later = panel.series.iter().skip_while(|other| !std::ptr::eq(*other, series)).skip(1);
+    let later = later.filter(|of| own && on_line(of) && of.points.len() <= MANY);
+    let alike = later.filter(|of| (of.shape == Shape::Points) == (series.shape == Shape::Points));
+    let others: Vec<Vec<(f64, f64)>> = alike
+        .map(|of| of.points.iter().map(|&(x, y)| (across(panel, plot, x), down(panel, plot, y))))
+        .map(Iterator::collect)
+        .collect();
+    let is_near = |a: (f64, f64), b: (f64, f64)| (a.0 - b.0).abs().max((a.1 - b.1).abs()) < NEAR;
+    let of_point = |&point: &(f64, f64)| {
+        others.iter().filter(|other| other.iter().any(|&b| is_near(point, b))).take(MOST).count()
+    };
+    points.iter().map(of_point).collect()
+}
+
+/// Draws a line broader where other lines lie over it, so that each stays visible.
+fn nested_line<DB: DrawingBackend>(
+    pen: &Pen<DB>,
+    points: &[(f64, f64)],
+    ink: Ink,
+    covers: &[usize],
+) -> Drawn<DB> {
+    let stretches: Vec<usize> = covers.windows(2).map(|ends| ends[0].min(ends[1])).collect();
+    let mut from = 0;
+    for alike in stretches.chunk_by(|a, b| a == b) {
+        let to = from + alike.len();
+        let breadth = size::LINE + size::NESTED * alike[0] as f64;
+        pen.line(&points[from..=to], ink.colour, breadth, ink.stroke)?;
+        from = to;
+    }
+    Ok(())
 }
 
 /// Horizontal offset of a marker above the panel, so that markers of several series at one x stand side by side.
@@ -195,6 +239,15 @@ fn bars<DB: DrawingBackend>(
     points.iter().try_for_each(|&(x, y)| {
         pen.rectangle((x - half, y), (x + half, plot.bottom - 0.5 * size::THIN), ink.colour)
     })
+}
+
+fn open_markers<DB: DrawingBackend>(
+    pen: &Pen<DB>,
+    points: &[(f64, f64)],
+    radius: f64,
+    ink: Ink,
+) -> Drawn<DB> {
+    points.iter().try_for_each(|&point| pen.marker(point, radius, ink, true))
 }
 
 /// Draws labels beside the last points, moved apart so that they do not overlap.
@@ -246,6 +299,34 @@ fn down(panel: &Panel, plot: &Plot, value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Axis;
+
+    #[test]
+    fn a_line_is_broader_where_a_later_one_covers_it() {
+        let series = |name: &str, last: f64| {
+            let points = vec![(1.0, 1.0), (2.0, 2.0), (3.0, last)];
+            Series::new(name, Ink::of_rank(4), Shape::LineMarkers, points)
+        };
+        let axis = || Axis::linear("", [1.0, 3.0].into_iter(), None);
+        let panel =
+            Panel::new("", axis(), axis(), vec![series("lower", 3.0), series("upper", 1.0)]);
+        let plot = Plot {
+            left: 0.0,
+            right: 100.0,
+            top: 0.0,
+            bottom: 100.0,
+            beside: 0.0,
+            says_y: true,
+            title_break: None,
+        };
+        let covered = |series: &Series| {
+            let at = |&(x, y): &(f64, f64)| (across(&panel, &plot, x), down(&panel, &plot, y));
+            let points: Vec<(f64, f64)> = series.points.iter().map(at).collect();
+            covers(&panel, &plot, series, &points)
+        };
+        assert_eq!(covered(&panel.series[0]), [1, 1, 0]);
+        assert_eq!(covered(&panel.series[1]), [0, 0, 0]);
+    }
 
     #[test]
     fn labels_do_not_touch_and_stay_inside() {

@@ -38,6 +38,8 @@ pub(crate) mod size {
     pub const MARKER: f64 = 3.6;
     pub const SEED: f64 = 2.2;
     pub const STROKE: f64 = 6.0;
+    /// Difference in line width or marker size between a mark and one that lies over it.
+    pub const NESTED: f64 = 1.5;
     /// Half the height of a filled field in a legend.
     pub const SWATCH: f64 = 5.5;
 }

@@ -26,7 +26,9 @@ pub use crate::experiments::latency::LatencyStudy;
 pub use crate::experiments::ramp::RampStudy;
 pub use crate::experiments::spectrum::SpectrumStudy;
 pub use crate::experiments::training::{Baseline, StudyRun, TrainStudy};
-pub use definition::{EXPECTED, Expected, MODELS, OWN_KEYS, Selection, Statistic, StudyDefinition};
+pub use definition::{
+    EXPECTED, Expected, MODELS, OWN_KEYS, Selection, Statistic, StudyDefinition, schema,
+};
 pub use merge::{Merged, merge};
 pub use parts::{check_merged, has_parts, unmerged_parts};
 pub use plan::{Plan, Work, endings, stored_lines, time_of};

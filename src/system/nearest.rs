@@ -19,10 +19,10 @@ impl UnknownName {
     }
 }
 
-/// Returns the member of `valid` that is most similar to `found`, by the Damerau–Levenshtein distance.
+/// Returns the member of `valid` that is most similar to `found`: a synonym, or the least Damerau–Levenshtein distance.
 pub(crate) fn nearest(found: &str, valid: &[&str]) -> String {
-    let nearest = valid.iter().min_by_key(|name| strsim::damerau_levenshtein(found, name));
-    nearest.copied().unwrap_or_default().to_owned()
+    let nearest = || valid.iter().min_by_key(|name| strsim::damerau_levenshtein(found, name));
+    synonym(found, valid).or_else(|| nearest().copied()).unwrap_or_default().to_owned()
 }
 
 /// Returns up to three of `names` that are so similar to `name` that they may be meant, the nearest first.
@@ -36,9 +36,45 @@ pub fn near_names<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&
     near.into_iter().map(|(_, other)| other).take(3).collect()
 }
 
+/// Names that other programs and papers use, and the names used here.
+const SYNONYMS: [(&str, &str); 24] = [
+    ("rotary", "rope"),
+    ("nope", "none"),
+    ("mha", "mhsa"),
+    ("d", "rank"),
+    ("d_head", "rank"),
+    ("epsilon", "tolerance"),
+    ("eps", "tolerance"),
+    ("tolerance", "epsilon"),
+    ("max_logit", "caps"),
+    ("width", "window"),
+    ("fp32", "float32"),
+    ("bf16", "bfloat16"),
+    ("lr", "learning_rate"),
+    ("wd", "weight_decay"),
+    ("n", "context"),
+    ("block_size", "context"),
+    ("seq_len", "context"),
+    ("n_embd", "d_model"),
+    ("hidden_size", "d_model"),
+    ("n_head", "heads"),
+    ("num_heads", "heads"),
+    ("n_layer", "layers"),
+    ("num_layers", "layers"),
+    ("batch_size", "batch"),
+];
+
+/// Returns the valid name that is a synonym of `found`.
+fn synonym<'v>(found: &str, valid: &[&'v str]) -> Option<&'v str> {
+    let found = found.to_lowercase();
+    let mut meant = SYNONYMS.iter().filter(|(elsewhere, _)| *elsewhere == found);
+    meant.find_map(|(_, here)| valid.iter().find(|name| *name == here).copied())
+}
+
 /// Advises what to write instead of `found`, which is not in `valid`.
 pub(crate) fn instead(found: &str, valid: &[&str]) -> String {
-    let near = near_names(found, valid.iter().copied()).first().copied();
+    let near = synonym(found, valid);
+    let near = near.or_else(|| near_names(found, valid.iter().copied()).first().copied());
     let others: Vec<&str> = valid.iter().copied().filter(|name| Some(*name) != near).collect();
     let others = others.join(", ");
     match near {
@@ -55,5 +91,6 @@ mod tests {
     #[test]
     fn finds_the_name_one_slip_away() {
         assert_eq!(nearest("dirichlet-bnad", &["decay-band", "dirichlet-band"]), "dirichlet-band");
+        assert_eq!(nearest("epsilon", &["n", "rank", "tolerance"]), "tolerance", "a synonym");
     }
 }

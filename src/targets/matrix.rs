@@ -112,8 +112,8 @@ impl Target {
             let sum: f64 = entries.iter().map(|&(_, p)| p).sum();
             if (sum - 1.0).abs() > ROW_SUM_TOLERANCE {
                 return Err(TargetError::Other(format!(
-                    "target row {row} (from 0) sums to {sum}; every row must sum to 1 within 1e-5, without \
-                     padding or dropout; for logits give --softmax"
+                    "target row {row} (from 0) sums to {sum}; every row must sum to 1 within 1e-5, so divide it \
+                     by its sum"
                 )));
             }
             for (column, p) in entries {

@@ -11,9 +11,10 @@ pub fn definitions_page() -> String {
     let mut page = "\
 # Definitions
 
-Every key of a study's TOML file. Generated from the code; to update it: `RANK_STUDY_UPDATE_DOCS=1 cargo test --test architecture help`.
+Every key of a study's TOML file. Generated from `rank-study list --schema`; to update it: `RANK_STUDY_UPDATE_DOCS=1 cargo test --test architecture help`.
 
-For a guide with examples see [own-study.md](own-study.md).
+For a guide with examples see [own-study.md](own-study.md). An editor with TOML support completes and checks keys with the schema: \
+`rank-study list --schema > study.schema.json`, and `#:schema study.schema.json` as the first line of the definition.
 
 The tables `[quick]` and `[smoke]` hold what a smaller preset replaces, such as `[smoke.grid]`. An empty default means that the key is off or chosen by the program.
 

@@ -266,7 +266,7 @@ fn a_head_of_a_stack_is_named() {
 }
 
 #[test]
-fn logits_are_refused_and_softmaxed_where_asked() {
+fn logits_are_told_from_attention_and_softmaxed_where_asked() {
     let folder = folder();
     let (attention, mut logits) = attention(9);
     // What is not seen may be anything, as where the mask was to come after.
@@ -274,7 +274,7 @@ fn logits_are_refused_and_softmaxed_where_asked() {
     let path = folder.path().join("logits.npy");
     ndarray_npy::write_npy(&path, &logits).unwrap();
     let error = error_of(&path);
-    assert!(error.contains("--softmax"), "{error}");
+    assert!(error.contains("from -3 to 3") && error.contains("--softmax"), "{error}");
     let read = TargetFile { logits: true, ..TargetFile::at(&path) }.read(CAUSAL).unwrap();
     assert_eq!(read.rescaled, None);
     let off = read.target.dense() - &attention;
@@ -379,6 +379,50 @@ fn an_array_of_an_npz_file_is_found_by_name_or_because_it_is_the_only_one() {
             error_of(&file_with(&folder, "cut.npz", &both[..end]));
         }
     }
+}
+
+#[test]
+fn padding_is_told_and_left_out_where_asked() {
+    let folder = folder();
+    let (attention, logits) = attention(5);
+    for (before, after, says) in
+        [(0, 3, "rows 5 to 7"), (2, 0, "rows 0 to 1"), (1, 1, "rows 0 to 0")]
+    {
+        let n = before + 5 + after;
+        let within = ndarray::s![before..before + 5, before..before + 5];
+        let mut padded = Array2::zeros((n, n));
+        padded.slice_mut(within).assign(&attention);
+        let path = folder.path().join("padded.npy");
+        write_npy(&path, &padded).unwrap();
+        let error = error_of(&path);
+        assert!(error.contains(says) && error.contains("--trim-padding"), "{error}");
+        let trimmed = TargetFile { trim_padding: true, ..TargetFile::at(&path) };
+        let read = trimmed.read(CAUSAL).unwrap();
+        assert_close(&read.target, &attention);
+        assert!(read.left_out[0].starts_with(&format!("{} of {n} tokens", before + after)));
+        let mut padded = Array2::from_elem((n, n), f64::NEG_INFINITY);
+        padded.slice_mut(within).assign(&logits);
+        write_npy(&path, &padded).unwrap();
+        let read = TargetFile { logits: true, ..trimmed }.read(CAUSAL).unwrap();
+        assert_close(&read.target, &attention);
+    }
+}
+
+#[test]
+fn attention_after_dropout_is_recognised() {
+    let folder = folder();
+    let target = example(64);
+    let mut draws = 12345_u64;
+    let mut is_dropped = || {
+        draws =
+            draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (draws >> 33).is_multiple_of(10)
+    };
+    let dropped = target.dense().mapv(|p| if is_dropped() { 0.0 } else { p / 0.9 });
+    let path = folder.path().join("dropped.npy");
+    write_npy(&path, &dropped).unwrap();
+    let error = error_of(&path);
+    assert!(error.contains("dropout") && error.contains("model.eval()"), "{error}");
 }
 
 #[test]

@@ -237,6 +237,10 @@ impl FitObserver for Job<'_> {
 }
 
 impl<'a> Job<'a> {
+    fn row(&self, found: FitMeasurement, best: Option<&Candidate>) -> FrontierRow {
+        FrontierRow::of(self.problem, &self.place.target, self.tolerance, found, best)
+    }
+
     fn note(&self, done: Result<(), impl Into<StudyError>>) {
         if let Err(error) = done {
             lock(&self.failed).get_or_insert(error.into());

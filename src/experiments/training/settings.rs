@@ -6,6 +6,7 @@ use std::path::Path;
 use toml::{Table, Value};
 
 use super::study::{StudyRun, TrainStudy};
+use crate::experiment::RawDefinition;
 use crate::lm::{Schedule, Stabiliser, TrainDefinition};
 use crate::table::groups::distinct;
 
@@ -43,6 +44,25 @@ pub(super) fn run_settings(folder: &Path, runs: &TrainStudy) -> Vec<RunSettings>
         settings: Settings::from_run(run),
     };
     runs.runs.iter().map(of_run).collect()
+}
+
+impl TrainStudy {
+    /// The keys that neither `[train]` nor any `[[run]]` of its definition `text` sets, with their defaults, of those that
+    /// have an effect on some run: `learning_rate = 0.003`.
+    ///
+    /// # Errors
+    /// A text that is not the study's definition.
+    pub fn defaults(&self, text: &str) -> Result<Vec<String>, String> {
+        let raw = RawDefinition::parse(&self.path, text, self.preset)?;
+        let tables: Vec<Table> =
+            raw.tables("run")?.into_iter().chain([raw.table_or_empty("train")?]).collect();
+        let is_set = |key: &str| tables.iter().any(|table| table.contains_key(key));
+        let standard = TrainDefinition::default().to_table().map_err(|e| e.to_string())?;
+        let all: Vec<Settings> = self.runs.iter().map(Settings::from_run).collect();
+        let is_taken = |key: &str| !is_set(key) && all.iter().any(|one| one.get(key).is_some());
+        let taken = standard.iter().filter(|(key, _)| is_taken(key));
+        Ok(taken.map(|(key, value)| format!("{key} = {value}")).collect())
+    }
 }
 
 impl Settings {

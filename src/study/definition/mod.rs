@@ -7,5 +7,5 @@ mod study_definition;
 mod tests;
 
 pub use expected::{Expected, Selection, Statistic};
-pub use schema::{EXPECTED, MODELS, OWN_KEYS};
+pub use schema::{EXPECTED, MODELS, OWN_KEYS, schema};
 pub use study_definition::StudyDefinition;

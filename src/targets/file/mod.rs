@@ -3,6 +3,7 @@
 mod csv;
 mod npy;
 mod npz;
+mod padding;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod safetensors;

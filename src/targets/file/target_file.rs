@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use ndarray::{Array2, ArrayView1};
+use ndarray::{Array2, ArrayView1, s};
 
 #[cfg(feature = "parquet")]
 use super::parquet;
 use super::stack::{StackIndex, matrix_of};
-use super::{csv, npy, npz, safetensors};
+use super::{csv, npy, npz, padding, safetensors};
 use crate::system::write_whole_with;
 use crate::targets::matrix::ROW_SUM_TOLERANCE;
 use crate::targets::{Target, TargetError, Visibility};
@@ -30,6 +30,8 @@ pub struct TargetFile {
     pub index: StackIndex,
     /// Whether the entries are logits z. The target is then A = softmax(z), row by row over the pairs that the mask allows.
     pub logits: bool,
+    /// Whether tokens at either end are left out whose row or column is zero (−∞ in logits), as padding leaves them.
+    pub trim_padding: bool,
 }
 
 /// A target that was read from a file.
@@ -39,8 +41,8 @@ pub struct TargetRead {
     pub target: Target,
     /// Largest deviation of a row sum from 1, if the rows were rescaled because half precision had rounded them.
     pub rescaled: Option<f64>,
-    /// What was left out of the file: a header, an index.
-    pub left_out: Vec<&'static str>,
+    /// What was left out of the file: a header, an index, tokens of padding.
+    pub left_out: Vec<String>,
 }
 
 impl TargetFile {
@@ -68,7 +70,19 @@ impl TargetFile {
     /// `InFile` if the file is missing, cut off, of an unknown format or holds no such matrix of numbers, and around an error
     /// of [`TargetRead::of_matrix`].
     pub fn read(&self, visibility: Visibility) -> Result<TargetRead, TargetError> {
-        let (matrix, left_out) = self.matrix_and_left_out()?;
+        let (mut matrix, left_out) = self.matrix_and_left_out()?;
+        let mut left_out: Vec<String> = left_out.into_iter().map(ToOwned::to_owned).collect();
+        if self.trim_padding {
+            let (n, kept) = (matrix.nrows(), padding::tokens(&matrix, self.logits));
+            matrix = matrix.slice_move(s![kept.clone(), kept.clone()]);
+            let trimmed = n - matrix.nrows();
+            if trimmed > 0 {
+                let (first, last) = (kept.start, kept.end - 1);
+                left_out.push(format!(
+                    "{trimmed} of {n} tokens of padding; {first} to {last} are kept"
+                ));
+            }
+        }
         let read = TargetRead::of_matrix(matrix, self.logits, visibility);
         Ok(TargetRead { left_out, ..read.map_err(|problem| in_file(&self.path, problem))? })
     }
@@ -83,7 +97,8 @@ impl TargetRead {
     /// its sum. `logits` applies a softmax to the allowed part of each row first.
     ///
     /// # Errors
-    /// As [`Target::from_rows`], or a matrix that is not square or has no logits.
+    /// As [`Target::from_rows`], or a matrix that is not square, has no logits, or seems to hold padding,
+    /// dropout or logits.
     pub fn of_matrix(
         mut dense: Array2<f64>,
         logits: bool,
@@ -101,8 +116,12 @@ impl TargetRead {
         let entries = |row: ArrayView1<'_, f64>| {
             row.iter().copied().enumerate().filter(|&(_, p)| p != 0.0).collect()
         };
-        let target = Target::from_rows(dense.outer_iter().map(entries).collect(), visibility)?;
-        Ok(Self { target, rescaled, left_out: Vec::new() })
+        match Target::from_rows(dense.outer_iter().map(entries).collect(), visibility) {
+            Ok(target) => Ok(Self { target, rescaled, left_out: Vec::new() }),
+            Err(error) => {
+                Err(padding::why_no_attention(&dense, visibility).map_or(error, TargetError::Other))
+            }
+        }
     }
 }
 

@@ -47,6 +47,7 @@ fn target(place: &Path, ending: &str, files: Vec<Whole>) -> Target {
         });
         let head = TargetFile {
             index: StackIndex { head: Some(1), ..StackIndex::default() },
+            trim_padding: true,
             ..file(false)
         };
         let _ = head.read(Visibility::Bidirectional);
