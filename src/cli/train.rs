@@ -16,7 +16,7 @@ use crate::lm::{
     Corpus, LmError, Outcome as TrainOutcome, StepRow, Texts, TrainDefinition, TrainSummary,
     Workers,
 };
-use crate::run::{Begin, RunError, Training};
+use crate::run::{Begin, Extension, RunError, RunObserver, Training};
 use crate::study::{Preset, StudyDefinition, TrainStudy};
 
 /// Train a language model and log every head's logits
@@ -98,11 +98,7 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
     let device = args.device.device;
     let training =
         Training { definition: &definition, corpus: &corpus, source: &source, device, workers };
-    let on_step = |row: &StepRow| {
-        let what = format!("step {}, loss {:.4}", row.step, row.loss_nats);
-        progress.reached(row.step as f64, &what);
-    };
-    let result = crate::run::train(&training, &args.out, begin, stop, &on_step);
+    let result = crate::run::train(&training, &args.out, begin, stop, &progress);
     progress.finish();
     let result = result.map_err(of_folder)?;
     if is_first {
@@ -150,6 +146,20 @@ fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
     say!("max_abs_logit     {}", shown(summary.max_abs_logit));
     say!("wall_time_s       {:.1}", summary.wall_time_s);
     say!("files             {}", args.out.display());
+}
+
+impl RunObserver for Progress {
+    fn step(&self, record: &StepRow) {
+        let what = format!("step {}, loss {:.4}", record.step, record.loss_nats);
+        self.reached(record.step as f64, &what);
+    }
+
+    fn extended(&self, Extension { at, from, to }: Extension) {
+        self.say(&format!(
+            "step {at} of {from}: extended to {to}; the learning rate now follows the schedule of {to} \
+             steps, and manifest.toml records both numbers"
+        ));
+    }
 }
 
 fn definition(args: &TrainArgs) -> Result<TrainDefinition> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::csv_log::CsvLog;
 use super::error::RunError;
 use super::events::Events;
-use super::heads_log::{HEADS, HEADS_LOG, write_heads};
+use super::heads_log::{HEADS, HEADS_LOG, restore_log, write_heads};
 use crate::lm::{EvaluationRow, HeadLogRow, LmError, Recorder, StepRow, TrainDefinition, Trainer};
 use crate::system::{FileError, disk};
 
@@ -230,6 +230,18 @@ pub(crate) fn kept_steps(folder: &Path) -> Vec<usize> {
 /// The file exists and cannot be removed.
 pub(crate) fn remove_heads_log(folder: &Path) -> Result<(), FileError> {
     remove(&folder.join(HEADS_LOG))
+}
+
+/// Restores the log of heads of a run that has ended, so that the run can continue.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub(crate) fn restore_heads_log(folder: &Path) -> Result<(), FileError> {
+    let log = folder.join(HEADS_LOG);
+    if log.exists() {
+        return Ok(());
+    }
+    restore_log(&folder.join(HEADS), &log)
 }
 
 fn remove(path: &Path) -> Result<(), FileError> {

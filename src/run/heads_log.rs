@@ -1,7 +1,7 @@
 //! Logits of every head at every step: a CSV log while the run goes on, a Parquet file after its end.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use polars::prelude::{DataFrame, ParquetWriter, PolarsResult};
@@ -9,7 +9,7 @@ use polars::prelude::{DataFrame, ParquetWriter, PolarsResult};
 use super::csv_log::read_rows;
 use super::error::RunError;
 use crate::lm::HeadLogRow;
-use crate::record::{Line, columns_of, to_frame};
+use crate::record::{Line, columns_of, records_to_csv, to_frame};
 use crate::system::{FileError, write_whole_with};
 use crate::targets::read_frame;
 
@@ -66,6 +66,17 @@ pub(crate) fn each_head(folder: &Path, seen: impl FnMut(HeadLogRow)) -> Result<(
     Ok(())
 }
 
+/// Writes the log at `to` again from the Parquet file that was [written](write_heads) from it.
+///
+/// # Errors
+/// `from` is not such a file, or the log cannot be written.
+pub(crate) fn restore_log(from: &Path, to: &Path) -> Result<(), FileError> {
+    let heads = read_parquet(from).map_err(|e| FileError::read(from, io::Error::other(e)))?;
+    let written = records_to_csv(&heads)
+        .and_then(|bytes| write_whole_with(to, |file| file.write_all(&bytes)));
+    written.map_err(|e| FileError::write(to, e))
+}
+
 fn read_parquet(path: &Path) -> Result<Vec<HeadLogRow>, String> {
     rows(&read_frame(path)?).map_err(|error| error.to_string())
 }
@@ -102,13 +113,13 @@ fn rows(frame: &DataFrame) -> PolarsResult<Vec<HeadLogRow>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::records_to_csv;
     use crate::run::csv_log::CsvLog;
 
     #[test]
-    fn the_file_has_the_rows_and_columns_of_the_log() {
+    fn a_log_is_restored_from_the_file_that_was_written_from_it() {
         let folder = tempfile::tempdir().unwrap();
-        let [log, parquet] = [HEADS_LOG, HEADS].map(|name| folder.path().join(name));
+        let [log, parquet, restored] =
+            ["heads.log", "heads.parquet", "restored.log"].map(|name| folder.path().join(name));
         let mut written = CsvLog::<HeadLogRow>::create(&log).unwrap();
         for (step, kind, window) in [(1, "global", None), (2, "local", Some(7))] {
             let logit = step as f64 + 0.25;
@@ -131,7 +142,7 @@ mod tests {
         let names: Vec<&str> = frame.get_column_names().iter().map(|name| name.as_str()).collect();
         let listed = columns_of::<HeadLogRow>();
         assert_eq!(names, listed.iter().map(|column| column.name).collect::<Vec<_>>());
-        let again = records_to_csv(&read_parquet(&parquet).unwrap()).unwrap();
-        assert_eq!(again, std::fs::read(&log).unwrap());
+        restore_log(&parquet, &restored).unwrap();
+        assert_eq!(std::fs::read(&restored).unwrap(), std::fs::read(&log).unwrap());
     }
 }

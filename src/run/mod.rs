@@ -23,4 +23,4 @@ pub use manifest::{Manifest, revision};
 pub use source::ModelSource;
 pub use train::{Begin, train};
 pub use trained::TrainedRun;
-pub use training::Training;
+pub use training::{Extension, RunObserver, Training};

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::error::RunError;
 use super::kept_files;
 use super::manifest::Manifest;
-use super::training::Training;
+use super::training::{Extension, Training};
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
 use crate::numerics::instructions_there;
 use crate::record::STOPPED;
@@ -32,6 +32,8 @@ const RESULT: &str = "result";
 const STEPS: &str = "steps";
 /// Key of the steps of the checkpoints from which the run was resumed.
 const RESUMED: &str = "resumed_at_steps";
+/// Key of the run's extensions: the step at that time, and the number of steps before and after.
+const EXTENDED: &str = "extended";
 
 /// Creates the manifest of a run that begins.
 pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, RunError> {
@@ -97,17 +99,17 @@ fn by_workers(manifest: &mut Manifest, world: usize) {
     }
 }
 
-/// Returns `true` if the run began with this version of the measurements, and with its number of steps: runs of before
-/// could be extended to more.
+/// Returns `true` if the run began with this version of the measurements.
 pub(crate) fn is_of_this_version(manifest: &Manifest) -> bool {
     let version = manifest.more.get(MEASUREMENT).and_then(Value::as_integer);
-    version == Some(i64::from(VERSION)) && !manifest.more.contains_key("extended")
+    version == Some(i64::from(VERSION))
 }
 
-/// Returns `true` if the run has this version and definition.
+/// Returns `true` if the run has this version and definition, and was not extended.
 pub(crate) fn is_run_of(manifest: &Manifest, definition: &TrainDefinition) -> bool {
     let there = manifest.table(DEFINITION);
     is_of_this_version(manifest)
+        && is_as_begun(manifest)
         && teacher(manifest).is_none()
         && there.is_some_and(|t| TrainDefinition::from_manifest(t).is_ok_and(|t| t == *definition))
 }
@@ -115,6 +117,48 @@ pub(crate) fn is_run_of(manifest: &Manifest, definition: &TrainDefinition) -> bo
 /// Returns the teacher of a run whose attention was distilled, which no run is any more: such a run is another one.
 fn teacher(manifest: &Manifest) -> Option<&str> {
     manifest.more.get("teacher").and_then(Value::as_str)
+}
+
+/// Returns `true` if the run has the number of steps that it began with. An extended run differs from a run planned
+/// with the larger number.
+pub(crate) fn is_as_begun(manifest: &Manifest) -> bool {
+    !manifest.more.contains_key(EXTENDED)
+}
+
+/// Returns the definition with the number of steps of the manifest's run.
+pub(crate) fn with_steps_of(manifest: &Manifest, definition: &TrainDefinition) -> TrainDefinition {
+    let steps = manifest.table(DEFINITION).and_then(|there| whole(there.get(STEPS)?));
+    TrainDefinition { steps: steps.unwrap_or(definition.steps), ..definition.clone() }
+}
+
+/// Changes the number of steps of the manifest's run, which is at step `at`, to `to`.
+///
+/// # Errors
+/// The run diverged, or is at step `to` or beyond.
+pub(crate) fn extend(
+    manifest: &mut Manifest,
+    path: &Path,
+    to: usize,
+    at: usize,
+) -> Result<Extension, RunError> {
+    let refuse = |why| Err(RunError::unusable(path, format!("the run {why}")));
+    if let Some(Outcome::Diverged { step }) = so_far(manifest).map(|so_far| so_far.outcome) {
+        return refuse(format!("diverged at step {step}, so more steps cannot help"));
+    }
+    if to <= at {
+        return refuse(format!("is at step {at}; steps = {to} must be above that"));
+    }
+    let mut from = to;
+    if let Some(Value::Table(definition)) = manifest.more.get_mut(DEFINITION) {
+        let before = definition.insert(STEPS.to_owned(), (to as i64).into());
+        from = before.as_ref().and_then(whole).unwrap_or(to);
+    }
+    let numbers = [("at_step", at), ("from_steps", from), ("to_steps", to)];
+    let extension = numbers.map(|(key, value)| (key.to_owned(), Value::from(value as i64)));
+    manifest.push(EXTENDED, Table::from_iter(extension));
+    // The result belonged to the old number of steps.
+    manifest.more.remove(RESULT);
+    Ok(Extension { at, from, to })
 }
 
 fn whole(value: &Value) -> Option<usize> {

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::error::RunError;
-use super::files::{CHECKPOINT, EVALUATIONS, RunFiles, TOKENIZER, kept_steps, remove_heads_log};
+use super::files::{
+    CHECKPOINT, EVALUATIONS, RunFiles, TOKENIZER, kept_steps, remove_heads_log, restore_heads_log,
+};
 use super::manifest::{MANIFEST, Manifest};
-use super::training::Training;
+use super::training::{RunObserver, Training};
 use super::{kept_files, run_manifest};
 use crate::lm::{LmError, Outcome, StepRow, Symbols, TrainSummary, Trainer};
 use crate::system::{FileError, check_disk, disk, lock, write_whole};
@@ -17,7 +19,8 @@ use crate::system::{FileError, check_disk, disk, lock, write_whole};
 pub enum Begin {
     /// Start, and replace an existing run.
     Anew,
-    /// Resume the same run from its last checkpoint. Start if there is no checkpoint.
+    /// Resume the same run from its last checkpoint, with more steps if the definition has more. Start if there is no
+    /// checkpoint.
     Resume,
     /// Resume if the last checkpoint belongs to the same run. Otherwise (another run, or a version that measured
     /// differently), start and replace the run.
@@ -35,10 +38,12 @@ const HAS_ENDED: u8 = b'E';
 ///
 /// With [`Begin::Resume`], a run that was stopped or killed at any time continues from its last checkpoint. Everything
 /// written after the checkpoint is removed and made again. In the end the files equal those of an uninterrupted run,
-/// except for times. A run that has ended stays as it is, and its result is returned again.
+/// except for times. A run that has ended stays as it is, and its result is returned again. If only the definition's
+/// number of steps differs, and exceeds the run's current step, the run is extended to it and the manifest records
+/// this.
 ///
-/// Every worker calls this function. Only worker 0 chooses how to begin, calls `on_step` and writes; the others read the
-/// folder. The number of workers may change at a resumption.
+/// Every worker calls this function. Only worker 0 chooses how to begin, calls the observer and writes; the others read
+/// the folder. The number of workers may change at a resumption.
 ///
 /// # Errors
 /// A missing device; a run that does not fit in memory or on the folder's disk; a file that cannot be written; another
@@ -49,7 +54,7 @@ pub fn train(
     folder: &Path,
     begin: Begin,
     stop: &AtomicBool,
-    on_step: &(dyn Fn(&StepRow) + Sync),
+    observer: &dyn RunObserver,
 ) -> Result<TrainSummary, RunError> {
     let Training { definition, corpus, device, workers, .. } = *training;
     device.check()?;
@@ -61,6 +66,7 @@ pub fn train(
     check_room_of_files(training, folder)?;
     let _lock = lock(folder)?;
     let path = folder.join(MANIFEST);
+    let on_step = |row: &StepRow| observer.step(row);
     let (mut trainer, mut files, mut manifest);
     let begin = match begin {
         Begin::Continue if goes_on(training, &path) => Begin::Resume,
@@ -69,8 +75,11 @@ pub fn train(
     };
     if begin == Begin::Resume && folder.join(CHECKPOINT).exists() {
         manifest = Manifest::read(&path)?;
-        run_manifest::check_same(&manifest, &path, training)?;
-        if let Some(result) = run_manifest::result(&manifest) {
+        let begun = run_manifest::with_steps_of(&manifest, definition);
+        run_manifest::check_same(&manifest, &path, &Training { definition: &begun, ..*training })?;
+        if begun.steps == definition.steps
+            && let Some(result) = run_manifest::result(&manifest)
+        {
             remove_heads_log(folder)?;
             tell(training, &[HAS_ENDED]);
             return Ok(result);
@@ -78,13 +87,19 @@ pub fn train(
         // Only unchanged files are continued, because the manifest will vouch for them again.
         kept_files::check(&manifest, folder)?;
         trainer = gone_on(training, folder)?;
-        files = RunFiles::open(folder, definition, Some(trainer.steps()), on_step)?;
+        if begun.steps != definition.steps {
+            let at = trainer.steps();
+            let extension = run_manifest::extend(&mut manifest, &path, definition.steps, at)?;
+            restore_heads_log(folder)?;
+            observer.extended(extension);
+        }
+        files = RunFiles::open(folder, definition, Some(trainer.steps()), &on_step)?;
         run_manifest::resumed(&mut manifest, trainer.steps(), training.workers.size());
         manifest.write(&path)?;
         tell(training, &[GOES_ON]);
     } else {
         trainer = begun(training)?;
-        files = RunFiles::open(folder, definition, None, on_step)?;
+        files = RunFiles::open(folder, definition, None, &on_step)?;
         let parameters = trainer.model().parameters();
         manifest = run_manifest::begin(training, parameters)?;
         manifest.write(&path)?;
@@ -176,10 +191,11 @@ fn gone_on<'a>(training: &Training<'a>, folder: &Path) -> Result<Trainer<'a>, Lm
     trainer.together(training.workers)
 }
 
-/// Whether the manifest at `path` belongs to this run, with the same version of the measurements.
+/// Whether the manifest at `path` belongs to this run, with the same version of the measurements and no extension.
 fn goes_on(training: &Training<'_>, path: &Path) -> bool {
     Manifest::read(path).is_ok_and(|manifest| {
         run_manifest::is_of_this_version(&manifest)
+            && run_manifest::is_as_begun(&manifest)
             && run_manifest::check_same(&manifest, path, training).is_ok()
     })
 }

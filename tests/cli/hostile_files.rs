@@ -1,9 +1,5 @@
 //! What is wrong with files and requests is told in a line, and costs nothing that was there.
 
-use std::process::Stdio;
-use std::thread::sleep;
-use std::time::Duration;
-
 use crate::common::binary::Folder;
 use crate::common::tiny;
 
@@ -30,18 +26,10 @@ fn a_checkpoint_with_one_bit_changed_is_not_used() {
     folder.write("text.txt", "the quick brown fox jumps over the lazy dog\n".repeat(30));
     let of_text = [
         "train", "run.toml", "--out", "r", "--quiet", "--text", "text.txt", "--set",
-        "vocabulary=byte", "--set", "steps=400",
+        "vocabulary=byte",
     ];
-    // Killed after its first checkpoint, so that it goes on from there.
-    let mut command = folder.command(&of_text);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while !folder.path("r/checkpoint/training.safetensors").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended without a checkpoint");
-        sleep(Duration::from_millis(1));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let resume = [&of_text[..], &["--resume"]].concat();
+    folder.done(&of_text);
+    let resume = [&of_text[..], &["--resume", "--set", "steps=12"]].concat();
     let kept = "r/checkpoint/step-000005.safetensors";
     let evaluate = ["evaluate", "r", "--text", "text.txt", "--step", "5", "--quiet"];
     for (file, command) in

@@ -1,20 +1,12 @@
 //! Rows and curves with a digit changed are told from those that were measured, wherever they are used.
 
 use std::fs;
-#[cfg(target_os = "linux")]
-use std::process::Stdio;
 use std::sync::LazyLock;
-#[cfg(target_os = "linux")]
-use std::thread::sleep;
-#[cfg(target_os = "linux")]
-use std::time::Duration;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::common::binary::{Ended, Folder};
-#[cfg(target_os = "linux")]
-use crate::common::binary::{STOPPED, send};
 use crate::common::tiny;
 use crate::common::tries::{Tries, share_of};
 
@@ -181,20 +173,11 @@ fn rows_that_nobody_can_tell_of_are_drawn_with_a_warning() {
 
 /// What tells of a run's files is taken away while they grow, and an altered one is not gone on with.
 #[test]
-#[cfg(target_os = "linux")]
 fn a_run_that_goes_on_is_told_of_anew_and_never_from_an_altered_file() {
     let folder = Folder::new();
-    let more = "context = 16\nsteps = 400\neval_every = 5\ncheckpoint_every = 5";
-    folder.write("run.toml", tiny::training(more));
+    folder.write("run.toml", tiny::training("context = 16\nsteps = 20\neval_every = 10"));
     let train = ["train", "run.toml", "--out", "r", "--quiet"];
-    let mut command = folder.command(&train);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while !folder.path("r/checkpoint/training.safetensors").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "the run ended without a checkpoint");
-        sleep(Duration::from_millis(1));
-    }
-    send("-INT", &child);
-    assert_eq!(child.wait().unwrap().code(), STOPPED);
+    folder.done(&train);
     let hash = |folder: &Folder| {
         let manifest: toml::Table = folder.read("r/manifest.toml").parse().unwrap();
         manifest["files_sha256"]["eval.csv"].as_str().unwrap().to_owned()
@@ -202,7 +185,7 @@ fn a_run_that_goes_on_is_told_of_anew_and_never_from_an_altered_file() {
     let before = hash(&folder);
     let whole = folder.read("r/eval.csv");
     folder.write("r/eval.csv", with_a_digit_changed(&whole, &mut ChaCha8Rng::seed_from_u64(26)));
-    let more = [&train[..], &["--resume"]].concat();
+    let more = [&train[..], &["--resume", "--set", "steps=30"]].concat();
     let error = folder.refused(&more);
     assert!(error.contains("r/eval.csv: the file has changed since the run wrote it"), "{error}");
     let shown = folder.run(&["show", "r", "--out", "page"]);

@@ -160,14 +160,14 @@ fn a_stop_signal_to_one_worker_stops_all_after_the_same_step() {
         assert_eq!(code, binary::STOPPED, "{stdout}{stderr}");
         assert_eq!(stdout.matches("outcome           stopped").count(), 1, "{stdout}");
         // Other workers, as many or as few as there are, take the run up at that step.
-        let steps = folder.csv(&format!("{out}/steps.csv")).1.len();
-        let resumed = train(&out, &[&["--resume"][..], &LONG].concat());
-        let again = workers(&folder, then.unwrap_or("1"), &resumed).spawn().unwrap();
-        wait_for(&folder, &out, steps + 20);
-        kill("-TERM", &pids(&again)[0]);
-        let Ended { code, stdout, stderr } = Ended::of(&again.wait_with_output().unwrap());
-        assert_eq!(code, binary::STOPPED, "{stdout}{stderr}");
-        assert!(folder.csv(&format!("{out}/steps.csv")).1.len() >= steps + 20);
+        let steps = folder.csv(&format!("{out}/steps.csv")).1.len() + 20;
+        let to = format!("steps={steps}");
+        let resumed = train(&out, &["--resume", "--set", &to]);
+        match then {
+            None => folder.done(&resumed),
+            Some(count) => done(&folder, count, &resumed),
+        };
+        assert_eq!(folder.csv(&format!("{out}/steps.csv")).1.len(), steps);
     }
 }
 
@@ -188,11 +188,8 @@ fn a_killed_worker_ends_all_and_the_run_resumes() {
             assert!(stat.is_empty() || stat.contains(") Z "), "{pid} runs on: {stat}");
         }
         let steps = folder.csv(&format!("{out}/steps.csv")).1.len().next_multiple_of(20) + 20;
-        let resumed = train(&out, &[&["--resume"][..], &LONG].concat());
-        let again = workers(&folder, "2", &resumed).spawn().unwrap();
-        wait_for(&folder, &out, steps);
-        kill("-TERM", &self::pids(&again)[0]);
-        assert_eq!(Ended::of(&again.wait_with_output().unwrap()).code, binary::STOPPED);
+        let steps = format!("steps={steps}");
+        done(&folder, "2", &train(&out, &["--resume", "--set", &steps]));
     }
 }
 

@@ -166,7 +166,6 @@ fn torn_files_are_mended_and_foreign_ones_refused() {
     }
     for (more, part) in [
         (["--set", "seed=4"], "seed is 0 in this run, but 4"),
-        (["--set", "steps=500"], "steps is 400 in this run, but 500"),
         (["--set", "corpus.recall=0.5"], "corpus.recall is 0.1 in this run, but 0.5"),
     ] {
         let error = folder.refused(&[resume("r"), more.to_vec()].concat());
@@ -236,8 +235,8 @@ fn a_run_with_removed_keys_goes_on_if_they_have_their_defaults() {
     let error = folder.refused(&resume("r"));
     assert!(error.contains("records"), "{error}");
     with("visibility = \"causal\"\nobjective = \"next-token\"\nmask_share = 0.15\nrecords = 0");
-    let again = folder.done(&resume("r"));
-    assert!(again.contains("6 of 6"), "{again}");
+    let extended = folder.done(&[resume("r"), vec!["--set", "steps=8"]].concat());
+    assert!(extended.contains("8 of 8"), "{extended}");
 }
 
 #[test]
@@ -252,4 +251,47 @@ fn a_diverged_run_says_so_and_stays_diverged() {
     assert!(folder.path("r/checkpoint/training.safetensors").exists());
     assert_eq!(folder.done(&[resume("r"), more].concat()), printed);
     assert_eq!(folder.csv("r/steps.csv").1.len(), 3);
+}
+
+#[test]
+fn a_run_goes_on_to_more_steps_and_its_manifest_tells_both_numbers() {
+    let folder = Folder::new();
+    // The one schedule that is the same for any number of steps.
+    folder.write("run.toml", format!("schedule = \"constant\"\n{}", *RUN));
+    let to = |out: &'static str, sets: &[&'static str]| {
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        resume(out).into_iter().chain(sets).collect::<Vec<_>>()
+    };
+    let manifest = |out: &str| -> toml::Table {
+        folder.read(&format!("{out}/manifest.toml")).parse().unwrap()
+    };
+    folder.done(&resume("whole"));
+
+    folder.done(&to("ended", &["steps=300"]));
+    let arguments = ["train", "run.toml", "--resume", "--out", "ended"];
+    let Ended { code, stderr, .. } = folder.run(&arguments);
+    assert_eq!(code, Some(0), "{stderr}");
+    let said = "step 300 of 300: extended to 400";
+    assert!(stderr.contains(said), "{stderr}");
+    assert_same(&folder, "whole", "ended");
+    let told = manifest("ended");
+    let numbers: toml::Table = "at_step = 300\nfrom_steps = 300\nto_steps = 400".parse().unwrap();
+    assert_eq!(told["extended"].as_array().unwrap(), &[numbers.into()]);
+    assert_eq!(told["definition"]["steps"].as_integer(), Some(400));
+    assert_eq!(told["result"]["steps"].as_integer(), Some(400));
+    assert!(folder.run(&arguments).stderr.is_empty(), "a run that ended is gone on with");
+    for (sets, part) in [
+        (&["steps=350"][..], "is at step 400; steps = 350 must be above that"),
+        (&["steps=500", "seed=4"], "seed is 0 in this run, but 4"),
+    ] {
+        let error = folder.refused(&to("ended", sets));
+        assert!(error.contains(part), "{error}");
+    }
+
+    let mut child = with_a_checkpoint(&folder, "killed", folder.command(&resume("killed")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    folder.done(&to("killed", &["steps=450"]));
+    assert_eq!(steps(&folder, "killed").len(), 450);
+    assert_eq!(manifest("killed")["extended"][0]["from_steps"].as_integer(), Some(400));
 }

@@ -74,14 +74,15 @@ fn wholes(kept: &Kept, places: &[usize]) -> Vec<Whole> {
     places.iter().map(whole).collect()
 }
 
-/// A run that was stopped goes on.
+/// A run that was stopped goes on, and one that has ended goes on to more steps.
 pub fn run_logs(place: &Path) -> Target {
-    let definition = definition(6);
-    let corpus = Corpus::synthetic(&definition).unwrap();
-    let stopped = place.join("stopped");
-    trained(&definition, &corpus, &stopped, Some(4)).unwrap();
-    let kept = Kept::of(&stopped);
-    let names = [
+    let (six, seven) = (definition(6), definition(7));
+    let corpus = Corpus::synthetic(&six).unwrap();
+    let [stopped, ended] = ["stopped", "ended"].map(|name| place.join(name));
+    trained(&six, &corpus, &stopped, Some(4)).unwrap();
+    trained(&six, &corpus, &ended, None).unwrap();
+    let kept = [stopped, ended].map(|folder| Kept::of(&folder));
+    let of_stopped = [
         "steps.csv",
         "eval.csv",
         "heads.log",
@@ -89,11 +90,15 @@ pub fn run_logs(place: &Path) -> Target {
         "manifest.toml",
         "training.safetensors",
     ];
-    let places = names.map(|name| kept.place(name));
-    let files = wholes(&kept, &places);
+    let of_ended = ["heads.parquet", "manifest.toml", "steps.csv"];
+    let mut places: Vec<(usize, usize)> = of_stopped.map(|name| (0, kept[0].place(name))).into();
+    places.extend(of_ended.map(|name| (1, kept[1].place(name))));
+    let files = places.iter().flat_map(|&(run, at)| wholes(&kept[run], &[at])).collect();
     let read = move |of: usize, bytes: &[u8]| {
-        kept.put_back(places[of], bytes);
-        trained(&definition, &corpus, &kept.folder, None).is_ok()
+        let (run, at) = places[of];
+        kept[run].put_back(at, bytes);
+        let definition = [&six, &seven][run];
+        trained(definition, &corpus, &kept[run].folder, None).is_ok()
     };
     Target { files, read: Box::new(read) }
 }
