@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, Array3, ArrayView2, Axis, concatenate, s};
+use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 
 use super::PredictError;
 use crate::lm::{HeadInputs, HeadProbe, NormalisedInputs};
@@ -118,7 +118,8 @@ impl TrainedHead {
             tied = tied.with_queries_at(positions);
         }
         let keys = joined(probes, |probe| &probe.keys);
-        let own = Factors::new(one_head(queries), one_head(keys), Array1::ones(1))?;
+        let [queries, keys] = [queries, keys].map(|m| m.insert_axis(Axis(0)));
+        let own = Factors::new(queries, keys, Array1::ones(1))?;
         Ok(Self { layer, head, kind, tokens, problem, own, tied, point, rows, attention })
     }
 
@@ -216,10 +217,6 @@ pub fn held_rows(tokens: usize, most: Option<usize>) -> Vec<usize> {
 
 fn sparse(row: ndarray::ArrayView1<'_, f64>) -> Vec<(usize, f64)> {
     row.iter().copied().enumerate().filter(|&(_, p)| p > NO_PROBABILITY).collect()
-}
-
-fn one_head(matrix: Array2<f64>) -> Array3<f64> {
-    matrix.insert_axis(Axis(0))
 }
 
 /// Stacks a matrix of every passage, one below the other, in float64.

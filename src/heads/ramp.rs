@@ -10,7 +10,7 @@ use ndarray::{Array2, Axis};
 
 use super::PredictError;
 use super::head::{check_finite, held_rows, refuse};
-use super::positions::{Form, Nearest, SeenRows, Share};
+use super::positions::{Form, Nearest, SeenRows};
 use super::precision::PrecisionRisk;
 use super::screen::{LAGS, spectrum_of_product};
 use crate::lm::HeadProbe;
@@ -193,7 +193,6 @@ impl RampMeasurement {
             && [&ramp, &position, &lag].iter().all(|nearest| nearest.converged)
             && key_scores_converged;
         let [line, of_position, of_lag, of_both] = &shares;
-        let told = |share: &Share| share.of_variance;
         let nats = |nearest: &Nearest| nearest.kl_nats.max(0.0);
         let kl_uniform = seen.divergence_from_uniform().max(0.0);
         let kl_ramp = nats(&ramp);
@@ -212,12 +211,12 @@ impl RampMeasurement {
             effective_rank_logits,
             effective_rank_centred,
             stable_rank_centred,
-            share_ramp: told(line),
+            share_ramp: line.of_variance,
             share_lines: seen.share_of_lines(),
-            share_position: told(of_position),
+            share_position: of_position.of_variance,
             share_key,
-            share_lag: told(of_lag),
-            share_position_and_lag: told(of_both),
+            share_lag: of_lag.of_variance,
+            share_position_and_lag: of_both.of_variance,
             slope: Form::slope(&line.theta, tokens),
             kl_uniform,
             kl_ramp,
@@ -238,13 +237,10 @@ impl RampMeasurement {
         let (mut max_abs_logit, mut spread, mut entropy) = (0.0f64, 0.0f64, 0.0);
         let mut mass_at = vec![0.0; seen.tokens];
         for row in seen.each() {
-            let [low, high] = row
-                .logits
-                .iter()
-                .fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], &z| [l.min(z), h.max(z)]);
+            let [low, high] = row.extremes();
             max_abs_logit = max_abs_logit.max(low.abs()).max(high.abs());
             spread = spread.max(high - low);
-            entropy -= row.attention.iter().filter(|&&p| p > 0.0).map(|p| p * p.ln()).sum::<f64>();
+            entropy += row.entropy();
             for (lag, p) in row.lags().rev().zip(row.attention) {
                 mass_at[lag] += p;
             }

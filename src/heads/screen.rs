@@ -34,11 +34,10 @@ impl HeadMeasurement {
         let [mut least, mut max_logit, mut logit_spread] = [f64::INFINITY, f64::NEG_INFINITY, 0.0];
         let (mut entropy, mut first_mass, mut mass_within) = (0.0, 0.0, [0.0; 4]);
         for row in seen.each() {
-            let extremes = [f64::INFINITY, f64::NEG_INFINITY];
-            let [low, high] = row.logits.iter().fold(extremes, |[l, h], &z| [l.min(z), h.max(z)]);
+            let [low, high] = row.extremes();
             (least, max_logit) = (least.min(low), max_logit.max(high));
             logit_spread = logit_spread.max(high - low);
-            entropy -= row.attention.iter().filter(|&&p| p > 0.0).map(|p| p * p.ln()).sum::<f64>();
+            entropy += row.entropy();
             if row.columns.start == 0 {
                 first_mass += row.attention[0];
             }

@@ -124,16 +124,6 @@ fn landmark_targets_reach_the_floor_at_rank_m_plus_one() {
 }
 
 #[test]
-fn rank_n_reaches_the_floor() {
-    let problem = problem(target("random-sparse", 24, 3, Visibility::Causal), "global", 24);
-    let floor = Floor::new(&problem);
-    for point in frontier(&problem, &[0.5, 1.5], quick(), &()).unwrap() {
-        let (found, least) = (solution(&point).kl_nats, floor.kl_nats(point.cap));
-        assert!(found <= 1.005 * least, "cap {}: {found} against the floor {least}", point.cap);
-    }
-}
-
-#[test]
 fn a_needed_logit_reaches_its_tolerance_and_smaller_caps_do_not() {
     let problem = problem(target("dirichlet-band", 48, 5, Visibility::Causal), "global", 4);
     let tolerance = 0.2;

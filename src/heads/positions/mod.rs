@@ -8,6 +8,6 @@ mod rows;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(super) use divergence::{Nearest, Share};
+pub(super) use divergence::Nearest;
 pub(super) use form::Form;
 pub(super) use rows::SeenRows;

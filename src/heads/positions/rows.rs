@@ -28,6 +28,17 @@ impl SeenRow<'_> {
         self.start..self.start + self.columns.len()
     }
 
+    /// The smallest and the largest logit.
+    pub fn extremes(&self) -> [f64; 2] {
+        let none = [f64::INFINITY, f64::NEG_INFINITY];
+        self.logits.iter().fold(none, |[low, high], &z| [low.min(z), high.max(z)])
+    }
+
+    /// −Σ p ln p.
+    pub fn entropy(&self) -> f64 {
+        -self.attention.iter().filter(|&&p| p > 0.0).map(|p| p * p.ln()).sum::<f64>()
+    }
+
     /// The relative distances of its columns, in the opposite order of the columns.
     pub fn lags(&self) -> Range<usize> {
         self.position + 1 - self.columns.end..self.position + 1 - self.columns.start

@@ -48,7 +48,7 @@ fn separator(bytes: &[u8]) -> u8 {
 #[derive(Default)]
 struct Lines {
     separator: u8,
-    /// Whether the first line was a header.
+    /// Whether the first line was a header: it begins with no number.
     has_header: bool,
     /// Line and length of the first row.
     first: Option<(u64, usize)>,
@@ -62,7 +62,8 @@ impl Lines {
         // Columns may be aligned by several spaces.
         let is_field = |field: &&str| self.separator != b' ' || !field.is_empty();
         let fields: Vec<&str> = record.iter().filter(is_field).collect();
-        if self.first.is_none() && !self.has_header && self.is_header(&fields) {
+        let is_first = self.first.is_none() && !self.has_header;
+        if is_first && fields.first().is_some_and(|name| self.number(name).is_none()) {
             self.has_header = true;
             return Ok(());
         }
@@ -82,15 +83,6 @@ impl Lines {
         }
         self.rows += 1;
         Ok(())
-    }
-
-    /// Whether no field is a number, or only those after a first one that is none: the names of pandas are numbers.
-    fn is_header(&self, fields: &[&str]) -> bool {
-        let (first, rest) = fields.split_first().unwrap_or((&"", &[]));
-        let is_named = |(at, field): (usize, &&str)| field.parse() == Ok(at);
-        self.number(first).is_none()
-            && (fields.iter().all(|field| self.number(field).is_none())
-                || rest.iter().enumerate().all(is_named))
     }
 
     fn number(&self, text: &str) -> Option<f64> {
