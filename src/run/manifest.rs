@@ -56,7 +56,7 @@ impl Manifest {
     pub fn begin(threads: usize, dtype: &str) -> Self {
         let command: Vec<String> = std::iter::once("rank-study".to_owned())
             .chain(arguments())
-            .map(|word| if word.contains(' ') { format!("'{word}'") } else { word })
+            .map(|word| quoted(&word))
             .collect();
         Self {
             command: command.join(" "),
@@ -166,10 +166,6 @@ impl Manifest {
 
     /// The `sweep` command that measures the study again, even if another command measured it.
     pub fn sweep_command(&self) -> String {
-        let quoted = |path: &str| match path.contains(' ') {
-            true => format!("'{path}'"),
-            false => path.to_owned(),
-        };
         let mut command = format!("rank-study sweep {}", quoted(self.text("definition_file")));
         command.push_str(&self.preset_flag());
         for (flag, key) in [("--text", "text"), ("--valid-text", "valid_text")] {
@@ -195,6 +191,11 @@ impl Manifest {
         };
         format!("{cpu}{instructions}, {} threads, {blas}", self.threads)
     }
+}
+
+/// Puts a word of a command in quotes if it has a space.
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
 }
 
 fn now() -> String {

@@ -3,15 +3,16 @@
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokenizers::Tokenizer;
 
 use super::config::Config;
 use super::decoder;
 use super::decoder_types;
-use super::gguf::Gguf;
 use super::plain;
 use super::rotary::Form;
+use super::stored::GgufFile;
 use super::transformer::Transformer;
 use crate::lm::{HeadsOfLayer, LmError, Probed, Split, Texts};
 use crate::system::{caught, sha256};
@@ -88,8 +89,8 @@ impl PretrainedModel {
     }
 
     fn read_gguf(path: &Path) -> Result<Self, LmError> {
-        let file = Gguf::open(path)?;
-        let (name, transformer) = (file.name()?, file.read()?);
+        let file = Arc::new(GgufFile::open(path)?);
+        let (name, transformer) = (file.name()?, file.model()?);
         let beside = path.with_file_name(TOKENIZER);
         let tokens = Tokens::read(beside, || Some(file.tokenizer()), transformer.vocabulary())?;
         let length = std::fs::metadata(path).map_err(LmError::io(path))?.len();
