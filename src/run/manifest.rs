@@ -222,21 +222,13 @@ pub fn revision() -> &'static str {
 }
 
 fn versions() -> BTreeMap<String, String> {
-    #[derive(Deserialize)]
-    struct Lock {
-        package: Vec<Package>,
-    }
-    #[derive(Deserialize)]
-    struct Package {
-        name: String,
-        version: String,
-    }
-    let lock: Lock = match toml::from_str(include_str!("../../Cargo.lock")) {
-        Ok(lock) => lock,
-        Err(_) => return BTreeMap::new(),
+    let lock: Table = include_str!("../../Cargo.lock").parse().unwrap_or_default();
+    let packages = lock.get("package").and_then(Value::as_array).into_iter().flatten();
+    let version = |package: &Value| {
+        let text = |key: &str| Some(package.get(key)?.as_str()?.to_owned());
+        Some((text("name")?, text("version")?))
     };
-    let packages = lock.package.into_iter();
-    packages.filter(|p| VERSIONED.contains(&p.name.as_str())).map(|p| (p.name, p.version)).collect()
+    packages.filter_map(version).filter(|(name, _)| VERSIONED.contains(&name.as_str())).collect()
 }
 
 #[cfg(test)]
