@@ -16,11 +16,7 @@ pub(super) struct Tensors<'f> {
     layer: usize,
 }
 
-impl<'f> Tensors<'f> {
-    pub(super) fn new(file: &'f SafetensorsFile, layer: usize) -> Self {
-        Self { file, layer }
-    }
-
+impl Tensors<'_> {
     fn name(&self, of: &str) -> String {
         format!("layers.{}.{of}", self.layer)
     }
@@ -175,7 +171,7 @@ impl ExportedLayer {
         about: AboutLayer,
         [passages, tokens]: [usize; 2],
     ) -> Result<Self, LmError> {
-        let tensors = Tensors::new(file, about.layer);
+        let tensors = Tensors { file, layer: about.layer };
         let [_, heads, _, d] =
             tensors.shape("queries", [Some(passages), None, Some(tokens), None])?;
         let [_, key_heads, ..] =
@@ -227,7 +223,7 @@ impl ExportedLayer {
         place: usize,
         tokens: usize,
     ) -> Result<Vec<HeadProbe>, LmError> {
-        let tensors = Tensors::new(file, self.about.layer);
+        let tensors = Tensors { file, layer: self.about.layer };
         if !self.about.causal && tokens != self.tokens {
             return Err(tensors.wrong(&format!(
                 "heads that are not causal, so the first {tokens} of {} tokens cannot be taken alone; ask \
