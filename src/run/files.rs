@@ -92,7 +92,7 @@ impl<'a> RunFiles<'a> {
         })?;
         if let Some(last) = at.filter(|&last| last != rows) {
             let why = format!("has {rows} whole rows, but the checkpoint is at step {last}");
-            return Err(RunError::Log { path, why });
+            return Err(RunError::log(&path, why));
         }
         let evals = CsvLog::open(&folder.join(EVALUATIONS), at, |row: EvaluationRow| {
             logged.valid_loss = Some(row.loss_nats);
