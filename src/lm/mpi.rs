@@ -46,26 +46,19 @@ impl Workers for Mpi {
 
     fn gather(&self, message: &[u8]) -> Vec<Vec<u8>> {
         let world = SimpleCommunicator::world();
-        let mut lengths = vec![0; self.size];
+        let mut lengths = vec![0u64; self.size];
         world.all_gather_into(&(message.len() as u64), &mut lengths[..]);
-        let counts: Vec<mpi::Count> = lengths.iter().map(|&length: &u64| length as _).collect();
-        let starts: Vec<mpi::Count> = counts
-            .iter()
-            .scan(0, |next, &count| Some(std::mem::replace(next, *next + count)))
-            .collect();
-        let mut all = vec![0; counts.iter().sum::<mpi::Count>() as usize];
-        if all.is_empty() {
+        // All send as much as the longest message, since MPI gathers equal parts more simply.
+        let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
+        if longest == 0 {
             // MPI refuses a buffer without room.
             return vec![Vec::new(); self.size];
         }
-        let mut parts = mpi::datatype::PartitionMut::new(&mut all[..], &counts[..], &starts[..]);
-        world.all_gather_varcount_into(message, &mut parts);
-        let mut rest = &all[..];
-        let part = |&count: &mpi::Count| {
-            let (part, after) = rest.split_at(count as usize);
-            rest = after;
-            part.to_vec()
-        };
-        counts.iter().map(part).collect()
+        let mut own = message.to_vec();
+        own.resize(longest, 0);
+        let mut all = vec![0u8; longest * self.size];
+        world.all_gather_into(&own[..], &mut all[..]);
+        let parts = all.chunks(longest).zip(&lengths);
+        parts.map(|(part, &length)| part[..length as usize].to_vec()).collect()
     }
 }

@@ -24,20 +24,21 @@ pub(super) struct Named {
 
 /// SHA-256 of names, dimensions, contents and notes, each sorted by name. Without it a bit flipped on disk would stay
 /// unnoticed in a weight and, in a moment of the optimiser, affect all later steps.
-fn digest<'a>(
-    mut tensors: Vec<(&'a str, &'a [usize], &'a [u8])>,
-    notes: &'a HashMap<String, String>,
+fn digest(
+    tensors: &[(impl AsRef<str>, TensorView<'_>)],
+    notes: &HashMap<String, String>,
 ) -> String {
     let mut hash = Sha256::new();
     let mut add = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     };
-    tensors.sort_by_key(|(name, ..)| *name);
-    for (name, dimensions, bytes) in tensors {
+    let mut sorted: Vec<_> = tensors.iter().map(|(name, view)| (name.as_ref(), view)).collect();
+    sorted.sort_by_key(|(name, _)| *name);
+    for (name, view) in sorted {
         add(name.as_bytes());
-        add(format!("{dimensions:?}").as_bytes());
-        add(bytes);
+        add(format!("{:?}", view.shape()).as_bytes());
+        add(view.data());
     }
     let mut notes: Vec<_> = notes.iter().filter(|(key, _)| *key != SHA256).collect();
     notes.sort();
@@ -60,9 +61,6 @@ pub(super) fn write(
         .iter()
         .map(|tensor| tensor.data.iter().flat_map(|x| x.to_le_bytes()).collect())
         .collect();
-    let parts = tensors.iter().zip(&bytes);
-    let parts = parts.map(|(t, bytes)| (t.name.as_str(), &t.dimensions[..], &bytes[..])).collect();
-    notes.insert(SHA256.to_owned(), digest(parts, &notes));
     let views = tensors
         .iter()
         .zip(&bytes)
@@ -72,6 +70,7 @@ pub(super) fn write(
         })
         .collect::<Result<Vec<_>, _>>()
         .map_err(wrong)?;
+    notes.insert(SHA256.to_owned(), digest(&views, &notes));
     let file = safetensors::serialize(views, Some(notes)).map_err(wrong)?;
     write_whole(path, &file).map_err(LmError::io(path))
 }
@@ -96,14 +95,12 @@ impl TensorFile {
         let file = SafeTensors::deserialize(&bytes).map_err(wrong)?;
         let tensors = file.tensors();
         // Files of other programs or of earlier versions of this one have no such note.
-        if let Some(written) = notes.get(SHA256) {
-            let parts =
-                tensors.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data()));
-            if *written != digest(parts.collect(), &notes) {
-                let why = "is damaged: a bit has changed since it was written; use another checkpoint, and \
-                         check the disk";
-                return Err(LmError::file(path, why));
-            }
+        if let Some(written) = notes.get(SHA256)
+            && *written != digest(&tensors, &notes)
+        {
+            let why = "is damaged: a bit has changed since it was written; use another checkpoint, and \
+                       check the disk";
+            return Err(LmError::file(path, why));
         }
         let floats = tensors.into_iter().filter_map(|(name, view)| {
             let data = float32(view.dtype(), view.data())?;

@@ -81,7 +81,7 @@ pub(crate) fn read_rows<P: Record>(
     last: usize,
     mut kept: impl FnMut(P),
 ) -> Result<u64, RunError> {
-    let wrong = |why: &str| RunError::Log { path: path.to_owned(), why: why.to_owned() };
+    let wrong = |why: &str| RunError::log(path, why);
     let names: csv::StringRecord = columns_of::<P>().iter().map(|column| column.name).collect();
     let header = Header::read(&names).map_err(|why| wrong(&why))?;
     let (mut lines, mut line, mut end) = (BufReader::new(file), String::new(), 0);

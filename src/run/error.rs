@@ -1,5 +1,6 @@
 //! Errors of training runs.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use crate::lm::LmError;
@@ -18,14 +19,6 @@ pub enum RunError {
     /// An error of the definition, the text or the model.
     #[error(transparent)]
     Model(#[from] LmError),
-    /// A log that no run can have written.
-    #[error("{}: {why}; move the file away to measure again", path.display())]
-    Log {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        why: String,
-    },
     /// A file or a folder that cannot be used, such as a manifest without a required entry.
     #[error("{}: {why}", path.display())]
     Unusable {
@@ -43,5 +36,10 @@ impl RunError {
     /// The file or folder `path` cannot be used: the fault, and what to do.
     pub(super) fn unusable(path: &Path, why: impl Into<String>) -> Self {
         Self::Unusable { path: path.to_owned(), why: why.into() }
+    }
+
+    /// No run can have written the log at `path`: the fault.
+    pub(super) fn log(path: &Path, why: impl Display) -> Self {
+        Self::unusable(path, format!("{why}; move the file away to measure again"))
     }
 }

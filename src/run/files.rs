@@ -8,7 +8,10 @@ use super::csv_log::CsvLog;
 use super::error::RunError;
 use super::events::Events;
 use super::heads_log::{HEADS, HEADS_LOG, restore_log, write_heads};
-use crate::lm::{EvaluationRow, HeadLogRow, LmError, Recorder, StepRow, TrainDefinition, Trainer};
+use crate::lm::{
+    EvaluationRow, HeadLogRow, LmError, Outcome, Recorder, StepRow, TrainDefinition, TrainSummary,
+    Trainer,
+};
 use crate::system::{FileError, disk};
 
 /// Number of last steps over which the final training loss is averaged.
@@ -89,7 +92,7 @@ impl<'a> RunFiles<'a> {
         })?;
         if let Some(last) = at.filter(|&last| last != rows) {
             let why = format!("has {rows} whole rows, but the checkpoint is at step {last}");
-            return Err(RunError::Log { path, why });
+            return Err(RunError::log(&path, why));
         }
         let evals = CsvLog::open(&folder.join(EVALUATIONS), at, |row: EvaluationRow| {
             logged.valid_loss = Some(row.loss_nats);
@@ -113,20 +116,15 @@ impl<'a> RunFiles<'a> {
         Ok(files)
     }
 
-    /// Mean loss of the last 100 steps, in nats per token; `None` before the first step.
-    pub fn train_loss_nats(&self) -> Option<f64> {
-        let count = self.last.losses.len();
-        (count > 0).then(|| self.last.losses.iter().sum::<f64>() / count as f64)
-    }
-
-    /// Loss of the last evaluation, in nats per token; `None` before the first one.
-    pub fn valid_loss_nats(&self) -> Option<f64> {
-        self.last.valid_loss
-    }
-
-    /// Largest |logit| over the heads in the last step; `None` before the first step.
-    pub fn max_abs_logit(&self) -> Option<f64> {
-        self.last.logit.1
+    /// Completes the summary of a run: its training loss, and what the trainer does not know if it took no step now.
+    pub fn complete(&self, summary: &mut TrainSummary) {
+        let Last { losses, valid_loss, logit: (_, logit) } = &self.last;
+        let mean = || losses.iter().sum::<f64>() / losses.len() as f64;
+        summary.train_loss_nats = (!losses.is_empty()).then(mean);
+        if !matches!(summary.outcome, Outcome::Diverged { .. }) {
+            summary.valid_loss_nats = summary.valid_loss_nats.or(*valid_loss);
+        }
+        summary.max_abs_logit = summary.max_abs_logit.or(*logit);
     }
 
     /// Syncs all files to the disk, then writes a checkpoint.

@@ -57,7 +57,7 @@ pub(crate) fn each_head(folder: &Path, seen: impl FnMut(HeadLogRow)) -> Result<(
     let (path, log) = (folder.join(HEADS), folder.join(HEADS_LOG));
     if path.exists() {
         let heads = read_parquet(&path)
-            .map_err(|e| RunError::Log { why: format!("cannot be read as Parquet: {e}"), path })?;
+            .map_err(|e| RunError::log(&path, format!("cannot be read as Parquet: {e}")))?;
         heads.into_iter().for_each(seen);
     } else if log.exists() {
         let file = File::open(&log).map_err(|e| FileError::read(&log, e))?;

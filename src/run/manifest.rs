@@ -56,7 +56,7 @@ impl Manifest {
     pub fn begin(threads: usize, dtype: &str) -> Self {
         let command: Vec<String> = std::iter::once("rank-study".to_owned())
             .chain(arguments())
-            .map(|word| if word.contains(' ') { format!("'{word}'") } else { word })
+            .map(|word| quoted(&word))
             .collect();
         Self {
             command: command.join(" "),
@@ -166,10 +166,6 @@ impl Manifest {
 
     /// The `sweep` command that measures the study again, even if another command measured it.
     pub fn sweep_command(&self) -> String {
-        let quoted = |path: &str| match path.contains(' ') {
-            true => format!("'{path}'"),
-            false => path.to_owned(),
-        };
         let mut command = format!("rank-study sweep {}", quoted(self.text("definition_file")));
         command.push_str(&self.preset_flag());
         for (flag, key) in [("--text", "text"), ("--valid-text", "valid_text")] {
@@ -197,6 +193,11 @@ impl Manifest {
     }
 }
 
+/// Puts a word of a command in quotes if it has a space.
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
+}
+
 fn now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
@@ -221,21 +222,13 @@ pub fn revision() -> &'static str {
 }
 
 fn versions() -> BTreeMap<String, String> {
-    #[derive(Deserialize)]
-    struct Lock {
-        package: Vec<Package>,
-    }
-    #[derive(Deserialize)]
-    struct Package {
-        name: String,
-        version: String,
-    }
-    let lock: Lock = match toml::from_str(include_str!("../../Cargo.lock")) {
-        Ok(lock) => lock,
-        Err(_) => return BTreeMap::new(),
+    let lock: Table = include_str!("../../Cargo.lock").parse().unwrap_or_default();
+    let packages = lock.get("package").and_then(Value::as_array).into_iter().flatten();
+    let version = |package: &Value| {
+        let text = |key: &str| Some(package.get(key)?.as_str()?.to_owned());
+        Some((text("name")?, text("version")?))
     };
-    let packages = lock.package.into_iter();
-    packages.filter(|p| VERSIONED.contains(&p.name.as_str())).map(|p| (p.name, p.version)).collect()
+    packages.filter_map(version).filter(|(name, _)| VERSIONED.contains(&name.as_str())).collect()
 }
 
 #[cfg(test)]

@@ -112,12 +112,7 @@ pub fn train(
     let mut summary = trainer.run(&mut files, stop)?;
     files.save(&trainer)?;
     files.write_heads()?;
-    // If the run took no step now, the values come from the files of its last steps.
-    if !matches!(summary.outcome, Outcome::Diverged { .. }) {
-        summary.valid_loss_nats = summary.valid_loss_nats.or(files.valid_loss_nats());
-    }
-    summary.max_abs_logit = summary.max_abs_logit.or(files.max_abs_logit());
-    summary.train_loss_nats = files.train_loss_nats();
+    files.complete(&mut summary);
     run_manifest::end(&mut manifest, &summary);
     kept_files::note(&mut manifest, folder, EVALUATIONS)?;
     manifest.write(&path)?;

@@ -15,10 +15,8 @@ use crate::targets::Layout;
 /// the output are standard normal, each of shape (B, T, H, D).
 pub struct AttentionEvaluator {
     heads: Heads,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    gradient: Tensor,
+    /// Queries, keys, values and the gradient of the output.
+    tensors: [Tensor; 4],
 }
 
 impl AttentionEvaluator {
@@ -51,29 +49,20 @@ impl AttentionEvaluator {
             let data: Vec<f32> = (0..count).map(|_| StandardNormal.sample(&mut rng)).collect();
             Tensor::from_vec(data, shape, &candle_core::Device::Cpu)
         };
-        Ok(Self {
-            q: normal()?,
-            k: normal()?,
-            v: normal()?,
-            gradient: normal()?,
-            heads: Heads::new(layout.heads(), softcap),
-        })
+        let tensors = [normal()?, normal()?, normal()?, normal()?];
+        Ok(Self { heads: Heads::new(layout.heads(), softcap), tensors })
     }
 
     /// Moves the inputs to another device and rounds them to a dtype.
     ///
     /// # Errors
     /// A device that this build or machine does not have.
-    pub fn on(self, device: Device, dtype: Dtype) -> Result<Self, LmError> {
+    pub fn on(mut self, device: Device, dtype: Dtype) -> Result<Self, LmError> {
         let device = device.open()?;
-        let moved = |x: Tensor| x.to_dtype(dtype.of_tensors())?.to_device(&device);
-        Ok(Self {
-            q: moved(self.q)?,
-            k: moved(self.k)?,
-            v: moved(self.v)?,
-            gradient: moved(self.gradient)?,
-            ..self
-        })
+        for tensor in &mut self.tensors {
+            *tensor = tensor.to_dtype(dtype.of_tensors())?.to_device(&device)?;
+        }
+        Ok(self)
     }
 
     /// Runs one forward pass and waits until it ends. Returns the backward pass, which waits too and returns the gradients of
@@ -82,8 +71,8 @@ impl AttentionEvaluator {
     /// # Errors
     /// Only errors of the tensor library, of either pass.
     pub fn forward(&self) -> Result<impl FnOnce() -> Result<[Tensor; 3], LmError>, LmError> {
-        let Self { q, k, v, gradient, heads } = self;
-        let Attended { output, pullback, .. } = attention(q, k, v, None, heads)?;
+        let [q, k, v, gradient] = &self.tensors;
+        let Attended { output, pullback, .. } = attention(q, k, v, None, &self.heads)?;
         output.device().synchronize()?;
         Ok(move || {
             let gradients = pullback(gradient)?.heads;

@@ -11,8 +11,6 @@ mod backward;
 mod evaluator;
 mod forward;
 mod heads;
-#[cfg(test)]
-mod reference;
 mod tasks;
 #[cfg(test)]
 mod tests;

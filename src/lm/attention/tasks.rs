@@ -130,20 +130,15 @@ pub(super) static PACKED: Pool<Packed> = Pool::new();
 pub(super) fn packed(dimensions: Dimensions, k: &[f32], v: &[f32]) -> Vec<[Packed; 2]> {
     let pack = |data, index| {
         let mut packed = PACKED.take();
-        packed.fill(dimensions.head(data, index), dimensions.time);
+        let from = dimensions.head(data, index);
+        f32::run(Pack { packed: &mut packed, from, time: dimensions.time });
         packed
     };
     let heads = 0..dimensions.batch * dimensions.heads;
     heads.into_par_iter().map(|index| [pack(k, index), pack(v, index)]).collect()
 }
 
-impl Packed {
-    /// Packs all rows of a head.
-    pub(super) fn fill(&mut self, from: HeadRows<'_>, time: usize) {
-        f32::run(Pack { packed: self, from, time });
-    }
-}
-
+/// Packs all rows of a head.
 struct Pack<'a> {
     packed: &'a mut Packed,
     from: HeadRows<'a>,

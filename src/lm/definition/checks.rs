@@ -10,7 +10,9 @@ const MOST: usize = 1 << 40;
 /// Attention heads of a layer at most.
 const MOST_HEADS: usize = 1 << 16;
 /// The largest number of sequences per step or evaluation, all of which are drawn before it starts.
-const MOST_SEQUENCES: u128 = 1 << 32;
+const MOST_SEQUENCES: f64 = (1u64 << 32) as f64;
+/// The largest number of tokens read in total.
+const MOST_TOKENS: f64 = (1u64 << 63) as f64;
 
 impl TrainDefinition {
     /// Checks every value against the range of its key.
@@ -81,17 +83,16 @@ impl TrainDefinition {
     /// Checks that the tokens read per step, per evaluation and in total do not overflow.
     fn check_tokens(&self) -> Result<(), LmError> {
         let Self { batch, accumulation, eval_batches, context, steps, .. } = *self;
-        let product = |sizes: [usize; 2]| sizes.into_iter().map(|size| size as u128).product();
-        let of_step: u128 = product([batch, accumulation]);
-        for (key, found, sequences) in [
-            ("batch", batch, of_step),
-            ("eval_batches", eval_batches, product([batch, eval_batches])),
-        ] {
+        let sequences = |batches: usize| batch as f64 * batches as f64;
+        for (key, found, batches) in
+            [("batch", batch, accumulation), ("eval_batches", eval_batches, eval_batches)]
+        {
             let why = "gives more than 2^32 sequences per step; lower it";
-            require(sequences <= MOST_SEQUENCES, key, found, why)?;
+            require(sequences(batches) <= MOST_SEQUENCES, key, found, why)?;
         }
-        let all = of_step.saturating_mul(product([context, steps]));
-        require(all < 1 << 63, "steps", steps, "gives more than 2^63 tokens in total; lower it")
+        let all = sequences(accumulation) * context as f64 * steps as f64;
+        let why = "gives more than 2^63 tokens in total; lower it";
+        require(all < MOST_TOKENS, "steps", steps, why)
     }
 
     /// Checks the variant and the keys that belong to it.

@@ -190,18 +190,14 @@ impl TrainDefinition {
 
     /// Whether a local head's window covers the whole context, so that it is equivalent to a global head.
     pub fn has_window_of_context(&self) -> bool {
-        let covers =
-            |kind: &HeadKind| matches!(kind, HeadKind::Local { window } if *window >= self.context);
-        self.has_head(covers)
+        self.has_local_heads() && self.window >= self.context
     }
 
     /// Whether any head is local, so that the key `window` has an effect.
     pub fn has_local_heads(&self) -> bool {
-        self.has_head(|kind| matches!(kind, HeadKind::Local { .. }))
-    }
-
-    fn has_head(&self, is_it: impl Fn(&HeadKind) -> bool) -> bool {
-        self.layers_by_kinds().iter().any(|(layers, kinds)| *layers > 0 && kinds.iter().any(&is_it))
+        let is_local = |kind: &HeadKind| kind.window().is_some();
+        let layers = self.layers_by_kinds();
+        layers.iter().any(|(count, kinds)| *count > 0 && kinds.iter().any(is_local))
     }
 
     fn layer_kinds(&self, layer: usize) -> Vec<HeadKind> {

@@ -132,11 +132,8 @@ impl AboutLayer {
         if self.window == Some(0) {
             return Err("window 0; it must be at least 1".to_owned());
         }
-        match self.softcap {
-            Some(cap) if !(cap.is_finite() && cap > 0.0) => {
-                return Err(format!("softcap {cap}; it must be above 0"));
-            }
-            _ => {}
+        if let Some(cap) = self.softcap.filter(|cap| !(cap.is_finite() && *cap > 0.0)) {
+            return Err(format!("softcap {cap}; it must be above 0"));
         }
         match self.norm {
             Some(AboutNorm { epsilon, .. }) if !(0.0..1.0).contains(&epsilon) => {

@@ -16,11 +16,7 @@ pub(super) struct Tensors<'f> {
     layer: usize,
 }
 
-impl<'f> Tensors<'f> {
-    pub(super) fn new(file: &'f SafetensorsFile, layer: usize) -> Self {
-        Self { file, layer }
-    }
-
+impl Tensors<'_> {
     fn name(&self, of: &str) -> String {
         format!("layers.{}.{of}", self.layer)
     }
@@ -175,7 +171,7 @@ impl ExportedLayer {
         about: AboutLayer,
         [passages, tokens]: [usize; 2],
     ) -> Result<Self, LmError> {
-        let tensors = Tensors::new(file, about.layer);
+        let tensors = Tensors { file, layer: about.layer };
         let [_, heads, _, d] =
             tensors.shape("queries", [Some(passages), None, Some(tokens), None])?;
         let [_, key_heads, ..] =
@@ -227,7 +223,7 @@ impl ExportedLayer {
         place: usize,
         tokens: usize,
     ) -> Result<Vec<HeadProbe>, LmError> {
-        let tensors = Tensors::new(file, self.about.layer);
+        let tensors = Tensors { file, layer: self.about.layer };
         if !self.about.causal && tokens != self.tokens {
             return Err(tensors.wrong(&format!(
                 "heads that are not causal, so the first {tokens} of {} tokens cannot be taken alone; ask \
@@ -311,23 +307,18 @@ impl ExportedLayer {
         if let Some(Rotation { factor, .. }) = self.rotation {
             made.iter_mut().for_each(|rows| *rows /= factor as f32);
         }
-        let projected = match self.about.norm {
-            None => {
-                let undone = |rows: &Array2<f32>| {
-                    self.rotation.as_ref().map_or_else(|| rows.clone(), |r| r.undone(rows))
-                };
-                made.iter().map(undone).collect()
-            }
-            Some(_) => by_head(&format!("{name}_before"))?,
+        let mut projected = match (self.about.norm, &self.rotation) {
+            (Some(_), _) => by_head(&format!("{name}_before"))?,
+            (None, Some(rotation)) => made.iter().map(|rows| rotation.undone(rows)).collect(),
+            (None, None) => made.clone(),
         };
-        let (projected, scales) = match self.about.norm {
-            Some(AboutNorm { over: Over::Layer, epsilon, .. }) => {
-                let scales = scales_together(&projected, epsilon);
-                let gain = |(head, rows): (usize, Array2<f32>)| rows * &self.gain(side, head);
-                (projected.into_iter().enumerate().map(gain).collect(), Some(Arc::new(scales)))
+        let mut scales = None;
+        if let Some(AboutNorm { over: Over::Layer, epsilon, .. }) = self.about.norm {
+            scales = Some(Arc::new(scales_together(&projected, epsilon)));
+            for (head, rows) in projected.iter_mut().enumerate() {
+                *rows *= &self.gain(side, head);
             }
-            _ => (projected, None),
-        };
+        }
         let both = projected.into_iter().zip(made);
         let by_head = both.map(|(projected, made)| Side { projected, made }).collect();
         Ok(Sides { by_head, scales })

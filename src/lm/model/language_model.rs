@@ -104,7 +104,11 @@ impl Model {
 
     /// All tensors that [`Self::from_file`] reads.
     pub(in crate::lm) fn named(&self) -> std::result::Result<Vec<Named>, LmError> {
-        weights::named(self.weights.iter().chain(&self.vectors))
+        let named = |Weight { name, variable }: &Weight| {
+            let data = variable.flatten_all()?.to_vec1()?;
+            Ok(Named { name: name.clone(), dimensions: variable.dims().to_vec(), data })
+        };
+        self.weights.iter().chain(&self.vectors).map(named).collect()
     }
 
     /// The model's shape.

@@ -8,8 +8,6 @@ mod block;
 mod decoder;
 mod gradients;
 mod language_model;
-#[cfg(test)]
-mod pytorch_tests;
 mod qk_clip;
 mod session;
 #[cfg(test)]

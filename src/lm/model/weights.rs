@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::lm::operators::plus;
-use crate::lm::tensor_file::{Named, TensorFile};
+use crate::lm::tensor_file::TensorFile;
 use crate::lm::{Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
 use crate::targets::HeadKind;
 
@@ -213,22 +213,6 @@ pub(super) fn from_file(
 ) -> Result<[Vec<Weight>; 2], LmError> {
     // Only names and dimensions are used; no initial values are drawn.
     filled(shape, 0.0, |plan| file.take(&plan.name, &plan.dimensions))
-}
-
-/// The weights as named tensors.
-pub(super) fn named<'a>(
-    weights: impl IntoIterator<Item = &'a Weight>,
-) -> Result<Vec<Named>, LmError> {
-    weights
-        .into_iter()
-        .map(|weight| {
-            Ok(Named {
-                name: weight.name.clone(),
-                dimensions: weight.variable.dims().to_vec(),
-                data: weight.variable.flatten_all()?.to_vec1()?,
-            })
-        })
-        .collect()
 }
 
 /// The weight of this name.

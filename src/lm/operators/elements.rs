@@ -67,20 +67,6 @@ pub(super) fn matrix_mut(data: &mut [f32], columns: usize) -> Result<ArrayViewMu
     ArrayViewMut2::from_shape(shape, data).map_err(candle_core::Error::wrap)
 }
 
-/// The largest absolute difference of two tensors.
-#[cfg(test)]
-pub(in crate::lm) fn largest_difference(a: &Tensor, b: &Tensor) -> f32 {
-    let off = (a - b).unwrap().abs().unwrap().flatten_all().unwrap();
-    off.max(0).unwrap().to_scalar().unwrap()
-}
-
-/// A matrix of sine values, for tests.
-#[cfg(test)]
-pub(super) fn wave(shape: (usize, usize), shift: f32) -> candle_core::Var {
-    let data: Vec<f32> = (0..shape.0 * shape.1).map(|i| (i as f32 * 0.37 + shift).sin()).collect();
-    candle_core::Var::from_vec(data, shape, &candle_core::Device::Cpu).unwrap()
-}
-
 /// Backward pass of an operator: maps the gradient of its output to those of its N inputs. Owns the data that it
 /// needs until it is called or dropped.
 pub(in crate::lm) type Pullback<const N: usize> = Box<dyn FnOnce(&Tensor) -> Result<[Tensor; N]>>;

@@ -40,7 +40,8 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pull
         with_elements([&ids], |[ids]: [&[u32]; 1]| {
             with_elements([gradient], |[gradient]| {
                 for (g, &id) in gradient.chunks(c).zip(ids) {
-                    add(&mut d_token[id as usize * c..][..c], g);
+                    let total = d_token[id as usize * c..][..c].iter_mut();
+                    total.zip(g).for_each(|(total, g)| *total += g);
                 }
                 Ok(())
             })
@@ -72,12 +73,6 @@ pub(in crate::lm) fn add_positions(
         Ok([seen.pad_with_zeros(0, 0, positions - time)?])
     };
     Ok((y, Box::new(pullback)))
-}
-
-fn add(total: &mut [f32], part: &[f32]) {
-    for (total, part) in total.iter_mut().zip(part) {
-        *total += part;
-    }
 }
 
 /// Base of the rotary frequencies.

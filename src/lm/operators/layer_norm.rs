@@ -104,7 +104,7 @@ fn backward(x: &[f32], gain: &[f32], g: &[f32], mut dx: Vec<f32>) -> (Vec<f32>, 
 mod tests {
     use candle_core::{D, Device, Var};
 
-    use super::super::elements::largest_difference;
+    use super::super::tests::largest_difference;
     use super::*;
 
     #[test]

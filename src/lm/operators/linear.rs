@@ -286,7 +286,7 @@ fn mlp_backward(
 mod tests {
     use candle_core::Var;
 
-    use super::super::elements::{largest_difference, wave};
+    use super::super::tests::{largest_difference, wave};
     use super::*;
 
     #[test]

@@ -15,9 +15,9 @@ mod layer_norm;
 mod linear;
 mod output_loss;
 mod spectral;
-
 #[cfg(test)]
-pub(super) use elements::largest_difference;
+mod tests;
+
 #[cfg(feature = "cuda")]
 pub(super) use elements::{LinearPullback, Pullback};
 pub(super) use elements::{
@@ -28,3 +28,5 @@ pub(super) use layer_norm::{EPSILON, layer_norm};
 pub(super) use linear::{add_linear, add_mlp, linear};
 pub(super) use output_loss::{output_loss, tied_logits};
 pub(super) use spectral::{power_iteration, spectrally_normalised};
+#[cfg(test)]
+pub(super) use tests::largest_difference;

@@ -196,7 +196,7 @@ fn embedding_gradient(
 mod tests {
     use candle_core::{D, Device, Var};
 
-    use super::super::elements::{largest_difference, wave as matrix_of_waves};
+    use super::super::tests::{largest_difference, wave as matrix_of_waves};
     use super::*;
 
     fn wave(count: usize, shift: f32) -> Vec<f32> {

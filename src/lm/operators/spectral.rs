@@ -87,7 +87,7 @@ fn image(weight: &[f32], v: &[f32]) -> Vec<f32> {
 mod tests {
     use candle_core::Device;
 
-    use super::super::elements::largest_difference;
+    use super::super::tests::largest_difference;
     use super::*;
 
     fn wave(count: usize, shift: f32) -> Vec<f32> {

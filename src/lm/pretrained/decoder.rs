@@ -262,10 +262,8 @@ impl Kind<'_> {
                 )));
             }
         }
-        let first = match config.value("max_window_layers").and_then(serde_json::Value::as_u64) {
-            Some(first) => first as usize,
-            None => 28,
-        };
+        let first = config.value("max_window_layers").and_then(serde_json::Value::as_u64);
+        let first = first.map_or(28, |first| first as usize);
         let nth = match self.of.windows {
             Windows::AllBut(nth) => nth,
             Windows::AllButPattern(usual) => {

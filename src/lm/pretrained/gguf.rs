@@ -1,6 +1,5 @@
 //! Models in a `.gguf` file: converts its metadata to a `config.json` and its names of weights to those of `transformers`.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use candle_core::quantized::gguf_file::Value;
@@ -21,22 +20,14 @@ const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N
 /// The type of tokens that do not stand for text.
 const CONTROL: i32 = 3;
 
-/// A model in a `.gguf` file.
-pub(super) struct Gguf {
-    file: Arc<GgufFile>,
-}
-
-impl Gguf {
-    pub(super) fn open(path: &Path) -> Result<Self, LmError> {
-        Ok(Self { file: Arc::new(GgufFile::open(path)?) })
-    }
-
+/// The model in a file.
+impl GgufFile {
     /// The model's type.
     pub(super) fn name(&self) -> Result<&'static str, LmError> {
         let found = self.text("general.architecture")?;
         let known = ["llama", "qwen2", "qwen3"];
         known.into_iter().find(|&name| name == found).ok_or_else(|| {
-            self.file.wrong(format!(
+            self.wrong(format!(
                 "has general.architecture {found}; supported as .gguf are {}. Use its safetensors files, \
                  or export its heads from PyTorch: python/rank_study/export.py, docs/diagnose.md",
                 "llama, qwen2 and qwen3"
@@ -45,9 +36,9 @@ impl Gguf {
     }
 
     /// Reads the model up to the last block.
-    pub(super) fn read(&self) -> Result<Transformer, LmError> {
+    pub(super) fn model(self: &Arc<Self>) -> Result<Transformer, LmError> {
         let name = self.name()?;
-        let weights = Weights::from_gguf(&self.file, saved_name);
+        let weights = Weights::from_gguf(self, saved_name);
         let config = self.config(name, &weights)?;
         let form = Form {
             // Converters reorder Llama's channels so that rotary pairs are adjacent.
@@ -75,7 +66,7 @@ impl Gguf {
             ("rms_norm_eps", "attention.layer_norm_rms_epsilon"),
             ("rope_theta", "rope.freq_base"),
         ] {
-            if let Some(value) = self.file.value(&own(key)) {
+            if let Some(value) = self.value(&own(key)) {
                 let number = whole(value).map(Json::from);
                 let number = number.or_else(|| value.to_f32().ok().map(Json::from));
                 let number = number.ok_or_else(|| self.not_readable(&own(key)))?;
@@ -85,21 +76,21 @@ impl Gguf {
         if let Some(&[size, _]) = weights.dimensions("embed_tokens.weight") {
             values.insert("vocab_size".to_owned(), json!(size));
         }
-        let config = Config::from_values(self.file.path(), values);
+        let config = Config::from_values(self.path(), values);
         // Refuses a rotation of only some of a head's channels.
         let d = match config.count_if_there("head_dim")? {
             Some(d) => d,
             None => config.count("hidden_size")? / config.count("num_attention_heads")?,
         };
         let turned = own("rope.dimension_count");
-        if let Some(found) = self.file.value(&turned).and_then(whole).filter(|&r| r != d as u64) {
-            return Err(self.file.wrong(format!(
+        if let Some(found) = self.value(&turned).and_then(whole).filter(|&r| r != d as u64) {
+            return Err(self.wrong(format!(
                 "{turned} is {found} of {d} channels; only a rotation of all channels is supported"
             )));
         }
         let scaling = own("rope.scaling.type");
-        match self.file.value(&scaling).and_then(|value| value.to_string().ok()) {
-            Some(found) if found != "none" => Err(self.file.wrong(format!(
+        match self.value(&scaling).and_then(|value| value.to_string().ok()) {
+            Some(found) if found != "none" => Err(self.wrong(format!(
                 "{scaling} is {found}, which is not supported: use the model's safetensors files"
             ))),
             _ => Ok(config),
@@ -108,15 +99,14 @@ impl Gguf {
 
     /// The tokenizer described in the file, as a `tokenizer.json`.
     pub(super) fn tokenizer(&self) -> Result<Vec<u8>, LmError> {
-        let wrong = |what: String| {
-            self.file.wrong(format!("{what}; put the model's tokenizer.json beside it"))
-        };
+        let wrong =
+            |what: String| self.wrong(format!("{what}; put the model's tokenizer.json beside it"));
         let model = self.text("tokenizer.ggml.model")?;
         if model != "gpt2" {
             return Err(wrong(format!("has a tokenizer of type {model}; only gpt2 is supported")));
         }
         let words = |key: &str| -> Result<Vec<&str>, LmError> {
-            let all = self.file.value(key).and_then(|value| value.to_vec().ok());
+            let all = self.value(key).and_then(|value| value.to_vec().ok());
             all.and_then(|all| all.iter().map(|v| v.to_string().ok().map(String::as_str)).collect())
                 .ok_or_else(|| wrong(format!("has no {key}")))
         };
@@ -143,7 +133,7 @@ impl Gguf {
                 )));
             }
         };
-        let types = self.file.value("tokenizer.ggml.token_type").and_then(|v| v.to_vec().ok());
+        let types = self.value("tokenizer.ggml.token_type").and_then(|v| v.to_vec().ok());
         let is_control = |at: usize| {
             types.and_then(|types| types.get(at)).and_then(|value| value.to_i32().ok())
                 == Some(CONTROL)
@@ -170,26 +160,25 @@ impl Gguf {
 
     /// The token that precedes every passage, if the file says that one is added.
     pub(super) fn beginning(&self) -> Option<u32> {
-        let is_added = self.file.value("tokenizer.ggml.add_bos_token")?.to_bool().ok()?;
-        let token = self.file.value("tokenizer.ggml.bos_token_id").and_then(whole)?;
+        let is_added = self.value("tokenizer.ggml.add_bos_token")?.to_bool().ok()?;
+        let token = self.value("tokenizer.ggml.bos_token_id").and_then(whole)?;
         is_added.then_some(u32::try_from(token).ok()?)
     }
 
     /// A text that identifies the file among others of its name: the names of its tensors.
     pub(super) fn description(&self) -> String {
-        let all = &self.file;
-        let mut said: Vec<String> = all.names().map(str::to_owned).collect();
+        let mut said: Vec<&str> = self.names().collect();
         said.sort_unstable();
         said.join("\n")
     }
 
     fn text(&self, key: &str) -> Result<&str, LmError> {
-        let found = self.file.value(key).and_then(|value| value.to_string().ok());
+        let found = self.value(key).and_then(|value| value.to_string().ok());
         found.map(String::as_str).ok_or_else(|| self.not_readable(key))
     }
 
     fn not_readable(&self, key: &str) -> LmError {
-        self.file.wrong(format!("has no readable {key}; download the file again"))
+        self.wrong(format!("has no readable {key}; download the file again"))
     }
 }
 

@@ -3,15 +3,16 @@
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokenizers::Tokenizer;
 
 use super::config::Config;
 use super::decoder;
 use super::decoder_types;
-use super::gguf::Gguf;
 use super::plain;
 use super::rotary::Form;
+use super::stored::GgufFile;
 use super::transformer::Transformer;
 use crate::lm::{HeadsOfLayer, LmError, Probed, Split, Texts};
 use crate::system::{caught, sha256};
@@ -77,7 +78,7 @@ impl PretrainedModel {
             Some(of) => of.read(&config, folder),
             None => decoder::read(name, &config, &decoder::weights(folder)?, &Form::SAVED),
         }?;
-        let tokens = Tokens::read(folder.join(TOKENIZER), || None, transformer.vocabulary())?;
+        let tokens = Tokens::read(folder.join(TOKENIZER), None, transformer.vocabulary())?;
         let text = std::fs::read(&path).map_err(LmError::io(&path))?;
         let identity = format!("{} {}", sha256(&text), bytes_of_weights(folder)?);
         let beginning = match transformer.blocks[0].attention.visibility == Visibility::Causal {
@@ -88,10 +89,10 @@ impl PretrainedModel {
     }
 
     fn read_gguf(path: &Path) -> Result<Self, LmError> {
-        let file = Gguf::open(path)?;
-        let (name, transformer) = (file.name()?, file.read()?);
+        let file = Arc::new(GgufFile::open(path)?);
+        let (name, transformer) = (file.name()?, file.model()?);
         let beside = path.with_file_name(TOKENIZER);
-        let tokens = Tokens::read(beside, || Some(file.tokenizer()), transformer.vocabulary())?;
+        let tokens = Tokens::read(beside, Some(&file), transformer.vocabulary())?;
         let length = std::fs::metadata(path).map_err(LmError::io(path))?.len();
         let identity = format!("{} {length}", sha256(file.description().as_bytes()));
         let beginning = file.beginning().into_iter().collect();
@@ -221,18 +222,20 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Reads the `tokenizer.json` at `path`; if it does not exist, the tokenizer that `described` returns, if any.
+    /// Reads the `tokenizer.json` at `path`; if it does not exist, the tokenizer described in a `.gguf` file, if any.
     ///
     /// # Errors
     /// A tokenizer that cannot be read, or that has a token of `vocabulary` or above.
     pub(super) fn read(
         path: PathBuf,
-        described: impl FnOnce() -> Option<Result<Vec<u8>, LmError>>,
+        described: Option<&GgufFile>,
         vocabulary: usize,
     ) -> Result<Self, LmError> {
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => Some(bytes),
-            Err(source) if source.kind() == io::ErrorKind::NotFound => described().transpose()?,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                described.map(GgufFile::tokenizer).transpose()?
+            }
             Err(source) => return Err(LmError::Io { path, source }),
         };
         let Some(bytes) = bytes else { return Ok(Self { path, tokenizer: None }) };

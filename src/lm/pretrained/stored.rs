@@ -1,6 +1,5 @@
 //! Tensors of a model's files, read on demand, so that memory use does not grow with the model.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
@@ -91,18 +90,9 @@ const LONGEST_HEADER: u64 = 100_000_000;
 /// A safetensors file. It is read instead of mapped: if a mapped file became shorter, the process would be ended.
 pub(in crate::lm) struct SafetensorsFile {
     path: PathBuf,
-    /// The metadata in the header.
-    notes: HashMap<String, String>,
-    /// The tensors by name.
-    tensors: HashMap<String, Place>,
-}
-
-/// Location of a tensor.
-struct Place {
-    dtype: Dtype,
-    dimensions: Vec<usize>,
-    /// Byte range in the file.
-    bytes: Range<usize>,
+    header: Metadata,
+    /// Offset of the tensors in the file.
+    first: usize,
 }
 
 impl SafetensorsFile {
@@ -128,73 +118,63 @@ impl SafetensorsFile {
         }
         let mut text = vec![0; header as usize];
         file.read_exact(&mut text).map_err(failed)?;
-        let metadata: Metadata = serde_json::from_slice(&text).map_err(|e| {
+        let header: Metadata = serde_json::from_slice(&text).map_err(|e| {
             wrong(format!("has a header that cannot be read: {e}; download it again"))
         })?;
         let first = LENGTH + text.len();
-        let end = (first + metadata.data_len()) as u64;
+        let end = (first + header.data_len()) as u64;
         if length != end {
             return Err(wrong(format!(
                 "has {length} bytes, but its header announces {end}; download it again"
             )));
         }
-        let place = |(name, info): (String, &safetensors::tensor::TensorInfo)| {
-            let (from, to) = info.data_offsets;
-            let place = Place {
-                dtype: info.dtype,
-                dimensions: info.shape.clone(),
-                bytes: first + from..first + to,
-            };
-            (name, place)
-        };
-        let tensors = metadata.tensors().into_iter().map(place);
-        let notes = metadata.metadata().clone().unwrap_or_default();
-        Ok(Self { path: path.to_owned(), notes, tensors: tensors.collect() })
+        Ok(Self { path: path.to_owned(), header, first })
     }
 
     /// The metadata under a key.
     pub(in crate::lm) fn note(&self, key: &str) -> Option<&str> {
-        self.notes.get(key).map(String::as_str)
+        Some(self.header.metadata().as_ref()?.get(key)?)
     }
 
     /// Whether the file has a tensor of this name, of any type.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.tensors.contains_key(name)
+        self.header.info(name).is_some()
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str)
+    pub(super) fn names(&self) -> Vec<String> {
+        self.header.offset_keys()
     }
 
     /// The type of a tensor whose type cannot be read; `None` for other tensors.
     pub(super) fn unreadable(&self, name: &str) -> Option<Dtype> {
-        self.tensors.get(name).map(|place| place.dtype).filter(|&dtype| !is_read(dtype))
+        self.header.info(name).map(|info| info.dtype).filter(|&dtype| !is_read(dtype))
     }
 }
 
 impl TensorSource for SafetensorsFile {
     fn dimensions(&self, name: &str) -> Option<&[usize]> {
-        let place = self.tensors.get(name).filter(|place| is_read(place.dtype))?;
-        Some(&place.dimensions)
+        let info = self.header.info(name).filter(|info| is_read(info.dtype))?;
+        Some(&info.shape)
     }
 
     fn read(&self, name: &str, places: Range<usize>) -> Result<Vec<f32>, LmError> {
-        let Some(place) = self.tensors.get(name) else {
+        let Some(info) = self.header.info(name) else {
             return Err(self.wrong(format!("has no tensor {name}")));
         };
-        let of_one = place.bytes.len() / place.dimensions.first().map_or(1, |&first| first.max(1));
+        let (from, to) = info.data_offsets;
+        let of_one = (to - from) / info.shape.first().map_or(1, |&first| first.max(1));
         let failed = LmError::io(&self.path);
         let mut file = File::open(&self.path).map_err(failed)?;
-        let first = place.bytes.start + places.start * of_one;
+        let first = self.first + from + places.start * of_one;
         file.seek(SeekFrom::Start(first as u64)).map_err(failed)?;
         let mut bytes = vec![0; places.len() * of_one];
         file.read_exact(&mut bytes).map_err(failed)?;
         // Four-bit weights are stored as bytes.
-        let numbers = match place.dtype {
+        let numbers = match info.dtype {
             Dtype::U8 => Some(bytes.into_iter().map(f32::from).collect()),
             dtype => float32(dtype, &bytes),
         };
-        numbers.ok_or_else(|| self.wrong(format!("{name} has type {:?}", place.dtype)))
+        numbers.ok_or_else(|| self.wrong(format!("{name} has type {:?}", info.dtype)))
     }
 
     fn wrong(&self, why: String) -> LmError {
@@ -209,8 +189,6 @@ fn is_read(dtype: Dtype) -> bool {
 pub(super) struct GgufFile {
     path: PathBuf,
     content: Content,
-    /// Dimensions by name.
-    dimensions: HashMap<String, Vec<usize>>,
 }
 
 impl GgufFile {
@@ -235,10 +213,7 @@ impl GgufFile {
                 )));
             }
         }
-        let dimensions = content.tensor_infos.iter();
-        let dimensions =
-            dimensions.map(|(name, info)| (name.clone(), info.shape.dims().to_vec())).collect();
-        Ok(Self { path: path.to_owned(), content, dimensions })
+        Ok(Self { path: path.to_owned(), content })
     }
 
     /// The metadata under a key.
@@ -247,7 +222,7 @@ impl GgufFile {
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.dimensions.keys().map(String::as_str)
+        self.content.tensor_infos.keys().map(String::as_str)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -257,7 +232,7 @@ impl GgufFile {
 
 impl TensorSource for GgufFile {
     fn dimensions(&self, name: &str) -> Option<&[usize]> {
-        self.dimensions.get(name).map(Vec::as_slice)
+        self.content.tensor_infos.get(name).map(|info| info.shape.dims())
     }
 
     fn read(&self, name: &str, places: Range<usize>) -> Result<Vec<f32>, LmError> {

@@ -38,7 +38,7 @@ impl Weights {
         let mut weights = match (whole.exists(), index.exists()) {
             (true, _) => {
                 let file = Arc::new(SafetensorsFile::open(&whole)?);
-                let names = file.names().map(|name| (name.to_owned(), file.clone()));
+                let names = file.names().into_iter().map(|name| (name, file.clone()));
                 Self::from_files(file.clone(), names)
             }
             (false, true) => Self::from_index(folder, &index)?,

@@ -1,5 +1,7 @@
 //! Tests of the model: gradients, causality and files.
 
+mod pytorch;
+
 use candle_core::{Device, Tensor};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

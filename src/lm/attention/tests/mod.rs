@@ -1,11 +1,13 @@
 //! Compares the attention operator with the reference.
 
+mod reference;
+
 use candle_core::{Device, Tensor, Var};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Attended, AttentionGradients, HeadStatistics, Heads, attention, reference};
+use super::{Attended, AttentionGradients, HeadStatistics, Heads, attention};
 use crate::lm::operators::largest_difference;
 use crate::targets::HeadKind::{self, Global, Local};
 

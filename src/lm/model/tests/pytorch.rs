@@ -5,7 +5,7 @@ use std::path::Path;
 
 use candle_core::{Device, Tensor, Var};
 
-use super::*;
+use crate::lm::model::{Model, ModelShape, Weight};
 use crate::lm::tensor_file::TensorFile;
 use crate::lm::{Stabiliser, TrainDefinition};
 

@@ -2,7 +2,7 @@
 
 use candle_core::{D, Result, Tensor};
 
-use super::{HeadStatistics, Heads};
+use crate::lm::attention::{HeadStatistics, Heads};
 use crate::targets::Visibility;
 
 pub(super) fn attention(
