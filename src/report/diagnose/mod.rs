@@ -12,3 +12,4 @@ mod worry;
 pub use look::MOST_TOKENS;
 pub use model::{DiagnosedHead, DiagnosedModel};
 pub use page::{Diagnosis, READING};
+pub(super) use worry::sentence;

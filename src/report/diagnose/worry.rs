@@ -68,7 +68,7 @@ fn surplus(head: &HeadMeasurement) -> f64 {
 }
 
 /// The sentence on a head.
-fn sentence(head: &HeadMeasurement) -> String {
+pub(in crate::report) fn sentence(head: &HeadMeasurement) -> String {
     let mut parts = vec![beginning(head)];
     parts.extend(factors(head));
     parts.extend(signs(head));
