@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::flags::{DeviceFlag, PresetFlag, TextFlags, ThreadsFlag};
-use super::measuring::{Session, describe, fail_if_unfinished};
+use super::measuring::{Session, describe, fail_if_unfinished, list_cells};
 use super::places::{check_definition, data};
 use super::shards::ShardFlags;
 use super::streams::{inform, say};
@@ -59,9 +59,7 @@ pub fn run(args: &SweepArgs) -> Result<()> {
         Plan::new(&definition, &data(args.preset.get()), args.filter.as_deref(), text, valid_text)?;
     let part = args.shards.part();
     if args.list {
-        for (cell, done) in plan.cells() {
-            say!("{}  {cell}", if done { "done" } else { "    " });
-        }
+        list_cells(&plan);
         return Ok(());
     }
     if text.is_some() && !definition.work.can_read_text {

@@ -108,18 +108,9 @@ impl Section {
 
     /// Paragraphs of the findings.
     pub(super) fn paragraphs(&self) -> Vec<String> {
-        let mut paragraphs = vec![String::new()];
-        for line in self.findings.lines().map(str::trim) {
-            let last = paragraphs.len() - 1;
-            match (line.is_empty(), paragraphs[last].is_empty()) {
-                (true, false) => paragraphs.push(String::new()),
-                (true, true) => {}
-                (false, true) => paragraphs[last].push_str(line),
-                (false, false) => paragraphs[last].push_str(&format!(" {line}")),
-            }
-        }
-        paragraphs.retain(|paragraph| !paragraph.is_empty());
-        paragraphs
+        let lines: Vec<&str> = self.findings.lines().map(str::trim).collect();
+        let paragraphs = lines.split(|line| line.is_empty());
+        paragraphs.filter(|lines| !lines.is_empty()).map(|lines| lines.join(" ")).collect()
     }
 }
 
