@@ -1,7 +1,5 @@
 //! The parts of a report: header, studies with their notes, pictures.
 
-use std::path::Path;
-
 use maud::{Markup, PreEscaped, html};
 use regex::Regex;
 
@@ -87,11 +85,6 @@ impl Section {
         self.tables.extend(analysis.tables);
         self.verdicts.extend(analysis.verdicts);
         Ok(self)
-    }
-
-    /// Name of the file of rows.
-    pub(super) fn rows_name(&self) -> &str {
-        Path::new(&self.rows_link).file_name().and_then(|name| name.to_str()).unwrap_or("rows")
     }
 
     /// URL of the rows.

@@ -1,12 +1,12 @@
 //! The page of `diagnose`: a grid of a model's heads, a view of each head, and a list of suspicious heads.
 
-#[cfg(test)]
-mod fixture;
 mod look;
 mod looking;
 mod model;
 mod page;
 mod quantity;
+#[cfg(test)]
+mod tests;
 mod worry;
 
 pub use look::MOST_TOKENS;

@@ -271,8 +271,8 @@ mod tests {
     use flate2::read::ZlibDecoder;
     use serde_json::Value;
 
-    use super::super::fixture::{fitted, model, screened};
     use super::super::look::{Detail, Look};
+    use super::super::tests::{fitted, model, screened};
     use super::*;
     use crate::lm::{Model, ModelShape, TrainDefinition};
 

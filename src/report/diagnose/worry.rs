@@ -186,7 +186,7 @@ fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{fitted, model, screened};
+    use super::super::tests::{fitted, model, screened};
     use super::*;
 
     /// Factors floor, inflation, tying, drift and gauge of a head with max |logit| 148 that needs 4.3.
