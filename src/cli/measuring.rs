@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, bail};
 
 use super::blas::warn_of_slow_blas;
-use super::duration::duration;
 use super::errors::error_line;
 use super::progress::{Progress, with};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
 use super::streams::{say, tell};
 use crate::lm::Device;
+use crate::report::duration;
 use crate::study::{Observer, Plan, Sweep, SweepSummary, Work};
 use crate::table::plural;
 

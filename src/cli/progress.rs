@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::duration::duration;
 use super::streams::{is_quiet, tell};
+use crate::report::duration;
 use crate::system::printable;
 
 /// Minimum time between two lines.

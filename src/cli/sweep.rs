@@ -57,7 +57,7 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let (text, valid_text) = args.texts.paths();
     let plan =
         Plan::new(&definition, &data(args.preset.get()), args.filter.as_deref(), text, valid_text)?;
-    let part = args.shards.part();
+    let shard = args.shards.shard();
     if args.list {
         list_cells(&plan);
         return Ok(());
@@ -82,8 +82,8 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let threads = args.threads.count(default)?;
     let needed = plan.needed(&data(args.preset.get()), text, valid_text)?;
     let stages = Stages::of(needed.into_iter().chain([plan]).collect())?;
-    if let Some(part) = part {
-        return part.run(stages, threads, device);
+    if let Some(shard) = shard {
+        return args.shards.run(shard, stages, threads, device);
     }
     let mut plans = stages.into_plans();
     let session = Session::begin(&plans, threads, device)?;

@@ -4,6 +4,7 @@ use maud::{Markup, PreEscaped, html};
 use regex::Regex;
 
 use super::analysis::Analysis;
+use super::document::encoded;
 use super::error::ReportError;
 use crate::claims::{Group, Verdict};
 use crate::figure::Figure;
@@ -109,15 +110,7 @@ impl Section {
 
 /// Encodes a path as a URL, so that names in it are not read as scheme, query or fragment.
 fn address(path: &str) -> String {
-    let mut address = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => address.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => address.push(char::from(byte)),
-            other => address.push_str(&format!("%{other:02X}")),
-        }
-    }
-    address
+    encoded(path, b"/-._~", '%')
 }
 
 /// Returns the text of a note if it describes the rows with this hash, else `None`. The first line of the note has the

@@ -1,4 +1,4 @@
-//! Figures in a page, and anchors.
+//! Figures in a page.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -19,29 +19,5 @@ pub(super) fn figure(picture: &Picture, id: &str, data: Option<&str>, files: &Ma
                 (files)
             }
         }
-    }
-}
-
-/// Encodes a name as the beginning of ids: characters that would end an attribute or separate ids become hexadecimal
-/// bytes.
-pub(super) fn anchor(name: &str) -> String {
-    let mut anchor = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'-' | b'_' | b'.' => anchor.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => anchor.push(char::from(byte)),
-            other => anchor.push_str(&format!("_{other:02x}")),
-        }
-    }
-    anchor
-}
-
-#[cfg(test)]
-mod tests {
-    use super::anchor;
-
-    #[test]
-    fn no_name_ends_an_attribute() {
-        assert_eq!(anchor("\"><img src=x>"), "_22_3e_3cimg_20src_3dx_3e");
     }
 }

@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::analysis::fail_if_missing;
-use super::duration::duration;
 use super::places::fail_if_broken;
 use super::reproduce::{Staged, staged};
 use super::streams::{is_quiet, say};
 use crate::cli::errors::UsageError;
 use crate::cli::flags::{PresetFlag, TextFlags};
+use crate::report::duration;
 use crate::study::{MOST_SHARDS, Stage, Stages};
 use crate::system::{program, write_whole};
 use crate::table::plural;
