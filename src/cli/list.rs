@@ -6,11 +6,11 @@ use anyhow::Result;
 use clap::Args;
 
 use super::analysis::fail_if_missing;
-use super::duration::duration;
 use super::flags::{JsonFlag, PresetFlag};
 use super::places::{data, definitions, fail_if_broken, names_in_data};
 use super::streams::say;
 use crate::record::{Column, ColumnKind};
+use crate::report::duration;
 use crate::run::log_columns;
 use crate::study::{
     Ending, Kind, Plan, Preset, StudyDefinition, StudyError, endings, schema, stored_lines,

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 
-use super::duration::duration;
 use super::errors::error_line;
 use super::progress::{Progress, with};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
-use super::streams::tell;
+use super::streams::{say, tell};
 use crate::lm::Device;
+use crate::report::duration;
 use crate::study::{Observer, Plan, Sweep, SweepSummary, Work};
 use crate::table::plural;
 
@@ -97,6 +97,13 @@ impl Session {
         warn(plan.to_set_aside(), "row", "that the present definition does not give");
         progress.begin(plan.work(threads));
         Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)
+    }
+}
+
+/// Prints the cells of a plan and whether they are done.
+pub fn list_cells(plan: &Plan) {
+    for (cell, done) in plan.cells() {
+        say!("{}  {cell}", if done { "done" } else { "    " });
     }
 }
 

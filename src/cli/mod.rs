@@ -6,7 +6,6 @@ pub mod command;
 mod crashes;
 mod diagnose;
 mod dump;
-mod duration;
 mod errors;
 mod evaluate;
 mod family;

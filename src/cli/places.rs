@@ -288,8 +288,10 @@ impl Definitions {
 
     /// Prints one error line per file that cannot be read, and returns their number.
     pub fn tell_broken(&self) -> usize {
-        let broken = self.unusable.iter().filter(|other| other.is_broken());
-        broken.map(|Unusable { error, .. }| tell(&format!("left out: {error}"))).count()
+        let broken: Vec<&Unusable> =
+            self.unusable.iter().filter(|other| other.is_broken()).collect();
+        broken.iter().for_each(|other| tell(&format!("left out: {}", other.error)));
+        broken.len()
     }
 }
 

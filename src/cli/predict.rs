@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::errors::{FlagContext as _, UsageError};
 use super::flags::{JsonFlag, SPLITS, ThreadsFlag};
-use super::measuring::{Session, describe, fail_if_unfinished};
+use super::measuring::{Session, describe, fail_if_unfinished, list_cells};
 use super::streams::say;
 use crate::experiment::check_study_name;
 use crate::experiments::heads::HeadMeasurement;
@@ -108,9 +108,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     let data = args.out.parent().unwrap_or(Path::new(""));
     let plan = Plan::new(&definition, data, args.filter.as_deref(), args.text.as_deref(), None)?;
     if args.list {
-        for (cell, done) in plan.cells() {
-            say!("{}  {cell}", if done { "done" } else { "    " });
-        }
+        list_cells(&plan);
         return Ok(());
     }
     let threads = args.threads.count(None)?;

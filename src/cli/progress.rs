@@ -1,19 +1,18 @@
 //! Progress of a command's work: a bar on a terminal, a line every ten seconds otherwise.
 
-use std::fmt::Write;
 use std::io::IsTerminal as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
-use super::duration::duration;
 use super::streams::{is_quiet, tell};
+use crate::report::duration;
 use crate::system::printable;
 
 /// Minimum time between two lines.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Maximum width of a line; also the assumed width of a terminal that does not report one.
+/// Maximum width of a line.
 const WIDTH: usize = 160;
 /// Number of positions of the bar.
 const PARTS: f64 = 1000.0;
@@ -21,7 +20,7 @@ const PARTS: f64 = 1000.0;
 /// Progress of work that is counted in parts of about equal time.
 pub struct Progress {
     show: Show,
-    state: Arc<Mutex<State>>,
+    state: Mutex<State>,
 }
 
 enum Show {
@@ -43,25 +42,28 @@ struct State {
 impl Progress {
     /// Creates the progress towards `whole` parts; shows nothing if `--quiet` is given.
     pub fn new(whole: f64) -> Self {
-        let state = Arc::new(Mutex::new(State {
+        let state = State {
             what: String::new(),
             done: 0.0,
             before: 0.0,
             whole,
             started: Instant::now(),
             printed: None,
-        }));
+        };
         let show = match std::io::stderr().is_terminal() {
             _ if is_quiet() => Show::Nothing,
             false => Show::Lines,
-            true => Show::Bar(bar(&state)),
+            true => Show::Bar(bar()),
         };
-        Self { show, state }
+        Self { show, state: Mutex::new(state) }
     }
 
     /// Sets the name of the work.
     pub fn name(&self, what: &str) {
         with(&self.state, |state| what.clone_into(&mut state.what));
+        if let Show::Bar(bar) = &self.show {
+            bar.set_message(printable(what).into_owned());
+        }
     }
 
     /// Prints a line beside the bar.
@@ -76,11 +78,11 @@ impl Progress {
     /// Records that one more part is done, `parts` in total, and sets the name of the work. Parts before the first call
     /// count as done in an earlier process.
     pub fn reached(&self, parts: f64, what: &str) {
+        self.name(what);
         with(&self.state, |state| {
             if state.done == 0.0 {
                 (state.before, state.done) = (parts - 1.0, parts - 1.0);
             }
-            what.clone_into(&mut state.what);
         });
         self.advanced(1.0);
     }
@@ -95,18 +97,15 @@ impl Progress {
 
     /// Records that more parts are done.
     pub fn advanced(&self, parts: f64) {
-        let (share, line) = with(&self.state, |state| {
+        let line = with(&self.state, |state| {
             state.done += parts;
-            let due = state.printed.is_none_or(|printed| printed.elapsed() >= INTERVAL);
-            let line = (due && matches!(self.show, Show::Lines)).then(|| state.line());
-            if line.is_some() {
-                state.printed = Some(Instant::now());
+            if let Show::Bar(bar) = &self.show {
+                bar.set_position((state.share() * PARTS) as u64);
+                bar.set_prefix(state.left());
             }
-            (state.share(), line)
+            let due = state.printed.is_none_or(|printed| printed.elapsed() >= INTERVAL);
+            (due && matches!(self.show, Show::Lines)).then(|| state.line())
         });
-        if let Show::Bar(bar) = &self.show {
-            bar.set_position((share * PARTS) as u64);
-        }
         line.iter().for_each(|line| tell(line));
     }
 
@@ -123,42 +122,34 @@ impl State {
         (self.done / self.whole.max(1e-9)).min(1.0)
     }
 
-    /// `12 %, 3 min 20 s elapsed, about 22 min 8 s left`; the time left is at the pace so far.
-    fn times(&self) -> String {
-        let gone_s = self.started.elapsed().as_secs_f64();
+    /// `, about 22 min 8 s left` at the pace so far; empty if it is not known.
+    fn left(&self) -> String {
         let (new, left) = (self.done - self.before, self.whole - self.done);
-        let left = match new > 0.0 && left > 0.0 {
-            true => format!(", about {} left", duration(gone_s * left / new)),
+        match new > 0.0 && left > 0.0 {
+            true => {
+                let gone_s = self.started.elapsed().as_secs_f64();
+                format!(", about {} left", duration(gone_s * left / new))
+            }
             false => String::new(),
-        };
-        format!("{:.0} %, {} elapsed{left}", (100.0 * self.share()).floor(), duration(gone_s))
+        }
     }
 
-    fn line(&self) -> String {
-        format!("{}; {}", self.times(), self.what).chars().take(WIDTH).collect()
+    /// `12 %, 3 min 20 s elapsed, about 22 min 8 s left; phase, 12 of 180 configurations`.
+    fn line(&mut self) -> String {
+        self.printed = Some(Instant::now());
+        let percent = (100.0 * self.share()).floor();
+        let gone = duration(self.started.elapsed().as_secs_f64());
+        let line = format!("{percent:.0} %, {gone} elapsed{}; {}", self.left(), self.what);
+        line.chars().take(WIDTH).collect()
     }
 }
 
 /// A bar with the times beside it and the name of the work below.
-fn bar(state: &Arc<Mutex<State>>) -> ProgressBar {
-    let (beside, below) = (state.clone(), state.clone());
-    // If a write fails, the next redraw (after a quarter of a second) shows the text.
-    let write = |text: &str, out: &mut dyn Write| {
-        let _ = out.write_str(&printable(text));
-    };
-    let style = ProgressStyle::with_template("{bar:24} {beside}\n{below}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .with_key("beside", move |_: &ProgressState, out: &mut dyn Write| {
-            write(&with(&beside, |state| state.times()), out);
-        })
-        .with_key("below", move |_: &ProgressState, out: &mut dyn Write| {
-            let width = console::Term::stderr().size_checked();
-            let width = width.map_or(WIDTH, |(_, columns)| usize::from(columns));
-            let fits: String = with(&below, |state| state.what.chars().take(width).collect());
-            write(&fits, out);
-        });
+fn bar() -> ProgressBar {
+    let template = "{bar:24} {percent} %, {elapsed} elapsed{prefix}\n{wide_msg}";
+    let style = ProgressStyle::with_template(template);
     let bar = ProgressBar::new(PARTS as u64);
-    bar.set_style(style);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
 }

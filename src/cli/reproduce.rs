@@ -7,7 +7,6 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use super::analysis::{fail_if_missing, write_report};
-use super::duration::duration;
 use super::errors::error_line;
 use super::flags::{DeviceFlag, TextFlags, ThreadsFlag};
 use super::measuring::{Session, fail_if_unfinished};
@@ -18,7 +17,7 @@ use super::streams::{inform, say};
 use crate::claims::VerdictStatus;
 use crate::experiments::claims::LEADING;
 use crate::lm::Device;
-use crate::report::{ClaimRow, Measured, Section};
+use crate::report::{ClaimRow, Measured, Section, duration};
 use crate::study::{Plan, Preset, Stages, StudyDefinition};
 use crate::table::plural;
 
@@ -66,9 +65,9 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let (text, valid_text) = args.texts.paths();
     let Staged { stages, chosen, mut missing, broken } =
         staged(&args.only, args.preset, text, valid_text)?;
-    if let Some(part) = args.shards.part() {
+    if let Some(shard) = args.shards.shard() {
         fail_if_broken(broken)?;
-        let ran = part.run(stages, threads, device);
+        let ran = args.shards.run(shard, stages, threads, device);
         return ran.and(fail_if_missing(&missing));
     }
     let mut plans = stages.into_plans();

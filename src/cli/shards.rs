@@ -30,40 +30,28 @@ pub struct ShardFlags {
 
 impl ShardFlags {
     /// The shard to measure; `None` if all cells are measured here.
-    pub fn part(&self) -> Option<Part> {
+    pub fn shard(&self) -> Option<Shard> {
         if let Some(seconds) = self.grace {
             end_after(Duration::from_secs(seconds));
         }
         // A job with a single task has stages too.
-        let is_part = |shard: &Shard| *shard != Shard::WHOLE || self.stage.is_some();
-        let shard = self.shard.filter(is_part)?;
-        Some(Part { shard, stage: self.stage })
+        self.shard.filter(|&shard| shard != Shard::WHOLE || self.stage.is_some())
     }
-}
 
-/// One shard of all cells, or of the cells of one stage.
-#[derive(Clone, Copy)]
-pub struct Part {
-    shard: Shard,
-    stage: Option<usize>,
-}
-
-impl Part {
     /// Measures the shard's cells, stage by stage.
     ///
     /// # Errors
     /// The stage does not exist, rows cannot be read or written, or cells failed, were left or wait for other shards.
-    pub fn run(self, stages: Stages, threads: usize, device: Device) -> Result<()> {
-        let Self { shard, stage } = self;
+    pub fn run(&self, shard: Shard, stages: Stages, threads: usize, device: Device) -> Result<()> {
         let count = stages.count();
-        if let Some(stage) = stage.filter(|stage| !(1..=count).contains(stage)) {
+        if let Some(stage) = self.stage.filter(|stage| !(1..=count).contains(stage)) {
             bail!(UsageError(format!(
                 "--stage {stage} does not exist ({} in total)",
                 plural(count, "stage")
             )));
         }
         let mut plans = stages.into_part(shard)?;
-        if let Some(stage) = stage {
+        if let Some(stage) = self.stage {
             plans = vec![plans.swap_remove(stage - 1)];
         }
         let mut session = Session::begin(plans.iter().flatten(), threads, device)?;

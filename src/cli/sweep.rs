@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::flags::{DeviceFlag, PresetFlag, TextFlags, ThreadsFlag};
-use super::measuring::{Session, describe, fail_if_unfinished};
+use super::measuring::{Session, describe, fail_if_unfinished, list_cells};
 use super::places::{check_definition, data};
 use super::shards::ShardFlags;
 use super::streams::{inform, say};
@@ -57,11 +57,9 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let (text, valid_text) = args.texts.paths();
     let plan =
         Plan::new(&definition, &data(args.preset.get()), args.filter.as_deref(), text, valid_text)?;
-    let part = args.shards.part();
+    let shard = args.shards.shard();
     if args.list {
-        for (cell, done) in plan.cells() {
-            say!("{}  {cell}", if done { "done" } else { "    " });
-        }
+        list_cells(&plan);
         return Ok(());
     }
     if text.is_some() && !definition.work.can_read_text {
@@ -84,8 +82,8 @@ pub fn run(args: &SweepArgs) -> Result<()> {
     let threads = args.threads.count(default)?;
     let needed = plan.needed(&data(args.preset.get()), text, valid_text)?;
     let stages = Stages::of(needed.into_iter().chain([plan]).collect())?;
-    if let Some(part) = part {
-        return part.run(stages, threads, device);
+    if let Some(shard) = shard {
+        return args.shards.run(shard, stages, threads, device);
     }
     let mut plans = stages.into_plans();
     let session = Session::begin(&plans, threads, device)?;

@@ -2,7 +2,7 @@
 
 use plotters::prelude::DrawingBackend;
 
-use super::frame::{Frame, Plot, SAMPLE, TITLE_LINE, before_label};
+use super::frame::{Frame, Plot, SAMPLE, before_label};
 use super::pen::{Anchor, Drawn, Pen, Type, width};
 use crate::figure::model::BAR;
 use crate::figure::style::{DARK, GREY, GRID, LANE, dark, luminance, size};
@@ -81,13 +81,11 @@ fn axes<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, lane: boo
 
 fn names<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, over: f64) -> Drawn<DB> {
     let room = plot.right + plot.beside - plot.left;
-    let (first, last) = panel.title.split_at(plot.title_break.unwrap_or(0));
-    let lines = [(first, 12.0 + TITLE_LINE), (last.trim_start(), 12.0)];
-    for (line, above) in lines.into_iter().filter(|(line, _)| !line.is_empty()) {
-        let broad = width(line, size::TITLE_TEXT, true) / room;
-        let em = size::TITLE_TEXT / broad.max(1.0);
+    if !panel.title.is_empty() {
+        // A title that is too wide is set smaller.
+        let em = size::TITLE_TEXT / (width(&panel.title, size::TITLE_TEXT, true) / room).max(1.0);
         let title = Type { bold: true, ..Type::plain(em, DARK) };
-        pen.words(line, (plot.left, over - above), Anchor::Start, title)?;
+        pen.words(&panel.title, (plot.left, over - 12.0), Anchor::Start, title)?;
     }
     let set = Type::plain(size::LABEL_TEXT, DARK);
     let middle = 0.5 * (plot.left + plot.right);

@@ -76,7 +76,7 @@ impl Figure {
             let Some(raster) = &panel.raster else { continue };
             images.push_str(&format!(
                 "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" \
-                 style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/>\n",
+                 image-rendering=\"pixelated\" href=\"data:image/png;base64,{}\"/>\n",
                 units(plot.left),
                 units(plot.top),
                 units(plot.right - plot.left),

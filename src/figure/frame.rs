@@ -16,8 +16,6 @@ const EDGE: f64 = 12.0;
 /// Space above a panel for its title, and below it for ticks and the label of x.
 const OVER: f64 = 26.0;
 const UNDER: f64 = 48.0;
-/// Height of the first line of a title on two lines.
-pub(crate) const TITLE_LINE: f64 = 15.0;
 
 /// Data rectangle of one panel, without the lane above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,8 +28,6 @@ pub(crate) struct Plot {
     pub beside: f64,
     /// Whether this panel shows the label of its y axis.
     pub says_y: bool,
-    /// Byte index at which the title is broken into two lines, if it is.
-    pub title_break: Option<usize>,
 }
 
 /// The layout of a figure.
@@ -64,61 +60,33 @@ impl Frame {
             figure.panels.iter().flat_map(|panel| &panel.series).any(|s| s.label.is_some());
         let most = if labelled { COLUMNS_LABELLED } else { COLUMNS };
         let columns = columns(figure.panels.len(), most);
-        let lane_height = if lane { size::LANE } else { 0.0 };
         let y = |panel: &Panel| (panel.y.label.clone(), panel.y.scale, panel.y.range);
         let shared = figure.panels.windows(2).all(|pair| y(&pair[0]) == y(&pair[1]));
         let cell = (whole - 2.0 * EDGE) / columns as f64;
+        // All panels leave the same room on both sides, so that they have the same width.
+        let left_room = figure.panels.iter().map(left_room).fold(0.0, f64::max);
+        let beside = figure.panels.iter().map(right_room).fold(0.0, f64::max);
         // A panel with a matrix or a diagonal is square.
-        let plot_height = square
-            .map_or(size::PLOT_HEIGHT, |panel| cell - left_room(panel, true) - right_room(panel));
-        let says_y = |at: usize| at.is_multiple_of(columns) || !shared;
-        let breaks: Vec<Option<usize>> = figure
-            .panels
-            .iter()
-            .enumerate()
-            .map(|(at, panel)| title_break(&panel.title, cell - left_room(panel, says_y(at))))
-            .collect();
-        let over = if breaks.iter().any(Option::is_some) { OVER + TITLE_LINE } else { OVER };
-        let over = over + lane_height;
+        let plot_height = square.map_or(size::PLOT_HEIGHT, |_| cell - left_room - beside);
+        let over = OVER + if lane { size::LANE } else { 0.0 };
         let row_height = over + plot_height + UNDER;
-        let plots = figure.panels.iter().enumerate().map(|(at, panel)| {
+        let plots = (0..figure.panels.len()).map(|at| {
             let (row, column) = (at / columns, at % columns);
             let left = EDGE + column as f64 * cell;
             let top = top + row as f64 * row_height + over;
-            // Panels in the same column with the same x range get the same width.
-            let under = || {
-                let panels = figure.panels.iter().enumerate().skip(column).step_by(columns);
-                panels.filter(|(_, other)| other.x.range == panel.x.range)
-            };
-            let left_room = under().map(|(at, panel)| left_room(panel, says_y(at)));
-            let beside = under().map(|(_, panel)| right_room(panel)).fold(0.0, f64::max);
             Plot {
-                left: left + left_room.fold(0.0, f64::max),
+                left: left + left_room,
                 right: left + cell - beside,
                 top,
                 bottom: top + plot_height,
                 beside,
-                says_y: says_y(at),
-                title_break: breaks[at],
+                says_y: column == 0 || !shared,
             }
         });
-        let mut plots: Vec<Plot> = plots.collect();
-        even_out(&mut plots, columns, shared);
+        let plots = plots.collect();
         let rows = figure.panels.len().div_ceil(columns);
         Self { width: whole, height: top + rows as f64 * row_height, keys, plots, lane }
     }
-}
-
-/// Byte index at which to break a title that is much too wide for its space: after its colon, or after the last comma
-/// that fits.
-fn title_break(title: &str, room: f64) -> Option<usize> {
-    const SHRUNK: f64 = 1.1;
-    let fits = |text: &str| width(text, size::TITLE_TEXT, true) <= SHRUNK * room;
-    if fits(title) {
-        return None;
-    }
-    let commas = || title.rmatch_indices(", ").map(|(at, _)| at);
-    title.find(": ").or_else(|| commas().find(|&at| fits(&title[..at]))).map(|at| at + 1)
 }
 
 /// Number of columns for `panels` panels: four stand two by two, otherwise all rows but the last are full.
@@ -126,29 +94,10 @@ fn columns(panels: usize, most: usize) -> usize {
     if panels == 4 { 2 } else { panels.clamp(1, most) }
 }
 
-/// Gives panels that share a y axis the same width: all contribute to the space for the first one's label.
-fn even_out(plots: &mut [Plot], columns: usize, shared: bool) {
-    if !shared || plots.len() < 2 {
-        return;
-    }
-    let free: f64 = plots.iter().take(columns).map(|plot| plot.right - plot.left).sum();
-    let each = free / columns as f64;
-    for row in plots.chunks_mut(columns) {
-        let mut moved = 0.0;
-        for plot in row {
-            let change = each - (plot.right - plot.left);
-            plot.left += moved;
-            plot.right += moved + change;
-            moved += change;
-        }
-    }
-}
-
-/// Space on the left for the tick labels and, if it is shown, the label of y.
-fn left_room(panel: &Panel, says_y: bool) -> f64 {
+/// Space on the left for the tick labels and the label of y.
+fn left_room(panel: &Panel) -> f64 {
     let ticks = panel.y.ticks.iter().map(|tick| width(&tick.label, size::TICK_TEXT, false));
-    let label = if says_y { 22.0 } else { 6.0 };
-    ticks.fold(0.0, f64::max) + 8.0 + label
+    ticks.fold(0.0, f64::max) + 30.0
 }
 
 /// Space for the marker before a label. Several series of points may have one colour, and no line leads to the label.
@@ -180,19 +129,4 @@ fn keys(keys: &[Key], whole: f64) -> (Vec<(f64, f64)>, f64) {
     }
     let top = if keys.is_empty() { 4.0 } else { y + KEY_LINE / 2.0 };
     (places, top)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::title_break;
-
-    #[test]
-    fn a_title_is_broken_only_where_it_is_much_too_broad() {
-        let broken =
-            |title: &str, room| title_break(title, room).map(|at| title.split_at(at).0.to_owned());
-        let title = "multi-head, RoPE: n = 512, d_head = 16";
-        assert_eq!(broken(title, 1000.0), None);
-        assert_eq!(broken(title, 150.0).as_deref(), Some("multi-head, RoPE:"));
-        assert_eq!(broken("band, w = 32, no mask", 120.0).as_deref(), Some("band, w = 32,"));
-    }
 }

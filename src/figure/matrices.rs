@@ -2,7 +2,7 @@
 
 use ndarray::ArrayView2;
 
-use crate::figure::{Axis, Colouring, Figure, Key, Panel, Raster};
+use crate::figure::{Axis, Colouring, Figure, Key, LEAST_ATTENTION, Panel, Raster};
 
 /// A matrix with its title.
 pub struct Matrix<'m> {
@@ -12,11 +12,11 @@ pub struct Matrix<'m> {
     pub values: ArrayView2<'m, f64>,
 }
 
-/// Draws matrices as heat maps with the same colour scale.
-pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring) -> Figure {
+/// Draws attention matrices as heat maps with the same colour scale.
+pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>]) -> Figure {
     let mut block = 1;
     let panels = of.iter().map(|matrix| {
-        let raster = Raster::from_matrix(matrix.values, colouring);
+        let raster = Raster::from_matrix(matrix.values, Colouring::Attention);
         block = block.max(raster.block);
         let (rows, columns) = matrix.values.dim();
         let mut y = Axis::from_zero("query i", std::iter::once(rows as f64));
@@ -28,18 +28,18 @@ pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>], colouring: Colouring)
         panel
     });
     let panels: Vec<Panel> = panels.collect();
-    let scale = match colouring {
-        Colouring::Attention => "Colours show the logarithm; white is 0.",
-        Colouring::Logits { .. } => "Red is above 0, blue below. White is 0 or masked.",
-    };
     let blocks = match block {
         1 => String::new(),
         block => format!(" Each field is the mean of {block} × {block} entries."),
     };
     Figure {
         name: name.to_owned(),
-        caption: format!("{what} Queries run down, keys across. {scale}{blocks}"),
-        keys: colouring.legend().iter().map(|(label, of)| Key::field(label, *of)).collect(),
+        caption: format!(
+            "{what} Queries run down, keys across. Colours show the logarithm; white is 0.{blocks}"
+        ),
+        keys: [("1", 1.0), ("0.1", 0.1), ("0.01", 0.01), ("0.001 or less", LEAST_ATTENTION)]
+            .map(|(label, p)| Key::field(label, Colouring::Attention.colour(p)))
+            .to_vec(),
         panels,
     }
 }

@@ -5,7 +5,6 @@ use ndarray::{Array2, ArrayView2, s};
 use super::FigureError;
 use crate::figure::style::signed;
 use crate::figure::{Rgb, heat};
-use crate::table::significant;
 
 /// Attention probabilities at or below this value have the lightest colour.
 pub const LEAST_ATTENTION: f64 = 1e-3;
@@ -32,25 +31,6 @@ impl Colouring {
             Self::Attention if value <= 0.0 => (255, 255, 255),
             Self::Attention => heat(1.0 - value.ln() / LEAST_ATTENTION.ln()),
             Self::Logits { most } => signed(value / most),
-        }
-    }
-
-    /// Entries of a legend: some values with their colours.
-    pub(crate) fn legend(self) -> Vec<(String, Rgb)> {
-        let named = |name: String, value: f64| (name, self.colour(value));
-        match self {
-            Self::Attention => vec![
-                named("1".to_owned(), 1.0),
-                named("0.1".to_owned(), 0.1),
-                named("0.01".to_owned(), 0.01),
-                named("0.001 or less".to_owned(), LEAST_ATTENTION),
-            ],
-            Self::Logits { most } => [-1.0, -0.5, 0.0, 0.5, 1.0]
-                .map(|share| {
-                    let value: f64 = share * most;
-                    named(significant(value, 2).replace('-', "−"), value)
-                })
-                .to_vec(),
         }
     }
 }

@@ -29,22 +29,17 @@ pub fn is_at_cap(row: &FrontierRow) -> bool {
         && found.cap.zip(found.max_abs_logit()).is_some_and(|(cap, at)| at >= cap * (1.0 - AT_CAP))
 }
 
-/// `rank 8` or `rank 8 in 2 heads`.
+/// `Rank 8` or `Rank 8 in 2 heads`.
 fn heads(row: &FrontierRow) -> String {
     let heads = row.asked.layout.heads().len();
     let several = if heads > 1 { format!(" in {heads} heads") } else { String::new() };
-    format!("rank {}{several}", row.asked.rank)
-}
-
-/// The same at the start of a sentence.
-fn heads_first(row: &FrontierRow) -> String {
-    heads(row).replacen('r', "R", 1)
+    format!("Rank {}{several}", row.asked.rank)
 }
 
 /// The logit that a KL needs.
 fn for_tolerance(row: &FrontierRow) -> Option<String> {
     let (tolerance, found) = (row.terms.tolerance?, &row.found);
-    let (rank, kl) = (heads_first(row), format!("KL {} nats", shown(tolerance)));
+    let (rank, kl) = (heads(row), format!("KL {} nats", shown(tolerance)));
     let floor = found.floor_max_abs_logit;
     let Some(at) = found.max_abs_logit() else {
         let any = floor.map_or_else(String::new, |floor| {
@@ -100,7 +95,7 @@ fn for_bounds(rows: &[FrontierRow]) -> Vec<String> {
     else {
         return vec!["No fit: the heads do not cover the target.".to_owned()];
     };
-    let rank = heads_first(row);
+    let rank = heads(row);
     let any = floor.map_or_else(String::new, |floor| {
         let floor = if floor < ROUNDING { 0.0 } else { floor };
         format!(", where full rank reaches {} nats", shown(floor))

@@ -85,6 +85,20 @@ pub(super) fn policy<'t>(
     )
 }
 
+/// Encodes a name as the beginning of ids.
+pub(super) fn anchor(name: &str) -> String {
+    encoded(name, b"-_.", '_')
+}
+
+/// Replaces bytes other than letters, digits and those `kept` by `mark` and their hexadecimal digits.
+pub(super) fn encoded(text: &str, kept: &[u8], mark: char) -> String {
+    let one = |byte: u8| match byte.is_ascii_alphanumeric() || kept.contains(&byte) {
+        true => char::from(byte).to_string(),
+        false => format!("{mark}{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
+}
+
 fn sources<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     let source = |text| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)));
     texts.map(source).collect::<Vec<_>>().join(" ")
@@ -92,7 +106,7 @@ fn sources<'t>(texts: impl Iterator<Item = &'t str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{in_script, policy};
+    use super::{anchor, in_script, policy};
     use serde_json::{Value, json};
 
     #[test]
@@ -101,6 +115,11 @@ mod tests {
         let text = in_script(&hostile);
         assert!(!text.contains('<'), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), hostile);
+    }
+
+    #[test]
+    fn no_name_ends_an_attribute() {
+        assert_eq!(anchor("\"><img src=x>"), "_22_3E_3Cimg_20src_3Dx_3E");
     }
 
     #[test]

@@ -3,14 +3,15 @@
 use maud::{Markup, html};
 
 use super::claims::{ClaimRow, Measured};
-use super::document::document;
+use super::document::{anchor, document};
+use super::duration::duration;
 use super::section::{Header, Picture, Section, marked};
-use super::svg::{anchor, figure};
+use super::svg::figure;
 use super::table_markup::{folded, rows_link};
 use crate::claims::{
     Claim, Group, OF_ALL_RULES, Origin, Rule, Verdict, VerdictStatus, multiplicity,
 };
-use crate::table::{plural, plural_range, significant};
+use crate::table::{plural, plural_range};
 
 /// Builds the report as one page with its SVGs, style and script; it fetches nothing.
 pub fn page(header: &Header, sections: &[Section]) -> String {
@@ -320,14 +321,5 @@ fn origin(section: &Section) -> Markup {
                 pre tabindex="0" { code { (section.definition_toml) } }
             }
         }
-    }
-}
-
-/// Formats seconds in s, min or h.
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 120.0 => format!("{} s", significant(s, 2)),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
     }
 }

@@ -1,11 +1,10 @@
 //! The parts of a report: header, studies with their notes, pictures.
 
-use std::path::Path;
-
 use maud::{Markup, PreEscaped, html};
 use regex::Regex;
 
 use super::analysis::Analysis;
+use super::document::encoded;
 use super::error::ReportError;
 use crate::claims::{Group, Verdict};
 use crate::figure::Figure;
@@ -89,11 +88,6 @@ impl Section {
         Ok(self)
     }
 
-    /// Name of the file of rows.
-    pub(super) fn rows_name(&self) -> &str {
-        Path::new(&self.rows_link).file_name().and_then(|name| name.to_str()).unwrap_or("rows")
-    }
-
     /// URL of the rows.
     pub(super) fn rows_address(&self) -> String {
         address(&self.rows_link)
@@ -108,32 +102,15 @@ impl Section {
 
     /// Paragraphs of the findings.
     pub(super) fn paragraphs(&self) -> Vec<String> {
-        let mut paragraphs = vec![String::new()];
-        for line in self.findings.lines().map(str::trim) {
-            let last = paragraphs.len() - 1;
-            match (line.is_empty(), paragraphs[last].is_empty()) {
-                (true, false) => paragraphs.push(String::new()),
-                (true, true) => {}
-                (false, true) => paragraphs[last].push_str(line),
-                (false, false) => paragraphs[last].push_str(&format!(" {line}")),
-            }
-        }
-        paragraphs.retain(|paragraph| !paragraph.is_empty());
-        paragraphs
+        let lines: Vec<&str> = self.findings.lines().map(str::trim).collect();
+        let paragraphs = lines.split(|line| line.is_empty());
+        paragraphs.filter(|lines| !lines.is_empty()).map(|lines| lines.join(" ")).collect()
     }
 }
 
 /// Encodes a path as a URL, so that names in it are not read as scheme, query or fragment.
 fn address(path: &str) -> String {
-    let mut address = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => address.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => address.push(char::from(byte)),
-            other => address.push_str(&format!("%{other:02X}")),
-        }
-    }
-    address
+    encoded(path, b"/-._~", '%')
 }
 
 /// Returns the text of a note if it describes the rows with this hash, else `None`. The first line of the note has the

@@ -32,7 +32,7 @@ pub(super) fn folded(section: &Section, table: &Table, at: usize) -> Markup {
 
 /// A link to the rows of a study.
 pub(super) fn rows_link(section: &Section) -> Markup {
-    html! { a href=(section.rows_address()) { (section.rows_name()) } }
+    html! { a href=(section.rows_address()) { "rows.csv" } }
 }
 
 /// The table's cells, its notes and the links to its files.

@@ -13,7 +13,7 @@ use crate::experiment::{
     Cell, CellContext, Measured, StudyError, TEXT, TEXT_HASH, TextSource, VALID_TEXT,
     VALID_TEXT_HASH,
 };
-use crate::lm::{Device, Texts};
+use crate::lm::Device;
 use crate::record::STOPPED;
 use crate::run::RunError;
 use crate::run::manifest::{MANIFEST, Manifest};
@@ -169,13 +169,29 @@ impl Plan {
         let failed_to_write = AtomicBool::new(false);
         let Self { name, folder, tokens, text, cells, order, store, .. } = self;
         let texts = text.as_ref().map(|(_, texts)| texts);
-        let of_study = OfStudy { name: &*name, folder: &*folder, tokens: &*tokens, texts };
-        let cells = &*cells;
+        let (cells, name, folder, tokens) = (&*cells, &*name, &*folder, &*tokens);
+        // Measures a cell in a thread pool of its own.
+        let measure = |cell: &Cell| -> Result<Option<Measured>, String> {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads_each)
+                .build()
+                .map_err(|e| format!("cannot start threads: {e}"))?;
+            let context = CellContext {
+                folder: &folder.join(&cell.key),
+                tokens,
+                texts,
+                device: sweep.device,
+                stop: sweep.stop,
+                advanced: &|share| sweep.observer.advanced(&cell.key, share),
+                warned: &|of_what| sweep.observer.warned(of_what),
+            };
+            pool.install(|| cell.measure(name, &context))
+        };
+        let measure = &measure;
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..workers {
                 let (sender, next, failed_to_write) = (sender.clone(), &next, &failed_to_write);
-                let of_study = &of_study;
                 scope.spawn(move || {
                     while !sweep.stop.load(Ordering::Relaxed)
                         && !failed_to_write.load(Ordering::Relaxed)
@@ -185,7 +201,7 @@ impl Plan {
                         };
                         let cell = &cells[place];
                         sweep.observer.cell_started(&cell.key);
-                        let rows = of_study.measure(cell, threads_each, sweep);
+                        let rows = measure(cell);
                         if sender.send((place, rows)).is_err() {
                             break;
                         }
@@ -206,7 +222,7 @@ impl Plan {
                     }
                     Err(why) => {
                         sweep.observer.cell_finished(&cell.key, &format!("failed: {why}"));
-                        let line = cell.failed(of_study.name, &why);
+                        let line = cell.failed(name, &why);
                         summary.failed.push((cell.key.clone(), why));
                         vec![line]
                     }
@@ -263,39 +279,5 @@ impl Plan {
             }
         }
         about
-    }
-}
-
-/// Inputs that all cells of a study share.
-struct OfStudy<'a> {
-    name: &'a str,
-    folder: &'a Path,
-    tokens: &'a Path,
-    texts: Option<&'a Texts>,
-}
-
-impl OfStudy<'_> {
-    /// Runs [`Cell::measure`] in a thread pool of its own.
-    fn measure(
-        &self,
-        cell: &Cell,
-        threads: usize,
-        sweep: &Sweep<'_>,
-    ) -> Result<Option<Measured>, String> {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|e| format!("cannot start threads: {e}"))?;
-        let advanced = |share: f64| sweep.observer.advanced(&cell.key, share);
-        let context = CellContext {
-            folder: &self.folder.join(&cell.key),
-            tokens: self.tokens,
-            texts: self.texts,
-            device: sweep.device,
-            stop: sweep.stop,
-            advanced: &advanced,
-            warned: &|of_what| sweep.observer.warned(of_what),
-        };
-        pool.install(|| cell.measure(self.name, &context))
     }
 }

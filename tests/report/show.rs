@@ -108,7 +108,7 @@ fn predictions_are_shown() {
     train(&folder, "runs/a", &[]);
     predict(&folder);
     let said = folder.done(&["show", "predicted"]);
-    assert!(said.contains("max |logit| is "), "{said}");
+    assert!(said.contains(": max |logit| "), "{said}");
     for name in ["parts", "by-layer", "needed-against-actual"] {
         assert!(folder.path(&format!("predicted/shown/figures/{name}.svg")).exists(), "{name}");
     }

@@ -1,11 +1,9 @@
 #!/bin/bash
-# @TITLE@
+# Written by `rank-study slurm`; change it as your site needs.
 #
 #   bash @FILE@ submit     submit everything: @STAGES@, then a job that merges the rows
 #                          and writes the report
 #   rank-study merge@SIZE@           join what is done so far; submitting again measures only what is missing
-#
-# Written by `@COMMAND@`; change it as your site needs.
 #SBATCH --job-name=rank-study
 #SBATCH --nodes=1
 #SBATCH --ntasks=1

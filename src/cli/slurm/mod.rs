@@ -8,14 +8,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::analysis::fail_if_missing;
-use super::duration::duration;
 use super::places::fail_if_broken;
 use super::reproduce::{Staged, staged};
 use super::streams::{is_quiet, say};
 use crate::cli::errors::UsageError;
 use crate::cli::flags::{PresetFlag, TextFlags};
+use crate::report::duration;
 use crate::study::{MOST_SHARDS, Stage, Stages};
-use crate::system::{arguments, program, write_whole};
+use crate::system::{program, write_whole};
 use crate::table::plural;
 
 /// Write a Slurm job array that measures studies
@@ -175,16 +175,9 @@ fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
         }
     }
     let program = program().context("cannot find this program")?;
-    let command = arguments().fold("rank-study".to_owned(), |all, word| all + " " + &word);
-    let title = match args.studies.as_slice() {
-        [] => format!("The studies of the preset {}, split into {tasks} tasks.", args.preset.get()),
-        some => format!("{}, split into {tasks} tasks.", some.join(", ")),
-    };
     let words = [
-        ("@TITLE@", title),
         ("@FILE@", args.out.display().to_string()),
         ("@STAGES@", plural(dealt.len(), "array")),
-        ("@COMMAND@", command),
         ("@CPUS@", args.cpus.to_string()),
         ("@TIME@", time),
         ("@OPTIONS@", options),

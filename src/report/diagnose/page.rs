@@ -6,6 +6,7 @@ use super::model::{DiagnosedHead, DiagnosedModel};
 use super::quantity::{Shown, all_shades, numbers};
 use super::worry::{Worry, left_out, worries};
 use crate::experiments::heads::tables::published::LARGE_NATS;
+use crate::figure::style::luminance;
 use crate::figure::{Rgb, hex};
 use crate::report::document::{SHARED, document};
 use crate::report::table_markup;
@@ -239,15 +240,10 @@ fn cell(head: &DiagnosedHead, number: usize, at: usize, shown: &Shown) -> Markup
 /// CSS rules for the shades of the grids, because the page's policy forbids inline styles.
 fn shades() -> String {
     let rule = |(at, colour): (usize, Rgb)| {
-        format!(".shade-{at}{{background:{};color:{}}}\n", hex(colour), ink_on(colour))
+        let ink = if luminance(colour) > 0.5 { "#000" } else { "#fff" };
+        format!(".shade-{at}{{background:{};color:{ink}}}\n", hex(colour))
     };
     all_shades().into_iter().enumerate().map(rule).collect()
-}
-
-/// Black or white, whichever is readable on the colour.
-fn ink_on((red, green, blue): Rgb) -> &'static str {
-    let light = 0.3 * f64::from(red) + 0.59 * f64::from(green) + 0.11 * f64::from(blue);
-    if light > 128.0 { "#000" } else { "#fff" }
 }
 
 fn meanings(shown: &[Shown]) -> Markup {
@@ -275,8 +271,8 @@ mod tests {
     use flate2::read::ZlibDecoder;
     use serde_json::Value;
 
-    use super::super::fixture::{fitted, model, screened};
     use super::super::look::{Detail, Look};
+    use super::super::tests::{fitted, model, screened};
     use super::*;
     use crate::lm::{Model, ModelShape, TrainDefinition};
 

@@ -68,7 +68,7 @@ fn surplus(head: &HeadMeasurement) -> f64 {
 }
 
 /// The sentence on a head.
-fn sentence(head: &HeadMeasurement) -> String {
+pub(in crate::report) fn sentence(head: &HeadMeasurement) -> String {
     let mut parts = vec![beginning(head)];
     parts.extend(factors(head));
     parts.extend(signs(head));
@@ -186,7 +186,7 @@ fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{fitted, model, screened};
+    use super::super::tests::{fitted, model, screened};
     use super::*;
 
     /// Factors floor, inflation, tying, drift and gauge of a head with max |logit| 148 that needs 4.3.

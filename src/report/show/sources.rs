@@ -10,8 +10,9 @@ use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::figures::courses::{course, courses};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::experiments::training::tables::run_courses::runs_table;
-use crate::figure::{Colouring, Matrix, matrices};
+use crate::figure::{Matrix, matrices};
 use crate::report::conclusion::fit_conclusion;
+use crate::report::diagnose::sentence;
 use crate::report::error::ReportError;
 use crate::table::{plural, significant};
 
@@ -92,7 +93,7 @@ pub(super) fn fit(folder: &Path) -> Result<Shown, ReportError> {
                 .map(|found| Matrix { title: found.name.clone(), values: found.attention.view() }),
         );
         let what = "The target, and the attention of each fit.";
-        figures.push(matrices("attention", what, &maps, Colouring::Attention));
+        figures.push(matrices("attention", what, &maps));
     }
     figures.extend(frontier_of_fit(&fit));
     figures.extend(errors_by_row(&fit));
@@ -149,33 +150,11 @@ pub(super) fn add_heads(shown: &mut Shown, study: &TrainedHeads) {
 
 /// Compares the largest logit of a model with what that head's attention needs.
 fn of_head(head: &HeadRow) -> String {
-    let needs = [
-        (head.found.needed, format!(" at its rank of {}", head.found.rank)),
-        (head.found.needed_tied, " with its inputs".to_owned()),
-        (head.found.floor, " at any rank (the floor)".to_owned()),
-    ];
-    let needs: Vec<String> = needs
-        .into_iter()
-        .filter_map(|(value, how)| Some(format!("{}{how}", significant(value?, 3))))
-        .collect();
-    let needs = match &needs[..] {
-        [] => "What its attention needs was not found.".to_owned(),
-        needs => format!(
-            "For an error of {} nats its attention needs {}.",
-            head.found.epsilon,
-            needs.join(", ")
-        ),
-    };
     // A published model has neither a seed nor a step.
     let model = match (head.seed(), head.step()) {
         (0, 0) => head.run().to_owned(),
         (seed, step) => format!("{}, seed {seed}, step {step}", head.run()),
     };
-    format!(
-        "{model}: max |logit| is {}, in layer {}, head {} ({}). {needs}",
-        significant(head.found.actual, 3),
-        head.of.layer,
-        head.found.head,
-        head.found.kind,
-    )
+    let (layer, found) = (head.of.layer, &head.found);
+    format!("{model}: layer {layer}, head {} ({}): {}", found.head, found.kind, sentence(found))
 }
