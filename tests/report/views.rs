@@ -35,7 +35,7 @@ fn growth_cell(window: usize, n: usize, rank: usize, inflations: [Option<f64>; 3
 }
 
 fn growth(cells: Vec<GrowthCell>) -> Growth {
-    Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 }
+    Growth { cells, slopes: Vec::new(), failed: 0 }
 }
 
 #[test]

@@ -12,11 +12,9 @@ mod ledger;
 mod row;
 /// Tables of this experiment.
 pub mod tables {
-    pub mod censored;
     pub mod growth;
     pub mod growth_cell;
     pub mod layouts;
-    pub mod models;
     pub mod one_fit;
 }
 
