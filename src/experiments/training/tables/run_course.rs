@@ -44,10 +44,6 @@ pub struct RunCourse {
     pub loss: Curve,
     /// (step, loss on the validation split), in nats per token.
     pub valid: Curve,
-    /// (step, mean norm of the gradient before clipping).
-    pub grad_norm: Curve,
-    /// (step, learning rate at the end of the interval); empty if only the curve is left of the logs.
-    pub learning_rate: Curve,
     /// (step, loss) of loss spikes: see docs/methods.md, Spikes and times.
     pub spikes: Curve,
     /// (step, largest |logit| over all heads in the interval).
@@ -113,8 +109,6 @@ impl RunCourse {
             steps: rows.last().map_or(0, |last| last.step),
             tokens: rows.last().map_or(0, |last| last.tokens),
             loss: series(|s| s.iter().map(|row| row.loss_nats).sum::<f64>() / s.len() as f64),
-            grad_norm: series(|s| s.iter().map(|row| row.grad_norm).sum::<f64>() / s.len() as f64),
-            learning_rate: series(|s| s[s.len() - 1].learning_rate),
             spikes: spikes
                 .map(|at| (rows[at].step as f64, losses[at]))
                 .filter(|(_, loss)| loss.is_finite())
@@ -128,7 +122,6 @@ impl RunCourse {
             steps: rows.last().map_or(0, |last| last.step),
             tokens: rows.last().map_or(0, |last| last.tokens),
             loss: series(rows, |row| Some(row.loss_nats)),
-            grad_norm: series(rows, |row| Some(row.grad_norm)),
             max_logit: series(rows, |row| row.max_abs_logit),
             ..self
         }
