@@ -36,8 +36,6 @@ pub struct RunCourse {
     pub steps: usize,
     /// Mean training loss of the last 100 steps, in nats per token; `None` for a run that is in progress or was killed.
     pub train_loss_nats: Option<f64>,
-    /// The number of tokens trained on.
-    pub tokens: u64,
     /// Wall time, in s.
     pub wall_time_s: f64,
     /// (step, mean training loss over the interval that ends there), in nats per token.
@@ -107,7 +105,6 @@ impl RunCourse {
         let spikes = spikes_above_median(&losses).into_iter();
         Self {
             steps: rows.last().map_or(0, |last| last.step),
-            tokens: rows.last().map_or(0, |last| last.tokens),
             loss: series(|s| s.iter().map(|row| row.loss_nats).sum::<f64>() / s.len() as f64),
             spikes: spikes
                 .map(|at| (rows[at].step as f64, losses[at]))
@@ -120,7 +117,6 @@ impl RunCourse {
     fn with_curve(self, rows: &[CurveRow]) -> Self {
         Self {
             steps: rows.last().map_or(0, |last| last.step),
-            tokens: rows.last().map_or(0, |last| last.tokens),
             loss: series(rows, |row| Some(row.loss_nats)),
             max_logit: series(rows, |row| row.max_abs_logit),
             ..self
@@ -285,7 +281,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         run(folder.path());
         let course = RunCourse::read(folder.path()).unwrap();
-        assert_eq!((course.steps, course.tokens), (STEPS_TAKEN, 8 * STEPS_TAKEN as u64));
+        assert_eq!(course.steps, STEPS_TAKEN);
         assert_eq!(course.loss.len(), 150);
         assert_eq!(
             course.loss[..2],
