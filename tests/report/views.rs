@@ -130,7 +130,6 @@ fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
 #[test]
 fn spectra_show_attention_and_logits_of_each_target() {
     let cell = |label: &str, matrix: &str, n: usize, rank: f64| SpectrumGroup {
-        family: label.to_owned(),
         label: label.to_owned(),
         matrix: matrix.to_owned(),
         n,

@@ -36,8 +36,6 @@ pub struct RunCourse {
     pub steps: usize,
     /// Mean training loss of the last 100 steps, in nats per token; `None` for a run that is in progress or was killed.
     pub train_loss_nats: Option<f64>,
-    /// Wall time, in s.
-    pub wall_time_s: f64,
     /// (step, mean training loss over the interval that ends there), in nats per token.
     pub loss: Curve,
     /// (step, loss on the validation split), in nats per token.
@@ -84,7 +82,6 @@ impl RunCourse {
             settings: settings(&manifest),
             outcome: manifest.text("outcome").to_owned(),
             train_loss_nats: so_far(&manifest).and_then(|result| result.train_loss_nats),
-            wall_time_s: manifest.wall_time_s,
             valid: validation_losses(folder, ADVICE)?,
             ..Self::default()
         };
