@@ -73,13 +73,10 @@ pub enum FitGoal {
 struct Grid {
     /// Sequence lengths.
     n: Vec<usize>,
-    /// Ranks d of each head; with `layout`, the same rank for all heads.
+    /// Ranks d of one global head.
     #[serde(default)]
     rank: Vec<usize>,
-    /// Layouts of heads, such as `global` or `local:24+global`; default `global`.
-    #[serde(default)]
-    layout: Vec<String>,
-    /// Layouts with a rank each: `{ layout = "local:24+global", rank = 8 }`, in place of `rank` and `layout`.
+    /// Layouts with a rank each: `{ layout = "local:24+global", rank = 8 }`, in place of `rank`.
     #[serde(default)]
     #[schemars(with = "Vec<Heads>")]
     heads: Vec<Table>,
@@ -104,26 +101,14 @@ struct Heads {
 }
 
 fn heads(grid: &Grid) -> Result<Vec<(Layout, usize)>, String> {
-    let parse = |text: &str| text.parse::<Layout>().map_err(|e| format!("grid.layout: {e}"));
     match (grid.heads.is_empty(), grid.rank.is_empty()) {
-        (false, true) if grid.layout.is_empty() => read_each(&grid.heads, "grid.heads", |table| {
+        (false, true) => read_each(&grid.heads, "grid.heads", |table| {
             let heads: Heads = read_table(table, "grid.heads")?;
             let layout = heads.layout.parse::<Layout>().map_err(|e| e.to_string())?;
             Ok((layout, heads.rank))
         }),
-        (true, false) => {
-            let default = ["global".to_owned()];
-            let layouts = if grid.layout.is_empty() { &default } else { grid.layout.as_slice() };
-            let mut heads = Vec::new();
-            for layout in layouts {
-                let layout = parse(layout)?;
-                heads.extend(grid.rank.iter().map(|&rank| (layout.clone(), rank)));
-            }
-            Ok(heads)
-        }
-        _ => Err("grid needs either rank (with layout, if not global) or heads, a list of \
-                  {layout, rank}"
-            .to_owned()),
+        (true, false) => Ok(grid.rank.iter().map(|&rank| (Layout::global(), rank)).collect()),
+        _ => Err("grid needs either rank or heads, a list of {layout, rank}".to_owned()),
     }
 }
 
