@@ -191,22 +191,12 @@ impl ModelReferences for TrainedModels {
 /// The default limit on measured rows per passage: all rows of a context of this length.
 pub(super) const MOST_ROWS: usize = 1024;
 
-/// Returns an error unless all errors ε are finite numbers above 0.
-pub(super) fn check_errors(place: &str, epsilons: &[f64]) -> Result<(), String> {
-    match epsilons.iter().all(|e| e.is_finite() && *e > 0.0) {
+/// Returns an error unless there are `least` errors ε or more, all finite and above 0.
+pub(super) fn check_errors(place: &str, epsilons: &[f64], least: usize) -> Result<(), String> {
+    match epsilons.len() >= least && epsilons.iter().all(|e| e.is_finite() && *e > 0.0) {
         true => Ok(()),
-        false => Err(no_errors(place, epsilons)),
+        false => {
+            Err(format!("{place}.epsilon is {epsilons:?}; it needs finite errors above 0, in nats"))
+        }
     }
-}
-
-/// As [`check_errors`], and also requires at least one.
-pub(super) fn check_some_errors(place: &str, epsilons: &[f64]) -> Result<(), String> {
-    match epsilons {
-        [] => Err(no_errors(place, epsilons)),
-        some => check_errors(place, some),
-    }
-}
-
-fn no_errors(place: &str, epsilons: &[f64]) -> String {
-    format!("{place}.epsilon is {epsilons:?}; it needs finite errors above 0, in nats")
 }

@@ -18,15 +18,20 @@ pub(crate) fn groups<'r, R, K: PartialEq>(
     rows: impl IntoIterator<Item = &'r R>,
     key: impl Fn(&'r R) -> K,
 ) -> Vec<Vec<&'r R>> {
-    let mut groups: Vec<(K, Vec<&R>)> = Vec::new();
-    for row in rows {
-        let own = key(row);
+    let keyed = by_key(rows.into_iter().map(|row| (key(row), row)));
+    keyed.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Gathers the values of equal keys; keys are in the order in which they first occur.
+pub(crate) fn by_key<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (own, value) in pairs {
         match groups.iter_mut().find(|(key, _)| *key == own) {
-            Some((_, group)) => group.push(row),
-            None => groups.push((own, vec![row])),
+            Some((_, group)) => group.push(value),
+            None => groups.push((own, vec![value])),
         }
     }
-    groups.into_iter().map(|(_, group)| group).collect()
+    groups
 }
 
 /// Returns, for each key, the row with the greatest value; the first one of equal rows.
@@ -65,15 +70,10 @@ pub(crate) fn keep_last_steps<R, M: PartialEq>(
     model: impl Fn(&R) -> M,
     step: impl Fn(&R) -> usize,
 ) {
-    let mut last: Vec<(M, usize)> = Vec::new();
-    for row in rows.iter() {
-        let own = model(row);
-        match last.iter_mut().find(|(other, _)| *other == own) {
-            Some((_, last)) => *last = step(row).max(*last),
-            None => last.push((own, step(row))),
-        }
-    }
-    rows.retain(|row| last.contains(&(model(row), step(row))));
+    let steps = by_key(rows.iter().map(|row| (model(row), step(row)))).into_iter();
+    let last: Vec<(M, Option<usize>)> =
+        steps.map(|(model, steps)| (model, steps.into_iter().max())).collect();
+    rows.retain(|row| last.contains(&(model(row), Some(step(row)))));
 }
 
 #[cfg(test)]

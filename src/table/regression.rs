@@ -85,11 +85,10 @@ enum Undefined {
 }
 
 impl RankCorrelation {
-    /// Correlates x and y within each group. Returns `None` if no group has three points that differ in x and in y.
-    pub fn from_groups(groups: &[Vec<(f64, f64)>]) -> Option<Self> {
-        let groups: Vec<Vec<[f64; 3]>> =
-            groups.iter().map(|group| group.iter().map(|&(x, y)| [x, y, 0.0]).collect()).collect();
-        Self::by(&groups, |points| spearman(points, 0, 1))
+    /// Correlates the coordinates with indices `x` and `y` within each group. Returns `None` if no group has three points
+    /// that differ in both.
+    pub fn between<const N: usize>(groups: &[Vec<[f64; N]>], x: usize, y: usize) -> Option<Self> {
+        Self::by(groups, |points| spearman(points, x, y))
     }
 
     /// Partial rank correlation of x and y given z: (ρxy − ρxz ρyz)/√((1 − ρxz²)(1 − ρyz²)).
@@ -102,9 +101,9 @@ impl RankCorrelation {
         shown(self.rho, self.low, self.high, 2)
     }
 
-    fn by(
-        groups: &[Vec<[f64; 3]>],
-        statistic: impl Fn(&[[f64; 3]]) -> Result<f64, Undefined>,
+    fn by<const N: usize>(
+        groups: &[Vec<[f64; N]>],
+        statistic: impl Fn(&[[f64; N]]) -> Result<f64, Undefined>,
     ) -> Option<Self> {
         let (mut left_out, mut collinear) = (0, 0);
         let (mut defined, mut own) = (Vec::new(), Vec::new());
@@ -127,7 +126,7 @@ impl RankCorrelation {
         for _ in 0..DRAWS {
             let one = |rng: &mut ChaCha8Rng| {
                 let group = groups.choose(rng)?;
-                let again: Vec<[f64; 3]> =
+                let again: Vec<[f64; N]> =
                     (0..group.len()).map(|_| group[rng.random_range(0..group.len())]).collect();
                 statistic(&again).ok()
             };
@@ -136,11 +135,11 @@ impl RankCorrelation {
         }
         let mut shuffled = Vec::with_capacity(DRAWS);
         for _ in 0..DRAWS {
-            let mut one = |group: &&Vec<[f64; 3]>| {
+            let mut one = |group: &&Vec<[f64; N]>| {
                 let mut first: Vec<f64> = group.iter().map(|point| point[0]).collect();
                 first.shuffle(&mut rng);
-                let points: Vec<[f64; 3]> =
-                    first.into_iter().zip(group.iter()).map(|(x, p)| [x, p[1], p[2]]).collect();
+                let mut points = (*group).clone();
+                points.iter_mut().zip(first).for_each(|(point, x)| point[0] = x);
                 statistic(&points).ok()
             };
             let values: Vec<f64> = groups.iter().filter_map(&mut one).collect();
@@ -170,7 +169,7 @@ fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// Rank correlation of the coordinates with indices `x` and `y`.
-fn spearman(points: &[[f64; 3]], x: usize, y: usize) -> Result<f64, Undefined> {
+fn spearman<const N: usize>(points: &[[f64; N]], x: usize, y: usize) -> Result<f64, Undefined> {
     if points.len() < 3 {
         return Err(Undefined::FewOrAlike);
     }
@@ -241,8 +240,8 @@ mod tests {
         // IQ against hours of television: ρ = −29/165, the textbook example.
         let iq = [106.0, 100.0, 86.0, 101.0, 99.0, 103.0, 97.0, 113.0, 112.0, 110.0];
         let hours = [7.0, 27.0, 2.0, 50.0, 28.0, 29.0, 20.0, 12.0, 6.0, 17.0];
-        let points: Vec<(f64, f64)> = iq.into_iter().zip(hours).collect();
-        let found = RankCorrelation::from_groups(&[points]).unwrap();
+        let points: Vec<[f64; 2]> = iq.into_iter().zip(hours).map(<[f64; 2]>::from).collect();
+        let found = RankCorrelation::between(&[points], 0, 1).unwrap();
         assert!((found.rho + 29.0 / 165.0).abs() < 1e-12, "{found:?}");
         assert!(found.low < found.rho && found.rho < found.high);
         // Ten points: |ρ| above 0.648 is significant at 5 %.
@@ -257,20 +256,20 @@ mod tests {
             [z + [0.0, 1.6, 0.0, -1.6][i % 4], z + [1.6, 0.0, -1.6, 0.0][i % 4], z]
         };
         let points: Vec<[f64; 3]> = (0..40).map(point).collect();
-        let plain: Vec<(f64, f64)> = points.iter().map(|p| (p[0], p[1])).collect();
-        assert!(RankCorrelation::from_groups(&[plain]).unwrap().rho > 0.97);
-        let given = RankCorrelation::given(&[points]).unwrap();
+        let points = [points];
+        assert!(RankCorrelation::between(&points, 0, 1).unwrap().rho > 0.97);
+        let given = RankCorrelation::given(&points).unwrap();
         assert!(given.rho.abs() < 0.3 && given.low < 0.0 && given.high > 0.0, "{given:?}");
     }
 
     #[test]
     fn it_is_the_median_over_groups_and_tells_the_mean_beside() {
-        let line = |order: [f64; 4]| -> Vec<(f64, f64)> {
-            order.into_iter().enumerate().map(|(x, y)| (x as f64, y)).collect()
+        let line = |order: [f64; 4]| -> Vec<[f64; 2]> {
+            order.into_iter().enumerate().map(|(x, y)| [x as f64, y]).collect()
         };
         // ρ of 1, 1 and −1.
         let (up, down) = (line([1.0, 2.0, 3.0, 4.0]), line([4.0, 3.0, 2.0, 1.0]));
-        let found = RankCorrelation::from_groups(&[up.clone(), up, down]).unwrap();
+        let found = RankCorrelation::between(&[up.clone(), up, down], 0, 1).unwrap();
         assert!((found.rho - 1.0).abs() < 1e-12 && (found.mean - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!((found.groups, found.points), (3, 12));
     }
@@ -289,8 +288,8 @@ mod tests {
 
     #[test]
     fn nothing_to_correlate_is_none() {
-        assert_eq!(RankCorrelation::from_groups(&[vec![(1.0, 2.0), (2.0, 1.0)]]), None);
-        assert_eq!(RankCorrelation::from_groups(&[vec![(1.0, 2.0); 9]]), None);
-        assert_eq!(RankCorrelation::from_groups(&[]), None);
+        assert_eq!(RankCorrelation::between(&[vec![[1.0, 2.0], [2.0, 1.0]]], 0, 1), None);
+        assert_eq!(RankCorrelation::between(&[vec![[1.0, 2.0]; 9]], 0, 1), None);
+        assert_eq!(RankCorrelation::between::<2>(&[], 0, 1), None);
     }
 }

@@ -589,7 +589,7 @@ fn a_bad_definition_is_one_line_that_names_file_and_key() {
         ("n = [16, 24]", "n = \"16\"", "grid.n"),
         ("seed = [0, 1]", "seed = []", "grid.seed is empty"),
         ("starts = 2", "starts = 0", "starts ≥ 1"),
-        ("rank = [2, 4]", "rank = [2]\nlayout = [\"globl\"]", "\"globl\""),
+        ("rank = [2, 4]", "heads = [{ layout = \"globl\", rank = 2 }]", "\"globl\""),
         ("window = 4", "window = 0", "window is 0"),
         ("study = \"tiny\"", "study = \"../tiny\"", "../tiny"),
         ("study = \"tiny\"", "", "study"),

@@ -101,8 +101,7 @@ fn files(folder: &Folder, place: &str, ending: &str) -> Vec<String> {
 #[test]
 fn tables_are_printed_and_written() {
     let folder = measured();
-    for (study, tables) in [("growth", &["cells", "models", "slopes"][..]), ("split", &["layouts"])]
-    {
+    for (study, tables) in [("growth", &["cells", "slopes"][..]), ("split", &["layouts"])] {
         let printed = folder.done(&["table", study]);
         let place = format!("data/{study}/tables");
         assert_eq!(files(&folder, &place, ".csv").len(), tables.len(), "{:?}", folder.tree());

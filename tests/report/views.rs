@@ -35,7 +35,7 @@ fn growth_cell(window: usize, n: usize, rank: usize, inflations: [Option<f64>; 3
 }
 
 fn growth(cells: Vec<GrowthCell>) -> Growth {
-    Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 }
+    Growth { cells, slopes: Vec::new(), failed: 0 }
 }
 
 #[test]
@@ -130,7 +130,6 @@ fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
 #[test]
 fn spectra_show_attention_and_logits_of_each_target() {
     let cell = |label: &str, matrix: &str, n: usize, rank: f64| SpectrumGroup {
-        family: label.to_owned(),
         label: label.to_owned(),
         matrix: matrix.to_owned(),
         n,

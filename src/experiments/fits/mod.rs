@@ -12,11 +12,9 @@ mod ledger;
 mod row;
 /// Tables of this experiment.
 pub mod tables {
-    pub mod censored;
     pub mod growth;
     pub mod growth_cell;
     pub mod layouts;
-    pub mod models;
     pub mod one_fit;
 }
 
@@ -67,21 +65,18 @@ pub struct FitStudy {
 pub enum FitGoal {
     /// E*(L) at these logit bounds L.
     Caps(Vec<f64>),
-    /// L*(ε) at each of these tolerances ε.
-    Tolerances(Vec<f64>),
+    /// L*(ε) at this tolerance ε.
+    Tolerance(f64),
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Grid {
     /// Sequence lengths.
     n: Vec<usize>,
-    /// Ranks d of each head; with `layout`, the same rank for all heads.
+    /// Ranks d of one global head.
     #[serde(default)]
     rank: Vec<usize>,
-    /// Layouts of heads, such as `global` or `local:24+global`; default `global`.
-    #[serde(default)]
-    layout: Vec<String>,
-    /// Layouts with a rank each: `{ layout = "local:24+global", rank = 8 }`, in place of `rank` and `layout`.
+    /// Layouts with a rank each: `{ layout = "local:24+global", rank = 8 }`, in place of `rank`.
     #[serde(default)]
     #[schemars(with = "Vec<Heads>")]
     heads: Vec<Table>,
@@ -92,7 +87,7 @@ struct Grid {
     /// Bounds L on max |logit|: the smallest error within each is measured.
     #[serde(default)]
     caps: Vec<f64>,
-    /// Errors ε in nats: the smallest max |logit| for each is measured.
+    /// Error ε in nats, in a list: the smallest max |logit| for it is measured.
     #[serde(default)]
     tolerance: Vec<f64>,
 }
@@ -106,26 +101,14 @@ struct Heads {
 }
 
 fn heads(grid: &Grid) -> Result<Vec<(Layout, usize)>, String> {
-    let parse = |text: &str| text.parse::<Layout>().map_err(|e| format!("grid.layout: {e}"));
     match (grid.heads.is_empty(), grid.rank.is_empty()) {
-        (false, true) if grid.layout.is_empty() => read_each(&grid.heads, "grid.heads", |table| {
+        (false, true) => read_each(&grid.heads, "grid.heads", |table| {
             let heads: Heads = read_table(table, "grid.heads")?;
             let layout = heads.layout.parse::<Layout>().map_err(|e| e.to_string())?;
             Ok((layout, heads.rank))
         }),
-        (true, false) => {
-            let default = ["global".to_owned()];
-            let layouts = if grid.layout.is_empty() { &default } else { grid.layout.as_slice() };
-            let mut heads = Vec::new();
-            for layout in layouts {
-                let layout = parse(layout)?;
-                heads.extend(grid.rank.iter().map(|&rank| (layout.clone(), rank)));
-            }
-            Ok(heads)
-        }
-        _ => Err("grid needs either rank (with layout, if not global) or heads, a list of \
-                  {layout, rank}"
-            .to_owned()),
+        (true, false) => Ok(grid.rank.iter().map(|&rank| (Layout::global(), rank)).collect()),
+        _ => Err("grid needs either rank or heads, a list of {layout, rank}".to_owned()),
     }
 }
 
@@ -139,9 +122,12 @@ fn goal(grid: &Grid) -> Result<FitGoal, String> {
     };
     match (grid.caps.as_slice(), grid.tolerance.as_slice()) {
         (caps @ [_, ..], []) => Ok(FitGoal::Caps(positive(caps, "caps")?)),
-        ([], tolerances @ [_, ..]) => Ok(FitGoal::Tolerances(positive(tolerances, "tolerance")?)),
+        ([], &[tolerance]) => {
+            positive(&[tolerance], "tolerance")?;
+            Ok(FitGoal::Tolerance(tolerance))
+        }
         _ => {
-            Err("grid needs either caps (bounds on max |logit|) or tolerance (errors in nats), not both".to_owned())
+            Err("grid needs either caps (bounds on max |logit|) or one tolerance (an error in nats), not both".to_owned())
         }
     }
 }
@@ -171,14 +157,10 @@ impl FitCell {
                 let bounds = &mut LowerBounds::new(&problem);
                 points.iter().map(|point| FitMeasurement::at_cap(point, bounds, each_s)).collect()
             }
-            FitGoal::Tolerances(tolerances) => {
-                let mut rows = Vec::new();
-                for &tolerance in tolerances {
-                    let found = needed_logit(&problem, tolerance, self.search, &())?;
-                    let wall_time_s = started.elapsed().as_secs_f64();
-                    rows.push(FitMeasurement::needed(&problem, tolerance, &found, wall_time_s));
-                }
-                rows
+            FitGoal::Tolerance(tolerance) => {
+                let found = needed_logit(&problem, *tolerance, self.search, &())?;
+                let wall_time_s = started.elapsed().as_secs_f64();
+                vec![FitMeasurement::needed(&problem, *tolerance, &found, wall_time_s)]
             }
         })
     }
@@ -216,39 +198,26 @@ impl Experiment for FitStudy {
         _: Option<&TextSource>,
         _: &Path,
     ) -> Result<Vec<(String, FitCell)>, StudyError> {
-        let goals: Vec<(String, FitGoal)> = match &self.goal {
-            FitGoal::Caps(_) => vec![(String::new(), self.goal.clone())],
-            FitGoal::Tolerances(all) => all
-                .iter()
-                .map(|&e| {
-                    let tag = if all.len() > 1 { format!("-e{e}") } else { String::new() };
-                    (tag, FitGoal::Tolerances(vec![e]))
-                })
-                .collect(),
-        };
         let global_only = self.heads.iter().all(|(layout, _)| *layout == Layout::global());
         let mut cells = Vec::new();
         for target in &self.targets {
             for &n in &self.n {
                 for (layout, rank) in &self.heads {
-                    for (tag, goal) in &goals {
-                        for &seed in &self.seeds {
-                            let heads =
-                                if global_only { String::new() } else { format!("-{layout}") };
-                            cells.push((
-                                format!("{}/n{n}-d{rank}{heads}{tag}-s{seed}", target.name),
-                                FitCell {
-                                    family: target.family.clone(),
-                                    n,
-                                    layout: layout.clone(),
-                                    rank: *rank,
-                                    seed,
-                                    visibility: target.visibility,
-                                    goal: goal.clone(),
-                                    search: SearchOptions { seed, ..self.search },
-                                },
-                            ));
-                        }
+                    for &seed in &self.seeds {
+                        let heads = if global_only { String::new() } else { format!("-{layout}") };
+                        cells.push((
+                            format!("{}/n{n}-d{rank}{heads}-s{seed}", target.name),
+                            FitCell {
+                                family: target.family.clone(),
+                                n,
+                                layout: layout.clone(),
+                                rank: *rank,
+                                seed,
+                                visibility: target.visibility,
+                                goal: self.goal.clone(),
+                                search: SearchOptions { seed, ..self.search },
+                            },
+                        ));
                     }
                 }
             }
@@ -270,7 +239,7 @@ impl Measure for FitCell {
         set("seed", (*seed as i64).into());
         match goal {
             FitGoal::Caps(caps) => set("caps", caps.clone().into()),
-            FitGoal::Tolerances(tolerances) => set("tolerance", tolerances.clone().into()),
+            FitGoal::Tolerance(tolerance) => set("tolerance", vec![*tolerance].into()),
         };
         set("search", search_settings(search).into());
         table
@@ -288,7 +257,7 @@ impl Measure for FitCell {
     fn cost_s(&self) -> f64 {
         let caps = match &self.goal {
             FitGoal::Caps(caps) => caps.len(),
-            FitGoal::Tolerances(_) => 0,
+            FitGoal::Tolerance(_) => 0,
         };
         let search = SearchOptions { passes: 0, ..self.search };
         let pairs = (self.n as f64).powi(2) / 2.0;
@@ -300,7 +269,7 @@ impl Measure for FitCell {
     fn key(&self) -> FitKey {
         let tolerance = match &self.goal {
             FitGoal::Caps(_) => None,
-            FitGoal::Tolerances(tolerances) => tolerances.first().copied(),
+            FitGoal::Tolerance(tolerance) => Some(*tolerance),
         };
         FitKey {
             of: TargetColumns::from(&self.family),

@@ -30,7 +30,7 @@ use self::tables::heads::TrainedHeads;
 use self::tables::published::PublishedHeads;
 use super::model_cell::{ModelCell, dtype_of};
 use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_some_errors};
+use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_errors};
 use crate::claims::Group::{PublishedModels, TrainedHeads as InTraining};
 use crate::experiment::{
     Analysed, Both, CellContext, DefinitionTable, Experiment, MeasuredStudy, ModelReferences,
@@ -88,7 +88,7 @@ impl Experiment for PredictStudy {
 
     fn read(raw: &RawDefinition) -> Result<Self, String> {
         let (models, keys): (_, Predict) = trained_models::read(raw, "predict")?;
-        check_some_errors("predict", &keys.epsilon)?;
+        check_errors("predict", &keys.epsilon, 1)?;
         if keys.rows == Some(0) {
             return Err("predict.rows must be at least 1".to_owned());
         }

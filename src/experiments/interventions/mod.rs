@@ -148,7 +148,7 @@ impl Experiment for InterventionStudy {
         if !models.keys.layers.is_empty() {
             return Err("surgery.layers: this edit applies to all layers; leave it out".to_owned());
         }
-        check_errors("surgery", &keys.epsilon)?;
+        check_errors("surgery", &keys.epsilon, 0)?;
         for (key, sizes) in [
             ("largest", &keys.largest),
             ("windows", &keys.windows),

@@ -4,6 +4,7 @@ use crate::experiments::model_key::ModelKey;
 use crate::heads::{Edit, InterventionMeasurement};
 use crate::record::{InvariantChecker, Measurement, ROUNDING, Row};
 use crate::solver::Outcome;
+use crate::table::groups::by_key;
 
 impl Measurement for InterventionMeasurement {
     type Key = ModelKey;
@@ -57,7 +58,6 @@ impl Measurement for InterventionMeasurement {
     /// Checks the added losses against the model's own loss on the same passages, and that each edit covers the groups
     /// from the first one on.
     fn check_cell(rows: &[Row<Self>], check: &mut InvariantChecker) {
-        let mut edits: Vec<(Option<Edit>, Vec<usize>)> = Vec::new();
         for found in rows.iter().map(|row| &row.found) {
             let own = rows.iter().map(|row| &row.found);
             let own =
@@ -76,13 +76,8 @@ impl Measurement for InterventionMeasurement {
             }
             let [first, found_of] = [&rows[0].found, found].map(|f| (f.passages, f.n));
             check.holds(first == found_of, || "passages of several sizes".to_owned());
-            let edit = found.edit();
-            match edits.iter_mut().find(|(other, _)| *other == edit) {
-                Some((_, groups)) => groups.push(found.group),
-                None => edits.push((edit, vec![found.group])),
-            }
         }
-        for (edit, groups) in edits {
+        for (edit, groups) in by_key(rows.iter().map(|row| (row.found.edit(), row.found.group))) {
             let whole = groups.iter().copied().eq(0..groups.len());
             check.holds(whole, || {
                 format!("{edit:?} is of groups {groups:?}, not of the first ones")

@@ -177,13 +177,10 @@ pub(super) fn verdict(study: &Ramps) -> Verdict {
         format!("{name} {} ({})", share.shown(2), plural(*models, "model"))
     });
     let by_model = groups(sorted(&study.heads, |head| head.model()), |head| head.model());
-    let points: Vec<Vec<(f64, f64)>> = by_model
-        .iter()
-        .map(|heads| {
-            heads.iter().filter_map(|h| Some((h.found.half_spread, h.found.share_key?))).collect()
-        })
-        .collect();
-    let rises = RankCorrelation::from_groups(&points).map_or_else(String::new, |rises| {
+    let point = |head: &&RampHead| Some([head.found.half_spread, head.found.share_key?]);
+    let points: Vec<Vec<[f64; 2]>> =
+        by_model.iter().map(|heads| heads.iter().filter_map(point).collect()).collect();
+    let rises = RankCorrelation::between(&points, 0, 1).map_or_else(String::new, |rises| {
         format!(
             "Spearman's ρ of share_key with the half-range, median over models: {}",
             rises.shown()

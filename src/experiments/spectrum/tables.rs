@@ -8,8 +8,6 @@ use crate::table::{Spread, Table, TableError};
 /// One matrix of one target at one length, over seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpectrumGroup {
-    /// The target family.
-    pub family: String,
     /// The family with its parameters.
     pub label: String,
     /// `attention` or `logits`.
@@ -92,7 +90,6 @@ fn cell_of(rows: &[&Row<SpectrumMeasurement>]) -> Option<SpectrumGroup> {
     let &(_, largest) = medians.first()?;
     let of = &first[0].of;
     Some(SpectrumGroup {
-        family: of.of.family.clone(),
         label: of.of.label(of.visibility),
         matrix: first[0].found.matrix.clone(),
         n: of.n,

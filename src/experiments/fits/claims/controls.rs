@@ -163,13 +163,7 @@ mod tests {
                     cell("random-sparse", n, sparse[at], seeds),
                 ]
             });
-            controls(&Growth {
-                cells: cells.collect(),
-                slopes: Vec::new(),
-                models: Vec::new(),
-                failed: 0,
-            })
-            .status
+            controls(&Growth { cells: cells.collect(), slopes: Vec::new(), failed: 0 }).status
         };
         assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 3), VerdictStatus::Confirmed);
         assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 2), VerdictStatus::Qualified);
@@ -190,8 +184,7 @@ mod tests {
         let mut band = cell("dirichlet-band", 64, Some(2.0), 3);
         band.seeds[2].inflation = Some(9.0);
         let cells = vec![band, cell("random-sparse", 64, Some(3.0), 3)];
-        let none = (Vec::new(), Vec::new());
-        let apart = Growth { cells, slopes: none.0, models: none.1, failed: 0 };
+        let apart = Growth { cells, slopes: Vec::new(), failed: 0 };
         assert_eq!(controls(&apart).status, VerdictStatus::Qualified);
     }
 }

@@ -236,7 +236,7 @@ mod tests {
 
     fn word_of(dense: GrowthSlope, controls: &[GrowthSlope]) -> VerdictStatus {
         let slopes = [&[dense], controls].concat();
-        dense_local(&Growth { cells: Vec::new(), slopes, models: Vec::new(), failed: 0 }).status
+        dense_local(&Growth { cells: Vec::new(), slopes, failed: 0 }).status
     }
 
     #[test]
@@ -306,8 +306,7 @@ mod tests {
                 cell("landmark", 8, landmark, seeds),
                 cell("random-sparse", 8, sparse, seeds),
             ];
-            sparse_global(&Growth { cells, slopes: Vec::new(), models: Vec::new(), failed: 0 })
-                .status
+            sparse_global(&Growth { cells, slopes: Vec::new(), failed: 0 }).status
         };
         assert_eq!(status(Some(1.1), Some(1.2), 3), VerdictStatus::Confirmed);
         assert_eq!(status(Some(1.1), Some(1.2), 2), VerdictStatus::Qualified, "two seeds");
@@ -315,8 +314,7 @@ mod tests {
         assert_eq!(status(Some(2.0), None, 3), VerdictStatus::Refuted);
         assert_eq!(status(Some(2.0), None, 2), VerdictStatus::Qualified, "two seeds");
         let cells = vec![cell("landmark", 8, Some(1.0), 3)];
-        let models = Vec::new();
-        let alone = sparse_global(&Growth { cells, slopes: Vec::new(), models, failed: 0 });
+        let alone = sparse_global(&Growth { cells, slopes: Vec::new(), failed: 0 });
         assert_eq!(alone.status, VerdictStatus::NotMeasured);
         // The median counts as easy, but some seeds may lie above it.
         let mut apart = cell("landmark", 8, Some(1.2), 3);

@@ -12,11 +12,10 @@ pub fn inflation(growth: &Growth) -> Figure {
         Axis::log_at("sequence length / rank (n/d)", cells.iter().map(GrowthCell::ratio))
     };
     let seeds = growth.cells.iter().flat_map(|cell| &cell.seeds);
-    let label = match one_tolerance(growth) {
-        Some(epsilon) => format!("rank penalty (×) at ε = {epsilon} nats"),
-        None => "rank penalty (×)".to_owned(),
-    };
-    let y = Axis::log(&label, seeds.filter_map(|seed| seed.inflation).chain([1.0]));
+    let y = Axis::log(
+        &at_epsilon("rank penalty (×)", growth),
+        seeds.filter_map(|seed| seed.inflation).chain([1.0]),
+    );
     // A target that needs no logits, such as the uniform prefix, has no rank penalty.
     let priced = |cells: &&[GrowthCell]| {
         cells.iter().any(|cell| cell.inflation().is_some() || cell.unreached() > 0)
@@ -56,11 +55,10 @@ pub fn inflation(growth: &Growth) -> Figure {
 /// L*(ε) against n with the floor L⁰(ε) dashed; one panel per family, one line per rank.
 pub fn logits_needed(growth: &Growth) -> Figure {
     let seeds = || growth.cells.iter().flat_map(|cell| &cell.seeds);
-    let label = match one_tolerance(growth) {
-        Some(epsilon) => format!("max |logit| needed at ε = {epsilon} nats"),
-        None => "max |logit| needed".to_owned(),
-    };
-    let y = Axis::log(&label, seeds().flat_map(|seed| [seed.needed, seed.floor]).flatten());
+    let y = Axis::log(
+        &at_epsilon("max |logit| needed", growth),
+        seeds().flat_map(|seed| [seed.needed, seed.floor]).flatten(),
+    );
     let panels = families(growth).map(|cells| {
         let lengths = cells.iter().map(|cell| cell.n as f64);
         let mut series =
@@ -110,6 +108,14 @@ fn title(growth: &Growth, cells: &[GrowthCell]) -> String {
     match one_tolerance(growth) {
         Some(_) => first.label.clone(),
         None => format!("{}; ε = {}", first.label, first.tolerance),
+    }
+}
+
+/// The label of an axis, with ε if the study has only one.
+fn at_epsilon(label: &str, growth: &Growth) -> String {
+    match one_tolerance(growth) {
+        Some(epsilon) => format!("{label} at ε = {epsilon} nats"),
+        None => label.to_owned(),
     }
 }
 

@@ -18,7 +18,7 @@ pub fn layouts(study: &Layouts) -> Figure {
                 &title(study, &cells[0]),
                 Axis::log_at("logit bound", cells.iter().map(|cell| cell.cap)),
                 y.clone(),
-                series(cells, &y),
+                series(cells, &y, |cell| (name(cell), ink(cell))),
             )
         })
         .collect();
@@ -88,30 +88,33 @@ fn floor_line(cells: &[LayoutCell], y: &Axis) -> Series {
     Series::new("floor", Ink::grey(Stroke::Dashed), Shape::Line, cut_below(&floor, y.range.0))
 }
 
-fn series(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
+/// The floor, and the errors of each layout and rank, which `look` names and colours.
+fn series(
+    cells: &[LayoutCell],
+    y: &Axis,
+    look: impl Fn(&LayoutCell) -> (String, Ink),
+) -> Vec<Series> {
     let mut series = vec![floor_line(cells, y)];
     let mut inks: Vec<Ink> = Vec::new();
     for same in cells.chunk_by(|a, b| a.layout == b.layout && a.rank == b.rank) {
-        let base = ink(&same[0]);
+        let (label, base) = look(&same[0]);
         let ink = base.nth(inks.iter().filter(|used| **used == base).count());
         inks.push(base);
-        let label = name(&same[0]);
-        series.extend(errors(&label, ink, same, |cell| cell.cap, y.range.0));
+        series.extend(errors(&label, ink, same, y.range.0));
     }
     series
 }
 
-/// The errors of some layouts against `x`: ticks for single seeds and markers for medians. A line through the medians
+/// The errors of some layouts against the logit bound: ticks for single seeds and markers for medians. A line through the medians
 /// ends where it falls below `least`.
 fn errors<'c>(
     name: &str,
     ink: Ink,
     cells: impl IntoIterator<Item = &'c LayoutCell>,
-    x: fn(&LayoutCell) -> f64,
     least: f64,
 ) -> [Series; 3] {
     let seeds = cells.into_iter().flat_map(|cell| {
-        cell.seeds.iter().map(move |seed| (x(cell), seed.kl_nats)).collect::<Vec<_>>()
+        cell.seeds.iter().map(|seed| (cell.cap, seed.kl_nats)).collect::<Vec<_>>()
     });
     let [mut seeds, medians] = Series::over_seeds(name, ink, seeds.collect());
     let line = Series::new(name, ink, Shape::Line, cut_below(&medians.points, least));
@@ -184,22 +187,13 @@ pub fn frontiers(study: &Layouts) -> Figure {
             &format!("{}, {}", cells[0].target, length(cells[0].n)),
             Axis::log_at("logit bound L", cells.iter().map(|cell| cell.cap)),
             y.clone(),
-            by_rank(cells, &y),
+            series(cells, &y, |cell| (format!("rank {}", cell.rank), Ink::of_rank(cell.rank))),
         )
     });
     let mut keys = Key::of_ranks(study.cells.iter().map(|cell| cell.rank));
     keys.push(Key::seed());
     keys.push(Key::grey("floor: no rank limit", Stroke::Dashed));
     Figure { name: "frontiers".to_owned(), caption, keys, panels: panels.collect() }
-}
-
-fn by_rank(cells: &[LayoutCell], y: &Axis) -> Vec<Series> {
-    let mut series = vec![floor_line(cells, y)];
-    for same in cells.chunk_by(|a, b| a.rank == b.rank) {
-        let (name, ink) = (format!("rank {}", same[0].rank), Ink::of_rank(same[0].rank));
-        series.extend(errors(&name, ink, same, |cell| cell.cap, y.range.0));
-    }
-    series
 }
 
 #[cfg(test)]

@@ -21,10 +21,7 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     if found.len() < 2 {
         return None;
     }
-    let mut floor = match fit.floor.is_empty() {
-        true => by_cap(|found| found.floor_kl_nats),
-        false => fit.floor.clone(),
-    };
+    let mut floor = by_cap(|found| found.floor_kl_nats);
     // A floor far below all errors would compress them.
     let least = found.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
     floor.retain(|point| point.1 >= FAR_UNDER * least);

@@ -2,7 +2,6 @@
 
 use crate::experiments::fits::FitMeasurement;
 use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
-use crate::experiments::fits::tables::models::{ModelFit, fit_models, model_table};
 use crate::record::{Row, Rows};
 use crate::solver::Outcome;
 use crate::table::groups::{distinct, groups, sorted};
@@ -43,8 +42,6 @@ pub struct Growth {
     pub cells: Vec<GrowthCell>,
     /// For each label and tolerance, the slope over all ranks, then the slope of each rank.
     pub slopes: Vec<GrowthSlope>,
-    /// The six models of L*(ε), fitted to each family.
-    pub models: Vec<ModelFit>,
     /// The number of cells that failed and are left out.
     pub failed: usize,
 }
@@ -59,7 +56,7 @@ impl Growth {
         let advice = "give the study's definition a tolerance and run it again";
         let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
         let failed = rows.failed;
-        Ok(Self { slopes: slopes(&cells), models: fit_models(&cells), cells, failed })
+        Ok(Self { slopes: slopes(&cells), cells, failed })
     }
 }
 
@@ -140,9 +137,9 @@ impl Growth {
         self.slopes.iter().filter(|slope| slope.rank.is_none())
     }
 
-    /// The tables: slopes of the families, models of L*(ε), and all cells.
+    /// The tables: slopes of the families, and all cells.
     pub fn tables(&self) -> Vec<Table> {
-        vec![self.slope_table(), model_table(&self.models), self.cell_table()]
+        vec![self.slope_table(), self.cell_table()]
     }
 
     fn slope_table(&self) -> Table {

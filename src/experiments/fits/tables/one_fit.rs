@@ -7,7 +7,7 @@ use ndarray::Array2;
 use crate::experiments::fits::FrontierRow;
 use crate::record::read_records;
 use crate::run::RunError;
-use crate::solver::{Floor, Problem, read_factors};
+use crate::solver::{Problem, read_factors};
 use crate::system::below;
 use crate::table::{Cell, Table, TableError, significant};
 use crate::targets::Target;
@@ -18,9 +18,6 @@ pub const TARGET: &str = "target.npy";
 const FRONTIER: &str = "frontier.csv";
 /// The maximum number of fits whose attention is compared with the target: the outermost, and others evenly between.
 const MOST_FOUND: usize = 5;
-/// The number of points of the floor's line.
-const FLOOR_POINTS: usize = 40;
-
 /// The contents of a fit's folder.
 #[derive(Clone, Debug)]
 pub struct OneFit {
@@ -30,9 +27,6 @@ pub struct OneFit {
     pub rank: usize,
     /// The rows in the order of the file.
     pub rows: Vec<FrontierRow>,
-    /// Points (L, E⁰(L)) between the smallest and the largest logit bound, the smallest error at any rank; empty
-    /// without a target.
-    pub floor: Vec<(f64, f64)>,
     /// The number of rows whose queries and keys no longer exist.
     pub lost: usize,
     /// The target; `None` if the folder does not have it.
@@ -73,8 +67,7 @@ impl OneFit {
         let (layout, rank) = (asked.layout.clone(), asked.rank);
         let path = folder.join(TARGET);
         if !path.exists() {
-            let (floor, found) = (Vec::new(), Vec::new());
-            return Ok(Self { label, rank, rows, floor, lost: 0, target: None, found });
+            return Ok(Self { label, rank, rows, lost: 0, target: None, found: Vec::new() });
         }
         let problem = Problem::new(Target::read(&path, terms.visibility)?, layout, rank)?;
         let named = rows.iter().filter_map(|row| Some((row, row.found.factors.as_ref()?)));
@@ -96,9 +89,8 @@ impl OneFit {
             Ok(FoundAttention { name: name(row), attention, kl_by_row })
         });
         let found = found.collect::<Result<_, TableError>>()?;
-        let floor = floor_of(&problem, &rows);
         let (lost, target) = (lost.len(), Some(problem.target().dense()));
-        Ok(Self { label, rank, rows, floor, lost, target, found })
+        Ok(Self { label, rank, rows, lost, target, found })
     }
 
     /// The table of results: each fit and its outcome.
@@ -134,19 +126,6 @@ fn name(row: &FrontierRow) -> String {
         (Some(_), Some(cap)) => format!("{kl}, max |logit| {}", shown(cap)),
         (_, None) => kl,
     }
-}
-
-/// The floor at logit bounds that are evenly spaced on a logarithmic axis; empty with fewer than two logit bounds.
-fn floor_of(problem: &Problem, rows: &[FrontierRow]) -> Vec<(f64, f64)> {
-    let caps = || rows.iter().filter_map(|row| row.found.cap);
-    let (least, most) = (caps().fold(f64::INFINITY, f64::min), caps().fold(0.0, f64::max));
-    // A bound of 0 or less has no place on a logarithmic axis.
-    if !problem.covers_target() || least <= 0.0 || least >= most {
-        return Vec::new();
-    }
-    let floor = Floor::new(problem);
-    let cap = |at: usize| least * (most / least).powf(at as f64 / (FLOOR_POINTS - 1) as f64);
-    (0..FLOOR_POINTS).map(|at| (cap(at), floor.kl_nats(cap(at)))).collect()
 }
 
 /// Selects up to [`MOST_FOUND`] items evenly, including the first and the last.

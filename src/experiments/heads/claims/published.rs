@@ -1,6 +1,5 @@
 //! Verdicts on the heads of published models.
 
-use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
@@ -77,37 +76,19 @@ fn of_models(
     ruling: fn(f64) -> Ruling,
 ) -> Verdict {
     let models = study.models();
-    let median = |model: &PublishedModel<'_>, value: ValueOfHead| {
+    let median = |model: &PublishedModel<'_>| {
         Some(Spread::of(model.large.iter().filter_map(|head| value(head)))?.median)
     };
-    let medians: Vec<f64> = models.iter().filter_map(|model| median(model, value)).collect();
+    let medians: Vec<f64> = models.iter().filter_map(median).collect();
     if medians.is_empty() {
-        let counts = joined(models.iter().map(counts), "");
+        let counts = joined(models.iter().map(counts), ". ") + ".";
         return Verdict::unmeasured(claim, "no fitted heads of that kind", counts);
     }
-    let factors: [(&str, ValueOfHead); 5] = [
-        ("rank penalty", |head| head.inflation),
-        ("input factor", |head| head.tying),
-        ("excess factor", |head| head.drift),
-        ("shift factor", |head| head.gauge),
-        ("ramp share", |head| head.share_ramp),
-    ];
-    let factors_of = |model: &PublishedModel<'_>| {
-        let needed = Estimate::median(model.large.iter().filter_map(|head| needed_of_actual(head)));
-        let each = factors.map(|(name, value)| {
-            let median = median(model, value);
-            let median = median.map_or_else(|| "–".to_owned(), |median| significant(median, 2));
-            format!(", {name} {median}")
-        });
-        let large = model.large.len();
-        format!("In those {large}: needed/actual {}{}", shown(needed, 2), joined(each, ""))
-    };
-    let sentences = models.iter().map(|model| format!("{} {}", counts(model), factors_of(model)));
     let shares = joined(medians.iter().map(|share| significant(*share, 2)), ", ");
     let headline = format!("{what} {shares} in the median large head");
     let seeds = Seeds::all(medians.len()).called("model");
     let ruling = Ruling::every(medians.into_iter().map(ruling));
-    Verdict::new(claim, ruling, seeds, headline, sentences)
+    Verdict::new(claim, ruling, seeds, headline, models.iter().map(counts))
 }
 
 /// Counts the large heads by max |logit|, by half-range, which is what softmax receives, and by the signed maximum,
@@ -118,7 +99,7 @@ fn counts(model: &PublishedModel<'_>) -> String {
         heads.iter().filter(|head| value(head).is_some_and(|v| v >= LARGE_NATS)).count()
     };
     format!(
-        "{run}: of {}, {} are above {LARGE_NATS} by max |logit|, {} by half-range, {} by signed maximum.",
+        "{run}: of {}, {} are above {LARGE_NATS} by max |logit|, {} by half-range, {} by signed maximum",
         plural(heads.len(), "head"),
         large.len(),
         count(|head| Some(0.5 * head.spread)),

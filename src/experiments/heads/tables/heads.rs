@@ -59,7 +59,7 @@ pub struct Ordering {
     /// ε in nats.
     pub epsilon: f64,
     /// The quantity: `needed`, `floor`, `needed, given entropy`, …
-    pub by: &'static str,
+    pub by: String,
     /// The rank correlation.
     pub correlation: RankCorrelation,
     /// For quantities given entropy: Spearman's ρ of the quantity with low entropy, median over models.
@@ -167,7 +167,15 @@ impl TrainedHeads {
                     h.of.model.arm == arm && h.found.epsilon == epsilon && h.step() == last
                 });
                 let models = groups(chosen, HeadRow::model);
-                let mut push = |by, correlation: Option<RankCorrelation>, with_entropy| {
+                // For each model, the quantity, the largest logit and low entropy of each head.
+                let points = |of: OfHead| -> Vec<Vec<[f64; 3]>> {
+                    let point = |head: &&HeadRow| {
+                        let found = &head.found;
+                        Some([of(found)?, found.actual, -found.entropy_nats])
+                    };
+                    models.iter().map(|heads| heads.iter().filter_map(point).collect()).collect()
+                };
+                let mut push = |by: String, correlation: Option<RankCorrelation>, with_entropy| {
                     let arm = arm.to_owned();
                     found.extend(correlation.map(|correlation| Ordering {
                         arm,
@@ -178,29 +186,13 @@ impl TrainedHeads {
                     }));
                 };
                 for (by, of) in ORDERED_BY {
-                    let groups: Vec<Vec<(f64, f64)>> = models
-                        .iter()
-                        .map(|m| {
-                            m.iter().filter_map(|h| Some((of(&h.found)?, h.found.actual))).collect()
-                        })
-                        .collect();
-                    push(by, RankCorrelation::from_groups(&groups), None);
+                    push(by.to_owned(), RankCorrelation::between(&points(of), 0, 1), None);
                 }
-                for (by, of) in ORDERED_GIVEN_ENTROPY {
-                    let groups: Vec<Vec<[f64; 3]>> = models
-                        .iter()
-                        .map(|model| {
-                            let point = |h: &&HeadRow| {
-                                let h = &h.found;
-                                Some([of(h)?, h.actual, -h.entropy_nats])
-                            };
-                            model.iter().filter_map(point).collect()
-                        })
-                        .collect();
-                    let with_entropy: Vec<Vec<(f64, f64)>> =
-                        groups.iter().map(|g| g.iter().map(|p| (p[0], p[2])).collect()).collect();
-                    let with_entropy = RankCorrelation::from_groups(&with_entropy).map(|c| c.rho);
-                    push(by, RankCorrelation::given(&groups), with_entropy);
+                for (by, of) in &ORDERED_BY[..ALSO_GIVEN_ENTROPY] {
+                    let points = points(*of);
+                    let with_entropy = RankCorrelation::between(&points, 0, 2).map(|c| c.rho);
+                    let given = RankCorrelation::given(&points);
+                    push(format!("{by}, given entropy"), given, with_entropy);
                 }
             }
         }
@@ -220,12 +212,8 @@ const ORDERED_BY: [(&str, OfHead); 6] = [
     ("effective rank of attention", |h| h.effective_rank_attention),
 ];
 
-const ORDERED_GIVEN_ENTROPY: [(&str, OfHead); 4] = [
-    ("needed, given entropy", |h| h.needed),
-    ("needed, tied, given entropy", |h| h.needed_tied),
-    ("inflation, given entropy", |h| Some(h.parts()?[1])),
-    ("floor, given entropy", |h| h.floor),
-];
+/// The number of them, from the first, that are also correlated given entropy.
+const ALSO_GIVEN_ENTROPY: usize = 4;
 
 impl TrainedHeads {
     /// The tables: factors of the largest logit, and rank correlations of heads.
@@ -275,7 +263,7 @@ impl TrainedHeads {
         Table::from_items("orderings", title, &self.orderings())
             .words("arm", "variant", |one| &one.arm)
             .settings("epsilon", ("ε", "nats"), |one| one.epsilon)
-            .words("by", "correlated with", |one| one.by)
+            .words("by", "correlated with", |one| &one.by)
             .numbers("rho", "ρ, median over models", |one| one.correlation.rho)
             .numbers("low", "95 % CI, low", |one| one.correlation.low)
             .numbers("high", "95 % CI, high", |one| one.correlation.high)

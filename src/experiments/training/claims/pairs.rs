@@ -9,6 +9,7 @@ use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::Interval;
+use crate::table::groups::by_key;
 
 /// The pairs of two variants.
 pub(crate) struct Pairs {
@@ -27,9 +28,6 @@ pub(crate) struct PairsOfSetting {
     pub seeds: Vec<(usize, f64, f64)>,
 }
 
-/// Identifies a setting: everything but the seed.
-type Setting<'r> = (&'r str, &'r str, &'r str, Option<usize>, Option<f64>, Option<f64>);
-
 impl Pairs {
     /// Pairs a value of every run of variant `ours` with that of the run of `theirs` with the same seed and setting.
     /// Returns `None` if there is no such pair.
@@ -41,44 +39,38 @@ impl Pairs {
         let is_pair = |our: &TrainingRun, their: &TrainingRun| {
             our.arm == ours && their.arm == theirs && are_alike(our, their)
         };
-        Self::matching(study, is_pair, |ours, theirs| Some((value(ours)?, value(theirs)?)))
+        Self::matching(study, is_pair, value)
     }
 
-    /// Pairs values of all runs for which `is_pair` is true; `None` if there are none.
+    /// Pairs a value of all runs for which `is_pair` is true; `None` if there are none.
     pub fn matching(
         study: &Trainings,
         is_pair: impl Fn(&TrainingRun, &TrainingRun) -> bool,
-        values: impl Fn(&TrainingRun, &TrainingRun) -> Option<(f64, f64)>,
+        value: impl Fn(&TrainingRun) -> Option<f64>,
     ) -> Option<Self> {
-        let mut found: Vec<(Setting<'_>, PairsOfSetting)> = Vec::new();
-        for our in &study.runs {
-            for their in study.runs.iter().filter(|their| is_pair(our, their)) {
-                let Some((a, b)) = values(our, their) else { continue };
-                let key = (
-                    &*our.run,
-                    &*their.run,
-                    &*our.corpus,
-                    our.context,
-                    our.learning_rate,
-                    our.recall,
-                );
-                let pair = (our.seed, a, b);
-                match found.iter_mut().find(|(other, _)| *other == key) {
-                    Some((_, setting)) => setting.seeds.push(pair),
-                    None => {
-                        let setting = PairsOfSetting {
-                            ours: our.run.clone(),
-                            theirs: their.run.clone(),
-                            context: our.context,
-                            seeds: vec![pair],
-                        };
-                        found.push((key, setting));
-                    }
-                }
-            }
-        }
-        let mut settings: Vec<PairsOfSetting> =
-            found.into_iter().map(|(_, setting)| setting).collect();
+        let is_pair = &is_pair;
+        let pairs = study.runs.iter().flat_map(|our| {
+            study
+                .runs
+                .iter()
+                .filter(move |their| is_pair(our, their))
+                .map(move |their| (our, their))
+        });
+        // A setting is everything but the seed.
+        let of_pair = |(our, their): (&TrainingRun, &TrainingRun)| {
+            let names = (our.run.clone(), their.run.clone(), our.corpus.clone());
+            let setting = (names, our.context, our.learning_rate, our.recall);
+            Some((setting, (our.seed, value(our)?, value(their)?)))
+        };
+        let settings = by_key(pairs.filter_map(of_pair)).into_iter();
+        let mut settings: Vec<PairsOfSetting> = settings
+            .map(|(((ours, theirs, _), context, ..), seeds)| PairsOfSetting {
+                ours,
+                theirs,
+                context,
+                seeds,
+            })
+            .collect();
         settings.sort_by_key(|setting| setting.context);
         (!settings.is_empty()).then_some(Self { settings })
     }

@@ -9,7 +9,7 @@ use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Verdict};
-use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, are_alike, difference};
+use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::{plural, significant};
@@ -52,13 +52,7 @@ impl Rivals {
     fn of(study: &Trainings) -> Option<Self> {
         let tuned = Tuned::of(study, &[], |run| run.arm == "ls" || is_stabiliser(run));
         let against = |arm: &'static str| {
-            let is_pair = |ls: &TrainingRun, other: &TrainingRun| {
-                ls.arm == "ls" && other.arm == arm && are_alike(ls, other)
-            };
-            let losses = |ls: &TrainingRun, other: &TrainingRun| {
-                Some((ls.valid_loss_nats?, other.valid_loss_nats?))
-            };
-            Some((arm, Pairs::matching(&tuned.study, is_pair, losses)?))
+            Some((arm, Pairs::of_arms(&tuned.study, ["ls", arm], |run| run.valid_loss_nats)?))
         };
         let acting = STABILISERS.into_iter().filter(|arm| acts(&tuned.study, arm));
         let found: Vec<(&str, Pairs)> = acting.filter_map(against).collect();

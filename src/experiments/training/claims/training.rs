@@ -263,9 +263,7 @@ fn against_rope(study: &Trainings) -> Option<Estimate> {
             && size(ls) == size(rope)
             && (&ls.corpus, ls.learning_rate) == (&rope.corpus, rope.learning_rate)
     };
-    let losses =
-        |ls: &TrainingRun, rope: &TrainingRun| Some((ls.valid_loss_nats?, rope.valid_loss_nats?));
-    let pairs = Pairs::matching(study, is_pair, losses)?;
+    let pairs = Pairs::matching(study, is_pair, |run| run.valid_loss_nats)?;
     Estimate::mean(pairs.all().map(|(ls, rope)| ls - rope)).filter(|lost| lost.ends().is_some())
 }
 

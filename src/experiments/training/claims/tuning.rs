@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::experiments::training::Settings;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::groups::by_key;
 
 /// Runs in which each tuned variant has only those at its best learning rate.
 pub(crate) struct Tuned {
@@ -92,14 +93,8 @@ impl Tuned {
 /// The learning rate with the lowest mean validation loss; `None` if fewer than [`RATES`] were tried, or if the best is
 /// the lowest or the highest.
 fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
-    let mut losses: Vec<(f64, Vec<f64>)> = Vec::new();
-    for run in runs {
-        let (Some(rate), Some(loss)) = (run.learning_rate, run.valid_loss_nats) else { continue };
-        match losses.iter_mut().find(|(other, _)| *other == rate) {
-            Some((_, of_rate)) => of_rate.push(loss),
-            None => losses.push((rate, vec![loss])),
-        }
-    }
+    let of_run = |run: &&TrainingRun| Some((run.learning_rate?, run.valid_loss_nats?));
+    let mut losses = by_key(runs.iter().filter_map(of_run));
     losses.sort_by(|a, b| a.0.total_cmp(&b.0));
     let means = losses.iter().map(|(_, of)| of.iter().sum::<f64>() / of.len() as f64);
     let (best, _) = means.enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?;

@@ -56,7 +56,6 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     let kinds = distinct(study.runs.iter().map(kind));
     let has_others = kinds.iter().any(|(.., optimiser)| *optimiser != "adamw");
     let has_seeds = study.by_run().any(|seeds| seeds.len() > 1);
-    let without_loss = study.runs.iter().filter(|run| LOSS(run).is_none()).count();
     let values = |of: Value| study.runs.iter().filter_map(of);
     let losses = Axis::linear("validation loss (nats per token)", values(LOSS), None);
     let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK));
@@ -87,19 +86,11 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     let row = |here: &_| [panel(*here, &losses, LOSS), panel(*here, &peaks, PEAK)];
     Figure {
         name: "learning-rate".to_owned(),
-        caption: format!(
-            "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, \
-                  one line per variant. {} A larger marker or broader line lies under another. A variant tolerates the rates at which its loss stays near its lowest. {} \
-                  A position bias beside QKᵀ is not counted.",
-            match has_seeds {
-                true => "Markers are medians, ticks single seeds.",
-                false => "Each marker is one run.",
-            },
-            match without_loss {
-                0 => "Rates without a marker were not run.".to_owned(),
-                runs => format!("{} without a loss have no marker.", plural(runs, "run")),
-            }
-        ),
+        caption: "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, one \
+                  line per variant. Markers are medians, ticks single seeds. A larger marker or broader line lies under \
+                  another. A variant tolerates the rates at which its loss stays near its lowest. A position bias beside QKᵀ \
+                  is not counted."
+            .to_owned(),
         keys: match has_seeds {
             true => {
                 vec![Key::new("median", Ink::grey(Stroke::Solid), Shape::LineMarkers), Key::seed()]

@@ -9,7 +9,7 @@ use crate::table::{distinct, groups};
 const LOGITS: &str = "max |logit|";
 const LOSS: &str = "loss (nats per token)";
 
-/// The figures of one run: loss, logits and entropy head by head, and the schedule.
+/// The figures of one run: loss, and logits and entropy head by head.
 pub fn course(run: &RunCourse) -> Vec<Figure> {
     let mut figures = vec![loss(run)];
     match run.heads.is_empty() {
@@ -41,7 +41,6 @@ pub fn course(run: &RunCourse) -> Vec<Figure> {
             ]);
         }
     }
-    figures.push(schedule(run));
     figures
 }
 
@@ -115,24 +114,6 @@ pub fn by_head(heads: &[HeadCurve], name: &str, label: &str, caption: &str) -> F
         caption: caption.to_owned(),
         keys: distinct(heads.iter().map(|head| head.head)).into_iter().map(key).collect(),
         panels: panels.collect(),
-    }
-}
-
-fn schedule(run: &RunCourse) -> Figure {
-    let ink = Ink::numbered(0);
-    let line = |name: &str, curve: &Curve| Series::new(name, ink, Shape::Line, curve.clone());
-    let norms = line("gradient norm", &run.grad_norm);
-    let mut panels = vec![panel("Gradient", "norm before clipping", Some(0.0), vec![norms])];
-    if !run.learning_rate.is_empty() {
-        let rate = line("learning rate", &run.learning_rate);
-        panels.push(panel("Schedule", "learning rate", Some(0.0), vec![rate]));
-    }
-    Figure {
-        name: "schedule".to_owned(),
-        caption: "The norm of the gradient, as means over short stretches of steps, and the learning rate."
-            .to_owned(),
-        keys: Vec::new(),
-        panels,
     }
 }
 

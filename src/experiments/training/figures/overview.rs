@@ -97,20 +97,13 @@ fn dots(
         Panel::new(title, x, y, series)
     };
     let values = |of: Value| shown.iter().flat_map(move |seeds| seeds.iter().filter_map(of));
-    let mut windows: Vec<usize> =
-        (shown.iter().map(|seeds| &seeds[0])).filter_map(|run| run.window).collect();
-    windows.dedup();
-    let windows = match windows[..] {
-        [window] => format!(" Local heads have a window of {window} tokens."),
-        _ => String::new(),
-    };
     let grey = Ink { colour: DARK, ..Ink::grey(Stroke::Solid) };
     Some(Figure {
         name: name.to_owned(),
         caption: format!(
             "Largest |logit| of QKᵀ in training (left) and final validation loss (right), at one learning rate. Each point is one \
              seed; strokes and numbers are medians. Variants are sorted by their logits; compare \
-             the order of their losses. Positions are learned unless named.{windows} A position bias is added to QKᵀ and \
+             the order of their losses. Positions are learned unless named. A position bias is added to QKᵀ and \
              not counted.{left_out}"
         ),
         keys: vec![

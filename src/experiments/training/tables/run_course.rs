@@ -36,18 +36,10 @@ pub struct RunCourse {
     pub steps: usize,
     /// Mean training loss of the last 100 steps, in nats per token; `None` for a run that is in progress or was killed.
     pub train_loss_nats: Option<f64>,
-    /// The number of tokens trained on.
-    pub tokens: u64,
-    /// Wall time, in s.
-    pub wall_time_s: f64,
     /// (step, mean training loss over the interval that ends there), in nats per token.
     pub loss: Curve,
     /// (step, loss on the validation split), in nats per token.
     pub valid: Curve,
-    /// (step, mean norm of the gradient before clipping).
-    pub grad_norm: Curve,
-    /// (step, learning rate at the end of the interval); empty if only the curve is left of the logs.
-    pub learning_rate: Curve,
     /// (step, loss) of loss spikes: see docs/methods.md, Spikes and times.
     pub spikes: Curve,
     /// (step, largest |logit| over all heads in the interval).
@@ -90,7 +82,6 @@ impl RunCourse {
             settings: settings(&manifest),
             outcome: manifest.text("outcome").to_owned(),
             train_loss_nats: so_far(&manifest).and_then(|result| result.train_loss_nats),
-            wall_time_s: manifest.wall_time_s,
             valid: validation_losses(folder, ADVICE)?,
             ..Self::default()
         };
@@ -111,10 +102,7 @@ impl RunCourse {
         let spikes = spikes_above_median(&losses).into_iter();
         Self {
             steps: rows.last().map_or(0, |last| last.step),
-            tokens: rows.last().map_or(0, |last| last.tokens),
             loss: series(|s| s.iter().map(|row| row.loss_nats).sum::<f64>() / s.len() as f64),
-            grad_norm: series(|s| s.iter().map(|row| row.grad_norm).sum::<f64>() / s.len() as f64),
-            learning_rate: series(|s| s[s.len() - 1].learning_rate),
             spikes: spikes
                 .map(|at| (rows[at].step as f64, losses[at]))
                 .filter(|(_, loss)| loss.is_finite())
@@ -126,9 +114,7 @@ impl RunCourse {
     fn with_curve(self, rows: &[CurveRow]) -> Self {
         Self {
             steps: rows.last().map_or(0, |last| last.step),
-            tokens: rows.last().map_or(0, |last| last.tokens),
             loss: series(rows, |row| Some(row.loss_nats)),
-            grad_norm: series(rows, |row| Some(row.grad_norm)),
             max_logit: series(rows, |row| row.max_abs_logit),
             ..self
         }
@@ -293,7 +279,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         run(folder.path());
         let course = RunCourse::read(folder.path()).unwrap();
-        assert_eq!((course.steps, course.tokens), (STEPS_TAKEN, 8 * STEPS_TAKEN as u64));
+        assert_eq!(course.steps, STEPS_TAKEN);
         assert_eq!(course.loss.len(), 150);
         assert_eq!(
             course.loss[..2],

@@ -35,7 +35,7 @@ pub fn runs_table(runs: &[RunCourse]) -> Table {
         .numbers("max_abs_logit", "max |logit| at the end", |run| last(&run.max_logit))
         .numbers("loss_spikes", "loss spikes", |run| {
             // The curve alone does not have them.
-            (!run.learning_rate.is_empty()).then_some(run.spikes.len())
+            (!run.heads.is_empty()).then_some(run.spikes.len())
         })
         .words("outcome", "outcome", |run| &run.outcome)
         .note(

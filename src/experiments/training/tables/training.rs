@@ -302,7 +302,9 @@ impl Trainings {
             .medians("loss_spike_score", "loss spikes (share of steps)", |r| r.loss_spike_score)
             .medians("grad_spike_score", "gradient spikes (share of steps)", |r| r.grad_spike_score)
             .medians("loss_spikes", "loss rises", |run| run.loss_spikes.map(|count| count as f64))
-            .words_per_group("outcome", "outcome", outcomes)
+            .words_per_group("outcome", "outcome", |runs| {
+                distinct(runs.iter().map(|run| run.outcome.as_str())).join(", ")
+            })
             .medians("wall_time_s", ("time", "s"), |run| run.wall_time_s)
             .sizes("seeds", "seeds")
             .note(
@@ -319,20 +321,5 @@ impl Trainings {
             )
             .note_failed(self.failed);
         vec![table.build()]
-    }
-}
-
-/// The outcome that all seeds share, or each outcome with its number of seeds.
-fn outcomes(seeds: &[&TrainingRun]) -> String {
-    let mut names: Vec<&str> = seeds.iter().map(|run| run.outcome.as_str()).collect();
-    names.sort_unstable();
-    let runs: Vec<&[&str]> = names.chunk_by(|a, b| a == b).collect();
-    match runs.as_slice() {
-        [all] => all[0].to_owned(),
-        several => {
-            let each: Vec<String> =
-                several.iter().map(|same| format!("{} × {}", same.len(), same[0])).collect();
-            each.join(", ")
-        }
     }
 }
