@@ -308,15 +308,8 @@ mod tests {
         let axis = || Axis::linear("", [1.0, 3.0].into_iter(), None);
         let panel =
             Panel::new("", axis(), axis(), vec![series("lower", 3.0), series("upper", 1.0)]);
-        let plot = Plot {
-            left: 0.0,
-            right: 100.0,
-            top: 0.0,
-            bottom: 100.0,
-            beside: 0.0,
-            says_y: true,
-            title_break: None,
-        };
+        let plot =
+            Plot { left: 0.0, right: 100.0, top: 0.0, bottom: 100.0, beside: 0.0, says_y: true };
         let covered = |series: &Series| {
             let at = |&(x, y): &(f64, f64)| (across(&panel, &plot, x), down(&panel, &plot, y));
             let points: Vec<(f64, f64)> = series.points.iter().map(at).collect();

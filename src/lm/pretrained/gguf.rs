@@ -76,6 +76,22 @@ impl GgufFile {
         if let Some(&[size, _]) = weights.dimensions("embed_tokens.weight") {
             values.insert("vocab_size".to_owned(), json!(size));
         }
+        let scaling = own("rope.scaling.type");
+        match self.value(&scaling).and_then(|value| value.to_string().ok()).map(String::as_str) {
+            None | Some("none") => {}
+            Some("linear") => {
+                let key = own("rope.scaling.factor");
+                let factor = self.value(&key).and_then(|value| value.to_f32().ok());
+                let factor = factor.ok_or_else(|| self.not_readable(&key))?;
+                let scaling = json!({ "rope_type": "linear", "factor": factor });
+                values.insert("rope_scaling".to_owned(), scaling);
+            }
+            Some(found) => {
+                return Err(self.wrong(format!(
+                    "{scaling} is {found}; only none and linear are supported: use the model's safetensors files"
+                )));
+            }
+        }
         let config = Config::from_values(self.path(), values);
         // Refuses a rotation of only some of a head's channels.
         let d = match config.count_if_there("head_dim")? {
@@ -88,13 +104,7 @@ impl GgufFile {
                 "{turned} is {found} of {d} channels; only a rotation of all channels is supported"
             )));
         }
-        let scaling = own("rope.scaling.type");
-        match self.value(&scaling).and_then(|value| value.to_string().ok()) {
-            Some(found) if found != "none" => Err(self.wrong(format!(
-                "{scaling} is {found}, which is not supported: use the model's safetensors files"
-            ))),
-            _ => Ok(config),
-        }
+        Ok(config)
     }
 
     /// The tokenizer described in the file, as a `tokenizer.json`.
