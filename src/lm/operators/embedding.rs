@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::elements::{CHUNK_ROWS, Pullback, float32, like, with_elements};
+use super::elements::{CHUNK_ROWS, Pullback, float32, like, with_elements, with_tokens};
 
 /// Embedding look-up: x(b·T + t) = token(ids(b, t)) for a table (V, C) and ids (B, T), uint32; x is (B·T, C). The backward
 /// pass returns the gradient of the table.
@@ -18,7 +18,7 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pull
         return crate::lm::cuda::embed(token, ids);
     }
     let (v, c) = token.dims2()?;
-    let x = with_elements([ids], |[ids]: [&[u32]; 1]| {
+    let x = with_tokens(ids, |ids| {
         if let Some(id) = ids.iter().find(|&&id| id as usize >= v) {
             bail!("token {id}, but the vocabulary has {v} symbols");
         }
@@ -37,7 +37,7 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pull
     let (token, ids) = (token.clone(), ids.clone());
     let pullback = move |gradient: &Tensor| {
         let mut d_token = vec![0.0; token.elem_count()];
-        with_elements([&ids], |[ids]: [&[u32]; 1]| {
+        with_tokens(&ids, |ids| {
             with_elements([gradient], |[gradient]| {
                 for (g, &id) in gradient.chunks(c).zip(ids) {
                     let total = d_token[id as usize * c..][..c].iter_mut();
