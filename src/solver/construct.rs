@@ -9,8 +9,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::numerics::product;
+use crate::solver::error::FitError;
 use crate::solver::factors::Factors;
-use crate::solver::problem::{FitError, Problem, check_cap};
+use crate::solver::problem::{Problem, check_cap};
 use crate::targets::Visibility;
 
 /// All constructions that apply to `problem`, with their names, each within the logit bound `cap`. Random codes draw from

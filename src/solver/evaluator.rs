@@ -2,13 +2,14 @@
 
 use std::ops::ControlFlow;
 
+use super::error::FitError;
 use super::factors::Factors;
 use super::kernel::Measured;
 use super::lagrangian::{InitialHessian, Lagrangian};
 use super::lbfgs::{Iterate, Stopping};
 use super::objective::Objective;
 use super::penalty::Penalty;
-use super::problem::{FitError, Precision, Problem, check_cap};
+use super::problem::{Precision, Problem, check_cap};
 use super::start;
 
 /// The objective of a problem at a point that can be evaluated repeatedly, moved, and used as a start of a descent. Fits spend

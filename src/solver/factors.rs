@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ndarray::{Array, Array1, Array2, Array3, ArrayView2, Dimension, s};
 use ndarray_npy::WriteNpyExt as _;
 
-use super::problem::FitError;
+use super::error::FitError;
 use crate::numerics::product;
 use crate::system::{FileError, write_whole};
 use crate::targets::read_npy;

@@ -1,9 +1,9 @@
 //! Scales logits so that factors satisfy a logit bound exactly or reach ε exactly.
 
+use super::error::FitError;
 use super::factors::{Factors, norm_product};
 use super::kernel::Measured;
 use super::objective::Objective;
-use super::problem::FitError;
 use super::solution::{Outcome, Solution};
 
 /// The solution at point x, scaled to the bound `cap`, with this gradient norm; its iterations and evaluations are 0.

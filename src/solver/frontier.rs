@@ -1,7 +1,8 @@
 //! E*(L): the smallest kl_nats found within each of several logit bounds.
 
+use super::error::FitError;
 use super::observer::FitObserver;
-use super::problem::{FitError, Problem, check_cap};
+use super::problem::{Problem, check_cap};
 use super::search::{Search, SearchOptions};
 use super::solution::{Candidate, FrontierPoint, NEWS, best_of};
 

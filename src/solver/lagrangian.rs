@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use super::curvature::Preconditioner;
+use super::error::FitError;
 use super::lbfgs::{self, Ending, Iterate, Minimum, Smooth, Stopping};
 use super::objective::Objective;
 use super::observer::{FitHandle, FitState};
 use super::penalty::Penalty;
-use super::problem::{FitError, Precision};
+use super::problem::Precision;
 use super::solution::{Outcome, Solution};
 
 /// The limits and tolerances of a fit.

@@ -4,12 +4,13 @@
 //! constrained minimum: Nocedal and Wright, 2nd ed., section 12.8). So each stage ends with a Newton step on log E*(L) = log ε
 //! in log L, which moves the bound, and the next stage starts at the current point.
 
+use super::error::FitError;
 use super::feasible::{feasible, reaching};
 use super::lagrangian::{Descent, Plan, Policy, SolverBudget};
 use super::objective::Objective;
 use super::observer::{FitHandle, FitState};
 use super::penalty::Penalty;
-use super::problem::{FitError, LARGEST_CAP};
+use super::problem::LARGEST_CAP;
 use super::solution::Solution;
 
 /// The most stages of one solve: the bound moves at each, so there are more than at a fixed bound.

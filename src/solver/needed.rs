@@ -2,6 +2,7 @@
 //!
 //! Each start is one solve instead of a scan over logit bounds; `logit_bound_search.rs` explains how the bound moves.
 
+use super::error::FitError;
 use super::factors::Factors;
 use super::feasible::within_cap;
 use super::floor::Floor;
@@ -10,7 +11,7 @@ use super::logit_bound_search::{Caps, FAR_BELOW, LogitBoundSearch, Sparing, just
 use super::objective::Objective;
 use super::observer::{FitObserver, FitState};
 use super::parametrisation::SharedProjection;
-use super::problem::{FitError, Problem, check_tolerance};
+use super::problem::{Problem, check_tolerance};
 use super::search::{Search, SearchOptions};
 use super::solution::{Candidate, Outcome, Solution};
 

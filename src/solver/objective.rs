@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::curvature::Preconditioner;
+use super::error::FitError;
 use super::factors::Factors;
 use super::kernel::{Evaluation, Kernel, Measured};
 use super::parametrisation::{Free, Varied};
 use super::penalty::{Multipliers, Penalty};
-use super::problem::{FitError, Precision, Problem};
+use super::problem::{Precision, Problem};
 use crate::numerics::Extension;
 
 /// The objective with its work space, so that an evaluation makes no large allocation.

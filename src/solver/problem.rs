@@ -1,12 +1,12 @@
 //! One fitting problem: a target, a rank, the heads that share it, and the arithmetic of its evaluation.
 
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ndarray::Array2;
 
+use super::error::FitError;
 use super::factors::Factors;
 use crate::system::check_memory;
 use crate::targets::{Layout, Target};
@@ -26,38 +26,6 @@ pub enum Precision {
 /// probabilities, far more than a float32 softmax distinguishes, so no larger bound is useful. Trained heads may have larger
 /// logits, since a shift of a row's logits costs nothing. A search with given factors goes up to their largest logit.
 pub const LARGEST_CAP: f64 = 128.0;
-
-/// An error while a fit is set up.
-#[derive(Debug, thiserror::Error)]
-pub enum FitError {
-    /// A logit bound that is not a finite number above 0.
-    #[error("logit bound {0} must be a finite number above 0")]
-    Cap(f64),
-    /// No starts.
-    #[error("starts must be at least 1")]
-    NoStarts,
-    /// More factors than the machine's memory can hold.
-    #[error("{0}")]
-    TooLarge(String),
-    /// Factors that belong to another problem.
-    #[error("factors have shape {found:?} (heads, n, rank); this problem needs {wanted:?}")]
-    OtherFactors {
-        /// The shape of the factors.
-        found: (usize, usize, usize),
-        /// The shape that the problem needs.
-        wanted: (usize, usize, usize),
-    },
-    /// Any other error.
-    #[error("{0}")]
-    Other(String),
-}
-
-impl FitError {
-    /// Inputs from which no factors can be projected.
-    pub(super) fn inputs(why: impl Display) -> Self {
-        Self::Other(format!("the inputs of queries and keys: {why}"))
-    }
-}
 
 fn unknown_precision(text: &str) -> FitError {
     FitError::Other(format!("unknown precision {text:?}; give f32 or f64"))

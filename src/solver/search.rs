@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::construct::constructions;
+use super::error::FitError;
 use super::factors::Factors;
 use super::feasible::{feasible, within_cap};
 use super::lagrangian::{Descent, Plan, Policy, SolverBudget};
 use super::lbfgs::Iterate;
 use super::objective::Objective;
 use super::observer::{FitHandle, FitObserver, FitState, Kept};
-use super::problem::{FitError, Precision, Problem};
+use super::problem::{Precision, Problem};
 use super::solution::{Candidate, Outcome, Solution};
 use super::start::{self, Division};
 use crate::system::check_memory;

@@ -5,8 +5,9 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::error::FitError;
 use super::factors::Factors;
-use super::problem::{FitError, Problem};
+use super::problem::Problem;
 use crate::numerics::{leading, product};
 use crate::targets::HeadKind;
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::tokens::Hashed;
+use super::hashed::Hashed;
 use crate::lm::LmError;
 
 /// File name endings of documents in a folder.

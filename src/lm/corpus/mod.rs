@@ -2,6 +2,7 @@
 
 mod bpe;
 mod document;
+mod hashed;
 mod synthetic;
 #[cfg(test)]
 mod tests;

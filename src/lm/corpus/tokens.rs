@@ -9,6 +9,7 @@ use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::hashed::Hashed;
 use super::vocabulary::Vocabulary;
 use crate::lm::LmError;
 use crate::system::{hexadecimal, write_whole_with};
@@ -131,34 +132,5 @@ pub(super) fn write(
         (Some(error), _) => Err(error),
         (None, Err(source)) => Err(LmError::Io { path: path.to_owned(), source }),
         (None, Ok(())) => Ok(()),
-    }
-}
-
-/// A writer that also hashes the bytes written.
-pub(super) struct Hashed<W> {
-    to: W,
-    hash: Sha256,
-}
-
-impl<W> Hashed<W> {
-    pub fn new(to: W) -> Self {
-        Self { to, hash: Sha256::new() }
-    }
-
-    /// The SHA-256 of the bytes written so far, in hexadecimal.
-    pub fn sha256(&self) -> String {
-        hexadecimal(&self.hash.clone().finalize())
-    }
-}
-
-impl<W: Write> Write for Hashed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.to.write(bytes)?;
-        self.hash.update(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
     }
 }

@@ -6,8 +6,8 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 use ndarray_linalg::{JobSvd, LeastSquaresSvd, SVDDC};
 
 use crate::numerics::blas::on_one_thread;
+use crate::solver::error::FitError;
 use crate::solver::factors::Factors;
-use crate::solver::problem::FitError;
 
 /// Singular values of the inputs below this share of the largest count as 0.
 const NEGLIGIBLE: f64 = 1e-6;

@@ -8,9 +8,10 @@ use super::Varied;
 use super::inputs::Inputs;
 use crate::numerics::{Real, product};
 use crate::solver::curvature::Preconditioner;
+use crate::solver::error::FitError;
 use crate::solver::factors::Factors;
 use crate::solver::penalty::Penalty;
-use crate::solver::problem::{FitError, Precision, Problem};
+use crate::solver::problem::{Precision, Problem};
 
 /// Queries Q = X·W_q and keys K = X·W_k of one head, with free W_q and W_k of (C, d) and given X of every row: the attention of
 /// all rows comes from the same two matrices. If a head normalises its queries and keys, each row is normalised and multiplied
