@@ -73,7 +73,7 @@ pub struct DiagnoseArgs {
 }
 
 /// Maximum number of sentences printed, so that they and the files fit on a screen.
-const MOST_LINES: usize = 24;
+const MOST_LINES: usize = 27;
 
 /// Runs the subcommand.
 ///
@@ -130,7 +130,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     if args.json.is_set {
         print_json(&definition, &args.out, &keys)?;
     } else {
-        let reading = vec![READING.to_owned()];
+        let reading = READING.map(ToOwned::to_owned).to_vec();
         let lines = [diagnosis.conclusion(), reading, diagnosis.worries()].concat();
         lines.iter().take(MOST_LINES).for_each(|line| say!("{}", printable(line)));
         if lines.len() > MOST_LINES {

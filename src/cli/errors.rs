@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 use std::num::{ParseFloatError, ParseIntError};
+use std::path::Path;
 
 use anyhow::Error;
 use clap::Command;
@@ -12,7 +13,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::places::near;
 use crate::lm::LmError;
-use crate::system::{FileError, printable};
+use crate::system::{FileError, near_files, printable};
 
 /// The error code `ENOENT`: no such file.
 const NO_SUCH_FILE: i32 = 2;
@@ -26,8 +27,13 @@ pub fn error_line(error: &(dyn StdError + 'static)) -> String {
     if line.ends_with(&LmError::NoText.to_string()) {
         line.push_str("; add --text FILE");
     }
-    let missing = io::Error::from_raw_os_error(NO_SUCH_FILE).to_string();
-    line = line.replace(&missing, "no such file or folder");
+    let missing = format!(": {}", io::Error::from_raw_os_error(NO_SUCH_FILE));
+    if let Some(named) = line.strip_suffix(&missing) {
+        let starts = named.match_indices(' ').map(|(at, _)| at + 1).rev().chain([0]);
+        let mut near = starts.map(|start| near_files(Path::new(&named[start..])));
+        let near = near.find(|near| !near.is_empty());
+        line = format!("{named}: no such file or folder{}", near.unwrap_or_default());
+    }
     printable(&line.replace('\n', " ")).into_owned()
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::streams::tell;
 use crate::run::Manifest;
 use crate::study::{Preset, StudyDefinition, StudyError, check_merged, unmerged_parts};
-use crate::system::{check_folder_name, near_names};
+use crate::system::{check_folder_name, near_files, near_names};
 use crate::table::plural;
 
 /// Folder of the definitions, one TOML file per study.
@@ -216,7 +216,11 @@ pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let near = definitions(Preset::Paper)
             .map(|found| near(&stem, found.names(), "see rank-study list"));
-        bail!("no definition file {shown}; {}", near.as_deref().unwrap_or("name a .toml file"));
+        bail!(
+            "no definition file {shown}{}; {}",
+            near_files(path),
+            near.as_deref().unwrap_or("name a .toml file")
+        );
     }
     if path.is_dir() {
         bail!("{shown} is a folder; name a definition, a .toml file");

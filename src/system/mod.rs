@@ -43,7 +43,7 @@ pub use memory::{NoMemory, available_bytes, check_memory, peak_rss_bytes};
 #[cfg(feature = "study")]
 pub(crate) use name::below;
 pub use name::{NameError, check_folder_name, check_name};
-pub use nearest::near_names;
+pub use nearest::{near_files, near_names};
 #[cfg(any(feature = "lm", feature = "parquet"))]
 pub(crate) use panics::caught;
 #[cfg(any(feature = "lm", feature = "parquet"))]

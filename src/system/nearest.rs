@@ -1,5 +1,7 @@
 //! Suggestions for error messages: the valid name nearest to a mistyped one.
 
+use std::path::Path;
+
 /// A name that is not one of the valid ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {what} {found:?}; {instead}")]
@@ -34,6 +36,26 @@ pub fn near_names<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&
     near.dedup();
     near.retain(|(slips, other)| *slips <= most || (name.len() > 2 && other.contains(name)));
     near.into_iter().map(|(_, other)| other).take(3).collect()
+}
+
+/// Returns ` (did you mean FILE?)` with the files beside a missing one that have similar names; empty if there are
+/// none.
+pub fn near_files(path: &Path) -> String {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let files = std::fs::read_dir(listed).into_iter().flatten().flatten();
+    let names: Vec<String> =
+        files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let mut near = near_names(&name, names.iter().map(String::as_str));
+    if near.is_empty() {
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+        let holds = |other: &&String| stem.len() > 2 && other.starts_with(&*stem);
+        near = names.iter().filter(holds).map(String::as_str).take(3).collect();
+    }
+    let near: Vec<String> =
+        near.iter().map(|name| folder.join(name).display().to_string()).collect();
+    if near.is_empty() { String::new() } else { format!(" (did you mean {}?)", near.join(" or ")) }
 }
 
 /// Names that other programs and papers use, and the names used here.

@@ -28,10 +28,12 @@ pub struct Diagnosis {
 }
 
 /// Explains how to read the sentences on heads.
-pub const READING: &str = "Ordered by max |logit| minus what the head needs, or its floor. Softmax depends on the \
-    half-range, half of a row's (max − min). max |logit| is the floor, the least at any rank, times four factors: rank penalty (of \
-    rank d), input (queries and keys must come from the layer's input), excess (more than its attention needs), shift (of \
-    whole rows, which softmax cancels). What lowers large logits: docs/findings.md.";
+pub const READING: [&str; 4] = [
+    "Heads are ordered by max |logit| minus what the head needs. max |logit| = floor × rank penalty × input × excess × shift:",
+    "floor: the least at any rank; rank penalty: what rank d adds; input: what it adds that queries and keys come from the layer's input;",
+    "excess: logits spread wider than the attention needs; shift: whole rows are moved, which softmax cancels.",
+    "Softmax depends on the half-range alone, half of a row's (max − min). What lowers large logits: docs/findings.md.",
+];
 
 /// A model and the sentences on its notable heads.
 struct Worrying<'d> {
@@ -123,7 +125,7 @@ impl Diagnosis {
                     @if one.model.heads.iter().all(|head| head.found.actual < LARGE_NATS) {
                         p.note { "No head has max |logit| ≥ " (LARGE_NATS) ". The largest:" }
                     }
-                    p.note { (READING) }
+                    @for line in READING { p.note { (line) } }
                     ol.worries {
                         @for Worry { layer, head, sentence } in &one.worries {
                             li {
@@ -186,6 +188,7 @@ fn of_model(model: &DiagnosedModel) -> Option<String> {
     let largest = heads.iter().max_by(|a, b| a.found.actual.total_cmp(&b.found.actual))?;
     let above = heads.iter().filter(|head| head.found.actual >= LARGE_NATS).count();
     let fitted = heads.iter().filter(|head| head.found.needed.is_some()).count();
+    let error = format!("for a KL error of {} nats", significant(largest.found.epsilon, 2));
     Some(format!(
         "{} ({}): {} on {} tokens; {} max |logit| ≥ {LARGE_NATS}; the largest is {}, in layer {}, head {}. {}.",
         model.title(),
@@ -202,8 +205,9 @@ fn of_model(model: &DiagnosedModel) -> Option<String> {
         largest.found.head,
         match fitted {
             0 => "No head was fitted: none is above --above; give a smaller one".to_owned(),
-            1 => "1 head was fitted to find what it needs at its rank".to_owned(),
-            fitted => format!("{fitted} heads were fitted to find what they need at their rank"),
+            1 => format!("1 head was fitted to find what it needs at its rank {error}"),
+            fitted =>
+                format!("{fitted} heads were fitted to find what they need at their rank {error}"),
         },
     ))
 }
