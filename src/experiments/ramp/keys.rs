@@ -9,7 +9,7 @@ use crate::experiments::ramp::figures::variant_of;
 use crate::experiments::ramp::tables::{RampHead, Ramps};
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape};
 use crate::table::groups::sorted;
-use crate::table::{RankCorrelation, Spread, Table, distinct, groups, plural};
+use crate::table::{RankCorrelation, Spread, Table, distinct, groups};
 use crate::targets::HeadKind;
 
 /// The half-range of QKᵀ/√d from which on a head is large.
@@ -173,9 +173,9 @@ pub(super) fn verdict(study: &Ramps) -> Verdict {
     let fewest = measured.iter().map(|one| one.2).min().unwrap_or(0);
     let ruling = Ruling::both(measured.iter().map(|(_, share, _)| share.at_least(MOSTLY)))
         .undecided_if_holds(fewest < MODELS);
-    let shares = measured.iter().map(|(name, share, models)| {
-        format!("{name} {} ({})", share.shown(2), plural(*models, "model"))
-    });
+    let shares = measured
+        .iter()
+        .map(|(name, share, models)| format!("{name} {} ({models})", share.shown(2)));
     let by_model = groups(sorted(&study.heads, |head| head.model()), |head| head.model());
     let point = |head: &&RampHead| Some([head.found.half_spread, head.found.share_key?]);
     let points: Vec<Vec<[f64; 2]>> =
@@ -188,8 +188,10 @@ pub(super) fn verdict(study: &Ramps) -> Verdict {
     });
     let shown = from_to(measured.iter().map(|one| one.1.value), 2);
     let headline = format!("one score per key explains {shown} of large logits");
-    let sentences =
-        [format!("R² of one score per key in large heads: {}", joined(shares, "; ")), rises];
+    let sentences = [
+        format!("R² of one score per key in large heads (models): {}", joined(shares, "; ")),
+        rises,
+    ];
     let seeds = Seeds::of_settings(measured.iter().map(|one| one.2)).called("model");
     Verdict::new(LARGE_IS_KEY_SCORES, ruling, seeds, headline, sentences)
 }
