@@ -181,17 +181,11 @@ pub(super) fn verdict(study: &Ramps) -> Verdict {
     let points: Vec<Vec<[f64; 2]>> =
         by_model.iter().map(|heads| heads.iter().filter_map(point).collect()).collect();
     let rises = RankCorrelation::between(&points, 0, 1).map_or_else(String::new, |rises| {
-        format!(
-            "Spearman's ρ of share_key with the half-range, median over models: {}",
-            rises.shown()
-        )
+        format!("Spearman's ρ of R² with the half-range, median over models: {}", rises.shown())
     });
     let shown = from_to(measured.iter().map(|one| one.1.value), 2);
     let headline = format!("one score per key explains {shown} of large logits");
-    let sentences = [
-        format!("R² of one score per key in large heads (models): {}", joined(shares, "; ")),
-        rises,
-    ];
+    let sentences = [format!("R² in large heads (models): {}", joined(shares, "; ")), rises];
     let seeds = Seeds::of_settings(measured.iter().map(|one| one.2)).called("model");
     Verdict::new(LARGE_IS_KEY_SCORES, ruling, seeds, headline, sentences)
 }
