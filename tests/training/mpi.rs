@@ -183,9 +183,14 @@ fn a_killed_worker_ends_all_and_the_run_resumes() {
         let Ended { code, .. } = Ended::of(&mpirun.wait_with_output().unwrap());
         assert_ne!(code, Some(0));
         for pid in &pids {
-            // Whoever adopts an ended process takes its number away later.
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            assert!(stat.is_empty() || stat.contains(") Z "), "{pid} runs on: {stat}");
+            // A killed process needs a moment to end; whoever adopts it takes its number away later.
+            let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let has_ended = || stat().is_empty() || stat().contains(") Z ");
+            let begun = Instant::now();
+            while !has_ended() {
+                assert!(begun.elapsed() < Duration::from_secs(20), "{pid} runs on: {}", stat());
+                sleep(Duration::from_millis(20));
+            }
         }
         let steps = folder.csv(&format!("{out}/steps.csv")).1.len().next_multiple_of(20) + 20;
         let steps = format!("steps={steps}");
