@@ -216,14 +216,11 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
     Ok(Written { sections, missing })
 }
 
-/// Reads the numbered results under the heading "In short" of docs/findings.md; empty if there is no such file.
+/// Reads the listed results under the heading "In short" of docs/findings.md; empty if there is no such file.
 fn findings_in_short() -> Vec<String> {
     let text = std::fs::read_to_string("docs/findings.md").unwrap_or_default();
     let section = text.split("\n## ").find(|section| section.starts_with("In short"));
-    let result = |line: &str| {
-        let (number, result) = line.split_once(". ")?;
-        number.parse::<usize>().is_ok().then(|| result.to_owned())
-    };
+    let result = |line: &str| line.strip_prefix("- ").map(ToOwned::to_owned);
     section.into_iter().flat_map(str::lines).filter_map(result).collect()
 }
 

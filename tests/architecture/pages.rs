@@ -139,3 +139,15 @@ fn studies_that_pages_run_are_defined() {
     }
     assert!(named >= 4, "{named} studies");
 }
+
+/// The report opens with the list under "In short" of docs/findings.md.
+#[test]
+fn the_report_has_the_results_of_the_findings() {
+    let findings = fs::read_to_string(root().join("docs/findings.md")).unwrap();
+    let in_short = findings.split("\n## ").find(|part| part.starts_with("In short")).unwrap();
+    let listed = in_short.lines().filter(|line| line.starts_with("- ")).count();
+    let report = fs::read_to_string(root().join("figures/report.html")).unwrap();
+    let (_, list) = report.split_once("<ol class=\"in-short\">").expect("a list of results");
+    let (list, _) = list.split_once("</ol>").unwrap();
+    assert!(listed > 0 && list.matches("<li>").count() == listed, "{listed}: {list}");
+}
