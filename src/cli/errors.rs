@@ -24,9 +24,6 @@ pub fn error_line(error: &(dyn StdError + 'static)) -> String {
     for cause in anyhow::Chain::new(error) {
         line = joined(line, &cause.to_string());
     }
-    if line.ends_with(&LmError::NoText.to_string()) {
-        line.push_str("; add --text FILE");
-    }
     let missing = format!(": {}", io::Error::from_raw_os_error(NO_SUCH_FILE));
     if let Some(named) = line.strip_suffix(&missing) {
         let starts = named.match_indices(' ').map(|(at, _)| at + 1).rev().chain([0]);

@@ -17,7 +17,7 @@ pub enum LmError {
         why: String,
     },
     /// A text is needed, but none is given.
-    #[error("the model needs a text, and none is given")]
+    #[error("the model needs a text, and none is given; add --text FILE")]
     NoText,
     /// A text with fewer tokens than needed.
     #[error(

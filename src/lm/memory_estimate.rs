@@ -12,8 +12,8 @@ const TENSORS: f64 = 4096.0;
 /// The keys that reduce the size of a model and of its steps.
 const MODEL: &str = "layers, d_model, batch or context";
 
-/// Refuses a model of whose weights, float32 numbers each, so many `copies` cannot be held. Of a block there are
-/// 4·C·H·D + 8·C² weights, beside gains.
+/// Refuses a model if the memory cannot hold `copies` of its weights in float32. A block has 4·C·H·D + 8·C² weights, beside
+/// gains.
 ///
 /// # Errors
 /// Too little memory.
@@ -37,7 +37,7 @@ pub(super) fn bytes_of_weights(definition: &TrainDefinition, vocabulary: usize) 
     FLOAT32 * (of_blocks + (vocabulary as f64 + positions) * channels)
 }
 
-/// Refuses steps of so many sequences at a time whose activations cannot be held on the CPU. Kept of each block are at
+/// Refuses steps if the CPU's memory cannot hold the activations of all sequences of a step. Kept of each block are at
 /// least, for every token, queries, keys, values, heads' outputs (H·D channels each) and the 4 C channels of the MLP; or, where they are
 /// computed again, its input.
 ///

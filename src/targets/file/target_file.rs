@@ -51,18 +51,6 @@ impl TargetFile {
         Self { path: path.to_owned(), ..Self::default() }
     }
 
-    /// Reads the matrix without checking its entries.
-    ///
-    /// # Errors
-    /// As [`Self::read`], except for the checks of entries and rows.
-    pub fn matrix(&self) -> Result<Array2<f64>, TargetError> {
-        Ok(self.matrix_and_left_out()?.0)
-    }
-
-    fn matrix_and_left_out(&self) -> Result<(Array2<f64>, Vec<&'static str>), TargetError> {
-        read_matrix(&self.path, self.index).map_err(|problem| in_file(&self.path, problem))
-    }
-
     /// Reads the matrix and checks it row by row. If row sums differ from 1 by no more than half-precision rounding, each row
     /// is divided by its sum.
     ///
@@ -70,7 +58,8 @@ impl TargetFile {
     /// `InFile` if the file is missing, cut off, of an unknown format or holds no such matrix of numbers, and around an error
     /// of [`TargetRead::of_matrix`].
     pub fn read(&self, visibility: Visibility) -> Result<TargetRead, TargetError> {
-        let (mut matrix, left_out) = self.matrix_and_left_out()?;
+        let (mut matrix, left_out) =
+            read_matrix(&self.path, self.index).map_err(|problem| in_file(&self.path, problem))?;
         let mut left_out: Vec<String> = left_out.into_iter().map(ToOwned::to_owned).collect();
         if self.trim_padding {
             let (n, kept) = (matrix.nrows(), padding::tokens(&matrix, self.logits));
