@@ -120,7 +120,8 @@ fn finished_steps(folder: &Folder) -> Result<Finished, String> {
         let (numbers, _time) = line.rsplit_once(',').unwrap_or_default();
         finished.insert(format!("step {}", at + 1), numbers.to_owned());
     }
-    match finished.contains_key(&format!("step {steps}")) {
+    // A run stopped before its first step leaves a checkpoint of step 0.
+    match (1..=steps).all(|step| finished.contains_key(&format!("step {step}"))) {
         true => Ok(finished),
         false => Err(format!("steps.csv ends before the checkpoint of step {steps}")),
     }
