@@ -23,4 +23,4 @@ pub use error::ReportError;
 pub use measured::{analyse, measured_study};
 pub use page::page;
 pub use section::{Header, Picture, Section, findings};
-pub use show::{GridHead, HeadGrid, Shown, show, shown_page};
+pub use show::{HeadGrid, Shown, show, shown_page};

@@ -290,7 +290,7 @@ fn study(section: &Section) -> Markup {
             }
             @for paragraph in section.paragraphs() { p.findings { (marked(&paragraph)) } }
             @for picture in &section.figures {
-                (figure(picture, &figure_id(section, picture), None, &html! {}))
+                (figure(picture, &figure_id(section, picture), &html! {}))
             }
             @for (at, table) in section.tables.iter().enumerate() { (folded(section, table, at)) }
             (origin(section))

@@ -5,11 +5,11 @@ use maud::{Markup, PreEscaped, html};
 use super::section::Picture;
 use crate::figure::Figure;
 
-/// A figure with its caption, its description and `files`. `data` is the id of its numbers for the script.
-pub(super) fn figure(picture: &Picture, id: &str, data: Option<&str>, files: &Markup) -> Markup {
+/// A figure with its caption, its description and `files`.
+pub(super) fn figure(picture: &Picture, id: &str, files: &Markup) -> Markup {
     let Picture { figure: Figure { name, caption, .. }, svg } = picture;
     html! {
-        figure id=(id) data-live=[data] {
+        figure id=(id) {
             div.picture tabindex="0" role="region" aria-label={ "Figure " (name) } {
                 (PreEscaped(svg))
             }

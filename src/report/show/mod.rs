@@ -1,4 +1,4 @@
-//! Shows a folder that the program wrote as an interactive page.
+//! Shows a folder that the program wrote as a page.
 
 mod head_log;
 mod page;
@@ -21,7 +21,7 @@ use crate::study::{Kind, PredictStudy, StudyError};
 use crate::table::distinct;
 
 pub use page::shown_page;
-pub use shown::{GridHead, HeadGrid, Shown};
+pub use shown::{HeadGrid, Shown};
 
 /// Reads each path: a folder of a fit, a training run, predictions or a study, or a log of heads. Several runs are shown
 /// together.
