@@ -92,7 +92,7 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
             args.out.display()
         );
     }
-    let progress = Progress::new(definition.steps as f64);
+    let progress = Progress::new(definition.steps);
     progress.name(&args.out.display().to_string());
     let stop = stop_at_signal(if is_first { "stopping after this step" } else { "" })?;
     let device = args.device.device;
@@ -150,8 +150,11 @@ fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
 
 impl RunObserver for Progress {
     fn step(&self, record: &StepRow) {
-        let what = format!("step {}, loss {:.4}", record.step, record.loss_nats);
-        self.reached(record.step as f64, &what);
+        if self.is_at_start() {
+            self.done_before(record.step - 1);
+        }
+        self.name(&format!("step {}, loss {:.4}", record.step, record.loss_nats));
+        self.advanced(1);
     }
 
     fn extended(&self, Extension { at, from, to }: Extension) {

@@ -31,8 +31,8 @@ pub use definition::{
 };
 pub use merge::{Merged, merge};
 pub use parts::{check_merged, has_parts, unmerged_parts};
-pub use plan::{Plan, Work, endings, stored_lines, time_of};
-pub use shard::{MOST_SHARDS, Shard, deal};
+pub use plan::{Plan, endings, stored_lines, time_of};
+pub use shard::{MOST_SHARDS, Shard};
 pub use stages::{Stage, Stages};
 pub use store::Ending;
 pub use study_manifest::check_measured;

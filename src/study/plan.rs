@@ -14,22 +14,6 @@ use crate::record::{Column, Line};
 /// Name of the folder of tokens, beside the folders of studies.
 const TOKENS: &str = "tokens";
 
-/// The cells of a study that are left to measure.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Work {
-    /// Name of the study.
-    pub name: String,
-    /// The cells in order, each with the seconds that it is estimated to add to the whole.
-    pub cells: Vec<(String, f64)>,
-}
-
-impl Work {
-    /// Estimated seconds that a cell adds to the whole.
-    pub fn cost_s(&self, cell: &str) -> f64 {
-        self.cells.iter().find(|(name, _)| name == cell).map_or(0.0, |(_, cost_s)| *cost_s)
-    }
-}
-
 /// A study's cells, and which of them are done.
 pub struct Plan {
     pub(super) definition: StudyDefinition,
@@ -255,14 +239,6 @@ impl Plan {
         let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
         let again: usize = todo.map(|cell| self.store.measured(&cell.key).count()).sum();
         again + self.store.others(&self.order)
-    }
-
-    /// Returns the cells that are left, as work for `threads` threads.
-    pub fn work(&self, threads: usize) -> Work {
-        let at_a_time = self.at_a_time(threads, self.left()) as f64;
-        let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
-        let cells = todo.map(|cell| (cell.key.clone(), cell.cost_s / at_a_time)).collect();
-        Work { name: self.name.clone(), cells }
     }
 
     /// Number of cells to measure at once, for `cells` cells on `threads` threads.

@@ -90,7 +90,7 @@ pub fn run(
     manifest.more.insert("target".to_owned(), place.target.clone().into());
     manifest.more.insert("seed".to_owned(), (options.seed as i64).into());
     manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
-    let progress = Progress::new(options.most_iterations(caps.len()) as f64);
+    let progress = Progress::new(options.most_iterations(caps.len()));
     progress.name("setting up");
     let stop = stop_at_signal("stopping; saving the best found so far")?;
     let job = Job {
@@ -174,13 +174,13 @@ impl FitObserver for Job<'_> {
         });
         let counted = match &kept {
             Some(Kept::Finished(_)) => {
-                self.progress.done_before(limit as f64);
+                self.progress.done_before(limit);
                 return kept;
             }
             Some(Kept::Underway(state)) => state.iterations,
             None => 0,
         };
-        self.progress.done_before(counted as f64);
+        self.progress.done_before(counted);
         let now = Instant::now();
         lock(&self.underway)
             .insert(fit.to_owned(), Underway { began: now, kept: now, limit, counted });
@@ -209,7 +209,7 @@ impl FitObserver for Job<'_> {
         self.progress.name(&format!(
             "logit bound {cap:.4}, iteration {iterations} of at most {limit}, KL about {value:.6} nats"
         ));
-        self.progress.advanced(new as f64);
+        self.progress.advanced(new);
         !stopped && lock(&self.failed).is_none()
     }
 
@@ -217,7 +217,7 @@ impl FitObserver for Job<'_> {
         let Some(Underway { began, limit, counted, .. }) = lock(&self.underway).remove(fit) else {
             return;
         };
-        self.progress.advanced(limit.saturating_sub(counted) as f64);
+        self.progress.advanced(limit.saturating_sub(counted));
         if began.elapsed() >= WORTH_KEEPING {
             self.note(self.ledger.write_finished(fit, solution));
         }
