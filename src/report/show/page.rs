@@ -3,9 +3,10 @@
 use maud::{Markup, html};
 
 use super::shown::{HeadGrid, Shown};
+use crate::figure::Figure;
 use crate::report::document::document;
 use crate::report::error::ReportError;
-use crate::report::section::{Picture, Section};
+use crate::report::section::Section;
 use crate::report::svg;
 use crate::report::table_markup::{folded, grid};
 use crate::table::significant;
@@ -17,10 +18,6 @@ const STYLE: &str = include_str!("show.css");
 /// # Errors
 /// A figure cannot be drawn.
 pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportError> {
-    let mut pictures = Vec::new();
-    for one in shown {
-        pictures.push(one.figures.iter().map(Picture::of).collect::<Result<Vec<_>, _>>()?);
-    }
     let title = match shown {
         [one] => one.title.clone(),
         several => format!("{} and {} more", several[0].title, several.len() - 1),
@@ -28,9 +25,7 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
     let body = html! {
         @if shown.len() > 1 { header { h1 { (title) } } }
         main {
-            @for (at, (one, pictures)) in shown.iter().zip(&pictures).enumerate() {
-                (section(one, pictures, at, shown.len() == 1))
-            }
+            @for (at, one) in shown.iter().enumerate() { (section(one, at, shown.len() == 1)?) }
         }
         footer { p.about { (generator) } }
     };
@@ -38,18 +33,18 @@ pub fn shown_page(shown: &[Shown], generator: &str) -> Result<String, ReportErro
 }
 
 /// Section `at` of the page; its files are in a folder beside the page.
-fn section(shown: &Shown, pictures: &[Picture], at: usize, is_alone: bool) -> Markup {
+fn section(shown: &Shown, at: usize, is_alone: bool) -> Result<Markup, ReportError> {
     let id = &format!("part-{at}");
     let within = if is_alone { String::new() } else { format!("{}/", at + 1) };
     // Without a link to rows, tables are shown in full.
     let of_tables = Section { study: id.to_owned(), ..Section::default() };
-    html! {
+    Ok(html! {
         section id=(id) {
             @if is_alone { h1 { (shown.title) } } @else { h2 { (shown.title) } }
             @for sentence in &shown.conclusion { p.conclusion { (sentence) } }
             @for note in &shown.notes { p.note { (note) } }
-            @for picture in pictures {
-                (svg::figure(picture, &format!("{id}-{}", picture.figure.name), &files(picture, &within)))
+            @for figure in &shown.figures {
+                (svg::figure(figure, &format!("{id}-{}", figure.name), &files(figure, &within))?)
             }
             @for of in &shown.grids { (heads(of)) }
             @for (at, table) in shown.tables.iter().enumerate() {
@@ -57,12 +52,11 @@ fn section(shown: &Shown, pictures: &[Picture], at: usize, is_alone: bool) -> Ma
                 p.files { a href={ (within) "tables/" (table.name) ".csv" } { (table.name) ".csv" } }
             }
         }
-    }
+    })
 }
 
 /// Links to a figure's files.
-fn files(picture: &Picture, within: &str) -> Markup {
-    let name = &picture.figure.name;
+fn files(Figure { name, .. }: &Figure, within: &str) -> Markup {
     html! {
         p.files {
             "Files: "

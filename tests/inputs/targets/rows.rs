@@ -65,8 +65,8 @@ impl Study {
         for figure in analysis.figures.iter().filter(|_| with_pixels) {
             figure.png().unwrap();
         }
-        let section = Section::default().with_analysis(analysis).unwrap();
-        page(&Header::default(), &[section]);
+        let section = Section { analysis, ..Section::default() };
+        page(&Header::default(), &[section]).unwrap();
         true
     }
 
