@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -22,7 +21,7 @@ use crate::table::plural;
 #[command(after_help = "\
 Examples:
   rank-study slurm --preset paper --tasks 100 --at-a-time 20 --partition cpu
-  rank-study slurm logit-growth phase --tasks 8 --cpus 4 --submit
+  rank-study slurm logit-growth phase --tasks 8 --cpus 4
 
 Guide: docs/cluster.md")]
 pub struct SlurmArgs {
@@ -57,9 +56,6 @@ pub struct SlurmArgs {
     /// Write to this file
     #[arg(long, value_name = "FILE", default_value = "rank-study.sbatch")]
     out: PathBuf,
-    /// Submit the script to Slurm
-    #[arg(long)]
-    submit: bool,
 }
 
 /// Maximum default number of tasks in an array: Slurm's default `MaxArraySize` is 1001, which counts index 0.
@@ -73,7 +69,7 @@ const LOGS: &str = "slurm-logs";
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Studies that cannot be planned, a script that cannot be written, or Slurm is missing or refuses the script.
+/// Studies that cannot be planned, or a script that cannot be written.
 pub fn run(args: &SlurmArgs) -> Result<()> {
     if args.cpus == 0 || args.tasks == Some(0) || args.at_a_time == Some(0) {
         bail!(UsageError("--cpus, --tasks and --at-a-time must be at least 1".to_owned()));
@@ -96,13 +92,6 @@ pub fn run(args: &SlurmArgs) -> Result<()> {
     if !is_quiet() {
         tell(args, &dealt, tasks);
     }
-    if args.submit {
-        let submitted = Command::new("bash").arg(&args.out).arg("submit").status();
-        let status = submitted.context("cannot run bash")?;
-        if !status.success() {
-            bail!("{} was not submitted ({status}); the lines above say why", args.out.display());
-        }
-    }
     fail_if_missing(&missing)
 }
 
@@ -119,9 +108,7 @@ fn tell(args: &SlurmArgs, dealt: &[Stage], tasks: usize) {
         plural(dealt.iter().map(|stage| stage.parts.len()).sum(), "configuration"),
         plural(dealt.len(), "stage"),
     );
-    if !args.submit {
-        say!("check the script, then run: bash {} submit", args.out.display());
-    }
+    say!("check the script, then run: bash {} submit", args.out.display());
 }
 
 fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
