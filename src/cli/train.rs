@@ -12,12 +12,13 @@ use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
 use super::streams::{be_quiet, inform, say};
 use super::workers;
+use crate::experiments::training::TrainStudy;
 use crate::lm::{
     Corpus, LmError, Outcome as TrainOutcome, StepRow, Texts, TrainDefinition, TrainSummary,
     Workers,
 };
 use crate::run::{Begin, Extension, RunError, RunObserver, Training};
-use crate::study::{Preset, StudyDefinition, TrainStudy};
+use crate::study::{Preset, StudyDefinition};
 
 /// Train a language model and log every head's logits
 #[derive(Args, Debug)]

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use toml::Table;
 
-use super::identity::identity;
+use super::identity::identity_of;
 use crate::lm::{Device, Texts};
 use crate::record::{Line, Measurement, Record as _, line};
 use crate::system::panic_message;
@@ -86,7 +86,8 @@ pub(crate) struct Cell {
 impl Cell {
     /// Makes the cell with the key `key`.
     pub fn new<M: Measure>(key: String, cell: M) -> Self {
-        let settings = identity::<M::Row>(&cell.settings(), &M::defaults());
+        let measurement = (M::Row::NAME, M::Row::VERSION);
+        let settings = identity_of(measurement, &cell.settings(), &M::defaults());
         let mut key_fields = Vec::new();
         Measure::key(&cell).write(&mut key_fields);
         Self { key, settings, key_fields, needs: cell.needs(), work: Arc::new(cell) }

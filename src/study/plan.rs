@@ -59,23 +59,20 @@ impl Plan {
         let source = text.as_ref().map(|(source, _)| source);
         let read = source.filter(|_| definition.work.depends_on_text);
         let name = TextSource::name_of_study(data, &definition.study, read);
-        let mut cells = definition.work.cells(source, data)?;
+        let mut cells = definition.work.experiment.any_cells(source, data)?;
         let columns = definition.work.kind().columns();
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
         let folder = data.join(&name);
         let tokens = data.join(TOKENS);
         let store = Store::read(&folder, &columns)?;
         if let Some(pattern) = filter {
-            let regex = regex::Regex::new(pattern).map_err(|e| StudyError::Filter {
-                pattern: pattern.to_owned(),
-                why: what_is_wrong(&e),
-            })?;
+            let wrong = |why: String| {
+                StudyError::Message(format!("cannot read the filter {pattern:?}: {why}"))
+            };
+            let regex = regex::Regex::new(pattern).map_err(|e| wrong(what_is_wrong(&e)))?;
             cells.retain(|cell| regex.is_match(&cell.key));
             if cells.is_empty() {
-                return Err(StudyError::Filter {
-                    pattern: pattern.to_owned(),
-                    why: format!("matches none of the {} configurations", order.len()),
-                });
+                return Err(wrong(format!("matches none of the {} configurations", order.len())));
             }
         }
         Ok(Self {
@@ -172,7 +169,7 @@ impl Plan {
     pub(super) fn look_into_parts(&mut self) -> Result<(), StudyError> {
         let mut stores = Vec::new();
         for part in Part::with_rows(&self.folder)? {
-            stores.push(Store::read(&part.folder, self.store.columns())?);
+            stores.push(Store::read(&part.folder, &self.store.columns)?);
         }
         let is_done = |cell: &&Cell| {
             stores.iter().chain([&self.store]).any(|s| s.has_finished(&cell.key, &cell.settings))
@@ -187,7 +184,7 @@ impl Plan {
     /// The rows of the shard cannot be read.
     pub(super) fn part(&self, shard: Shard, keys: &HashSet<String>) -> Result<Self, StudyError> {
         let folder = Part::of(&self.folder, shard).folder;
-        let store = Store::read(&folder, self.store.columns())?;
+        let store = Store::read(&folder, &self.store.columns)?;
         let cells = self.cells.iter().filter(|cell| keys.contains(&cell.key)).cloned().collect();
         Ok(Self {
             definition: self.definition.clone(),
@@ -227,7 +224,7 @@ impl Plan {
     /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run moves them to
     /// `rows-set-aside.csv` and measures their cells again.
     pub fn damaged(&self) -> &[String] {
-        self.store.damaged()
+        &self.store.damaged
     }
 
     /// Number of measured rows that the next run moves to `rows-set-aside.csv`: those of cells that are measured again,
@@ -264,7 +261,7 @@ pub fn stored_lines(kind: Kind, folder: &Path) -> Result<(Vec<Column>, Vec<Line>
 /// The rows cannot be read.
 pub fn endings(kind: Kind, folder: &Path) -> Result<BTreeMap<String, Ending>, StudyError> {
     let store = Store::read(folder, &kind.columns())?;
-    Ok(store.cells().iter().map(|(cell, rows)| (cell.clone(), store.ending(rows))).collect())
+    Ok(store.cells.iter().map(|(cell, rows)| (cell.clone(), store.ending(rows))).collect())
 }
 
 /// Sum of the rows' run times in seconds; `None` if rows of this kind have no times.

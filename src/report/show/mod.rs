@@ -11,13 +11,13 @@ use super::error::ReportError;
 use super::measured::{analyse, measured_study};
 use crate::experiment::MeasuredStudy;
 use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
-use crate::experiments::heads::{HeadMeasurement, PREDICTION};
+use crate::experiments::heads::{HeadMeasurement, PREDICTION, PredictStudy};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::figure::Figure;
 use crate::lm::ExportedHeads;
 use crate::record::Rows;
 use crate::run::{Manifest, RunError};
-use crate::study::{Kind, PredictStudy, StudyError};
+use crate::study::{Kind, StudyError};
 use crate::table::distinct;
 
 pub use page::shown_page;
