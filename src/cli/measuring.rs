@@ -21,11 +21,10 @@ pub struct Session {
     pub progress: CellsProgress,
     /// One line on the work ahead.
     pub ahead: String,
-    /// Result of each study that was measured.
-    pub summaries: Vec<(String, SweepSummary)>,
-    /// Studies whose rows cannot be read or written, each with its error.
-    pub broken: Vec<(String, String)>,
 }
+
+/// The result of each study that was measured, and the studies whose rows cannot be read or written, with their errors.
+pub type Results = (Vec<(String, SweepSummary)>, Vec<(String, String)>);
 
 impl Session {
     /// Begins to measure the cells of plans, and stops at a signal.
@@ -53,27 +52,30 @@ impl Session {
                 cells - left,
                 plural(threads, "thread")
             ),
-            summaries: Vec::new(),
-            broken: Vec::new(),
         })
     }
 
-    /// Returns `true` if a signal has stopped the work.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Measures a plan. Rows that cannot be read or written stop only their own study.
-    pub fn add(&mut self, plan: Plan) {
-        let (name, rows) = (plan.name().to_owned(), plan.rows());
-        match self.measure(plan) {
-            Ok(summary) => {
-                let told = describe(&summary, "configuration");
-                self.progress.say(&format!("{name}: {told}; rows in {}", rows.display()));
-                self.summaries.push((name, summary));
+    /// Measures all plans. Rows that cannot be read or written stop only their own study.
+    pub fn measure_all(self, plans: impl IntoIterator<Item = Plan>) -> Results {
+        let (mut summaries, mut broken) = Results::default();
+        for plan in plans {
+            let (name, rows) = (plan.name().to_owned(), plan.rows());
+            if self.stop.load(Ordering::Relaxed) {
+                let left = SweepSummary { left: plan.left(), ..SweepSummary::default() };
+                summaries.push((name, left));
+                continue;
             }
-            Err(error) => self.broken.push((name, error_line(error.as_ref()))),
+            match self.measure(plan) {
+                Ok(summary) => {
+                    let told = describe(&summary, "configuration");
+                    self.progress.say(&format!("{name}: {told}; rows in {}", rows.display()));
+                    summaries.push((name, summary));
+                }
+                Err(error) => broken.push((name, error_line(error.as_ref()))),
+            }
         }
+        self.progress.finish();
+        (summaries, broken)
     }
 
     /// Measures a plan, after warnings about damaged lines and superseded rows.
