@@ -188,7 +188,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         }
         sections.push((
             views().position(|other| other == view),
-            section(&folder, study, &manifest, kind, out)?.with_analysis(analysis)?,
+            Section { analysis, ..section(&folder, study, &manifest, kind, out)? },
         ));
     }
     // Order by stage (targets, fits, training runs), not by name.
@@ -204,7 +204,7 @@ pub fn write_report(studies: &[String], out: &Path, preset: Preset) -> Result<Wr
         machine,
         in_short,
     };
-    write_whole(out, page(&header, &sections).as_bytes())
+    write_whole(out, page(&header, &sections)?.as_bytes())
         .with_context(|| format!("cannot write {}", out.display()))?;
     // `verdicts.csv` covers every study with rows, so a page of only some of them does not change it.
     if is_whole {

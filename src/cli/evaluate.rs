@@ -34,12 +34,12 @@ pub fn run(args: &EvaluateArgs) -> Result<()> {
 
 fn evaluate(args: &EvaluateArgs) -> Result<()> {
     let (run, texts) = args.of.read()?;
-    let progress = Progress::new(1.0);
+    let progress = Progress::new(100);
     progress.name(&args.of.run.display().to_string());
-    let before = std::cell::Cell::new(0.0);
+    let before = std::cell::Cell::new(0);
     let found = run.evaluate(&texts, args.of.split(), &|done, all| {
-        let share = done as f64 / all.max(1) as f64;
-        progress.advanced(share - before.replace(share));
+        let percent = (100 * done / all.max(1)) as usize;
+        progress.advanced(percent - before.replace(percent));
     });
     progress.finish();
     let found = found.with_context(|| args.of.flag())?;

@@ -1,4 +1,4 @@
-//! Measures plans with a progress bar, which shows the running cells and the time left, and reports the results.
+//! Measures plans with a progress bar, which shows the running cells, and reports the results.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +10,7 @@ use super::progress::{Progress, with};
 use super::stop::{AFTER_CELLS, Stopped, stop_at_signal};
 use super::streams::{say, tell};
 use crate::lm::Device;
-use crate::report::duration;
-use crate::study::{Observer, Plan, Sweep, SweepSummary, Work};
+use crate::study::{Observer, Plan, Sweep, SweepSummary};
 use crate::table::plural;
 
 /// Plans that are measured one after another, with one progress bar.
@@ -20,13 +19,12 @@ pub struct Session {
     device: Device,
     stop: &'static AtomicBool,
     pub progress: CellsProgress,
-    /// One line on the work ahead and its estimated time.
+    /// One line on the work ahead.
     pub ahead: String,
-    /// Result of each study that was measured.
-    pub summaries: Vec<(String, SweepSummary)>,
-    /// Studies whose rows cannot be read or written, each with its error.
-    pub broken: Vec<(String, String)>,
 }
+
+/// The result of each study that was measured, and the studies whose rows cannot be read or written, with their errors.
+pub type Results = (Vec<(String, SweepSummary)>, Vec<(String, String)>);
 
 impl Session {
     /// Begins to measure the cells of plans, and stops at a signal.
@@ -35,48 +33,49 @@ impl Session {
         threads: usize,
         device: Device,
     ) -> Result<Self> {
-        let (mut cells, mut done, mut estimated_s) = (0, 0, 0.0);
+        let (mut cells, mut left) = (0, 0);
         for plan in plans {
-            let work = plan.work(threads);
             cells += plan.cells().count();
-            done += plan.cells().count() - work.cells.len();
-            estimated_s += work.cells.iter().map(|(_, cost_s)| cost_s).sum::<f64>();
+            left += plan.left();
         }
         Ok(Self {
             threads,
             device,
             stop: stop_at_signal(AFTER_CELLS)?,
             progress: CellsProgress {
-                progress: Progress::new(estimated_s),
+                progress: Progress::new(left * PARTS as usize),
                 state: Mutex::default(),
             },
             ahead: format!(
-                "{}, {done} done before; about {} left on {}",
+                "{}, {} done before; on {}",
                 plural(cells, "configuration"),
-                duration(estimated_s),
+                cells - left,
                 plural(threads, "thread")
             ),
-            summaries: Vec::new(),
-            broken: Vec::new(),
         })
     }
 
-    /// Returns `true` if a signal has stopped the work.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Measures a plan. Rows that cannot be read or written stop only their own study.
-    pub fn add(&mut self, plan: Plan) {
-        let (name, rows) = (plan.name().to_owned(), plan.rows());
-        match self.measure(plan) {
-            Ok(summary) => {
-                let told = describe(&summary, "configuration");
-                self.progress.say(&format!("{name}: {told}; rows in {}", rows.display()));
-                self.summaries.push((name, summary));
+    /// Measures all plans. Rows that cannot be read or written stop only their own study.
+    pub fn measure_all(self, plans: impl IntoIterator<Item = Plan>) -> Results {
+        let (mut summaries, mut broken) = Results::default();
+        for plan in plans {
+            let (name, rows) = (plan.name().to_owned(), plan.rows());
+            if self.stop.load(Ordering::Relaxed) {
+                let left = SweepSummary { left: plan.left(), ..SweepSummary::default() };
+                summaries.push((name, left));
+                continue;
             }
-            Err(error) => self.broken.push((name, error_line(error.as_ref()))),
+            match self.measure(plan) {
+                Ok(summary) => {
+                    let told = describe(&summary, "configuration");
+                    self.progress.say(&format!("{name}: {told}; rows in {}", rows.display()));
+                    summaries.push((name, summary));
+                }
+                Err(error) => broken.push((name, error_line(error.as_ref()))),
+            }
         }
+        self.progress.finish();
+        (summaries, broken)
     }
 
     /// Measures a plan, after warnings about damaged lines and superseded rows.
@@ -95,7 +94,7 @@ impl Session {
         };
         warn(plan.damaged().len(), "line", "cut off or with the wrong number of fields");
         warn(plan.to_set_aside(), "row", "that the present definition does not give");
-        progress.begin(plan.work(threads));
+        progress.begin(plan.name(), plan.left());
         Ok(plan.run(&Sweep { threads, stop, device, observer: progress })?)
     }
 }
@@ -161,7 +160,10 @@ pub fn fail_if_unfinished(summaries: &[(String, SweepSummary)]) -> Result<()> {
     }
 }
 
-/// Progress of all cells that a command measures, counted in their estimated costs.
+/// Parts of the progress that a cell is counted as.
+const PARTS: f64 = 1000.0;
+
+/// Progress of all cells that a command measures.
 pub struct CellsProgress {
     progress: Progress,
     state: Mutex<State>,
@@ -169,20 +171,21 @@ pub struct CellsProgress {
 
 #[derive(Default)]
 struct State {
-    /// The cells of the current study.
-    work: Work,
-    /// Number of cells of the current study that have ended.
+    /// Name of the current study.
+    study: String,
+    /// Number of its cells that were left, and of those that have ended.
+    cells: usize,
     done: usize,
-    /// Running cells: name, cost on this machine in seconds, and the share that is done.
-    running: Vec<(String, f64, f64)>,
+    /// Running cells: name, and the parts that are done.
+    running: Vec<(String, f64)>,
 }
 
 impl CellsProgress {
     /// Starts the progress of a study's cells.
-    pub fn begin(&self, work: Work) {
-        with(&self.state, |state| {
-            *state = State { work, ..State::default() };
-            self.progress.name(&state.at_work());
+    pub fn begin(&self, study: &str, cells: usize) {
+        self.note(|state| {
+            *state = State { study: study.to_owned(), cells, ..State::default() };
+            0.0
         });
     }
 
@@ -196,43 +199,43 @@ impl CellsProgress {
         self.progress.finish();
     }
 
-    /// Applies a change to the state, which returns the seconds of work that are done now, and updates the display.
+    /// Applies a change to the state, which returns the parts that are done now, and updates the display.
     fn note(&self, change: impl FnOnce(&mut State) -> f64) {
-        let done_s = with(&self.state, |state| {
-            let done_s = change(state);
+        let parts = with(&self.state, |state| {
+            let parts = change(state);
             self.progress.name(&state.at_work());
-            done_s
+            parts
         });
-        self.progress.advanced(done_s);
+        self.progress.advanced(parts as usize);
     }
 }
 
 impl State {
     /// `phase, 12 of 180 configurations: band/n64-d4-s0, band/n64-d4-s1`.
     fn at_work(&self) -> String {
-        let running: Vec<&str> = self.running.iter().map(|(cell, ..)| cell.as_str()).collect();
-        let Work { name, cells, .. } = &self.work;
+        let Self { study, cells, done, running } = self;
+        let running: Vec<&str> = running.iter().map(|(cell, _)| cell.as_str()).collect();
         let colon = if running.is_empty() { "" } else { ": " };
-        let of = plural(cells.len(), "configuration");
-        format!("{name}, {} of {of}{colon}{}", self.done, running.join(", "))
+        let of = plural(*cells, "configuration");
+        format!("{study}, {done} of {of}{colon}{}", running.join(", "))
     }
 }
 
 impl Observer for CellsProgress {
     fn cell_started(&self, cell: &str) {
         self.note(|state| {
-            state.running.push((cell.to_owned(), state.work.cost_s(cell), 0.0));
+            state.running.push((cell.to_owned(), 0.0));
             0.0
         });
     }
 
     fn advanced(&self, cell: &str, share: f64) {
         self.note(|state| {
-            let running = state.running.iter_mut().find(|(name, ..)| name == cell);
-            running.map_or(0.0, |(_, cost_s, done)| {
-                let share = share.min(1.0 - *done);
-                *done += share;
-                *cost_s * share
+            let running = state.running.iter_mut().find(|(name, _)| name == cell);
+            running.map_or(0.0, |(_, done)| {
+                let before = done.floor();
+                *done = (*done + PARTS * share).min(PARTS);
+                done.floor() - before
             })
         });
     }
@@ -243,14 +246,14 @@ impl Observer for CellsProgress {
 
     fn cell_finished(&self, cell: &str, outcome: &str) {
         if outcome.starts_with("failed") {
-            let study = with(&self.state, |state| state.work.name.clone());
+            let study = with(&self.state, |state| state.study.clone());
             self.say(&format!("{study}/{cell} {outcome}"));
         }
         self.note(|state| {
             state.done += 1;
-            let place = state.running.iter().position(|(name, ..)| name == cell);
+            let place = state.running.iter().position(|(name, _)| name == cell);
             let ended = place.map(|place| state.running.remove(place));
-            ended.map_or(0.0, |(_, cost_s, share)| cost_s * (1.0 - share))
+            ended.map_or(0.0, |(_, done)| PARTS - done.floor())
         });
     }
 }

@@ -17,6 +17,7 @@ use crate::record::{Row, Rows};
 use crate::solver::check_tolerance;
 use crate::study::{Plan, Preset, StudyDefinition, SweepSummary, stored_lines};
 use crate::table::Table;
+use crate::table::groups::greatest_of_each;
 
 /// Compare the logits of trained heads with what they need
 #[derive(Args, Debug)]
@@ -125,18 +126,11 @@ pub fn run(args: &PredictArgs) -> Result<()> {
 }
 
 /// Prints the factors of the head with the largest logit for each run, step, rank and ε.
-fn print_largest(rows: &[Row<HeadMeasurement>]) {
-    let place = |row: &Row<HeadMeasurement>| {
-        (row.of.model.run.clone(), row.of.model.step, row.found.rank, row.found.epsilon)
+fn print_largest<'r>(rows: &'r [Row<HeadMeasurement>]) {
+    let place = |row: &'r Row<HeadMeasurement>| {
+        (&row.of.model.run, row.of.model.step, row.found.rank, row.found.epsilon)
     };
-    let mut largest: Vec<&Row<HeadMeasurement>> = Vec::new();
-    for row in rows {
-        match largest.iter_mut().find(|other| place(other) == place(row)) {
-            Some(other) if row.found.actual > other.found.actual => *other = row,
-            Some(_) => {}
-            None => largest.push(row),
-        }
-    }
+    let largest = greatest_of_each(rows, place, |row| row.found.actual);
     let more = largest.len().saturating_sub(MOST_LINES);
     let shown = largest.iter().copied().take(MOST_LINES);
     let title = "Largest max |logit| = floor × rank penalty × input × excess × shift";

@@ -72,19 +72,14 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     }
     let mut plans = stages.into_plans();
     plans.retain(|plan| plan.left() > 0 || chosen.iter().any(|name| name == plan.name()));
-    let mut session = Session::begin(&plans, threads, device)?;
+    let session = Session::begin(&plans, threads, device)?;
     session.progress.say(&session.ahead);
-    for plan in plans {
-        session.add(plan);
-        if session.is_stopped() {
-            session.progress.finish();
-            let why = "stopped; all finished work is saved. Run the same command to continue";
-            return Err(Stopped(why.to_owned()).into());
-        }
+    let (summaries, unusable) = session.measure_all(plans);
+    if summaries.iter().any(|(_, summary)| summary.left > 0) {
+        let why = "stopped; all finished work is saved. Run the same command to continue";
+        return Err(Stopped(why.to_owned()).into());
     }
-    let Session { progress, summaries, broken: unusable, .. } = session;
     missing.extend(unusable);
-    progress.finish();
     let page = figures(args.preset).join("report.html");
     // The page shows every study with rows, so that --only does not remove the others.
     let reported = measured_studies(args.preset)?;

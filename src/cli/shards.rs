@@ -11,7 +11,7 @@ use super::measuring::{Session, fail_if_unfinished};
 use super::stop::end_after;
 use super::streams::say;
 use crate::lm::Device;
-use crate::study::{Shard, Stages, SweepSummary};
+use crate::study::{Shard, Stages};
 use crate::table::plural;
 
 /// Flags of commands whose cells can be divided between machines.
@@ -54,18 +54,8 @@ impl ShardFlags {
         if let Some(stage) = self.stage {
             plans = vec![plans.swap_remove(stage - 1)];
         }
-        let mut session = Session::begin(plans.iter().flatten(), threads, device)?;
-        for plan in plans.into_iter().flatten() {
-            match session.is_stopped() {
-                true => {
-                    let summary = SweepSummary { left: plan.left(), ..SweepSummary::default() };
-                    session.summaries.push((plan.name().to_owned(), summary));
-                }
-                false => session.add(plan),
-            }
-        }
-        session.progress.finish();
-        let Session { summaries, broken, .. } = session;
+        let session = Session::begin(plans.iter().flatten(), threads, device)?;
+        let (summaries, broken) = session.measure_all(plans.into_iter().flatten());
         let cells: usize = summaries.iter().map(|(_, of)| of.measured + of.skipped).sum();
         say!(
             "shard {shard}: {} of {} done; merge the shards with `rank-study merge`",

@@ -11,8 +11,9 @@ use super::places::{check_definition, data};
 use super::shards::ShardFlags;
 use super::streams::{inform, say};
 use super::train::wide_window;
+use crate::experiments::training::TrainStudy;
 use crate::lm::Device;
-use crate::study::{Plan, Stages, StudyDefinition, TrainStudy};
+use crate::study::{Plan, Stages, StudyDefinition};
 
 /// Measure every missing configuration of a study
 #[derive(Args, Debug)]

@@ -12,12 +12,13 @@ use super::progress::Progress;
 use super::stop::{Stopped, stop_at_signal};
 use super::streams::{be_quiet, inform, say};
 use super::workers;
+use crate::experiments::training::TrainStudy;
 use crate::lm::{
     Corpus, LmError, Outcome as TrainOutcome, StepRow, Texts, TrainDefinition, TrainSummary,
     Workers,
 };
 use crate::run::{Begin, Extension, RunError, RunObserver, Training};
-use crate::study::{Preset, StudyDefinition, TrainStudy};
+use crate::study::{Preset, StudyDefinition};
 
 /// Train a language model and log every head's logits
 #[derive(Args, Debug)]
@@ -92,7 +93,7 @@ fn train(args: &TrainArgs, workers: &dyn Workers) -> Result<()> {
             args.out.display()
         );
     }
-    let progress = Progress::new(definition.steps as f64);
+    let progress = Progress::new(definition.steps);
     progress.name(&args.out.display().to_string());
     let stop = stop_at_signal(if is_first { "stopping after this step" } else { "" })?;
     let device = args.device.device;
@@ -150,8 +151,11 @@ fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
 
 impl RunObserver for Progress {
     fn step(&self, record: &StepRow) {
-        let what = format!("step {}, loss {:.4}", record.step, record.loss_nats);
-        self.reached(record.step as f64, &what);
+        if self.is_at_start() {
+            self.done_before(record.step - 1);
+        }
+        self.name(&format!("step {}, loss {:.4}", record.step, record.loss_nats));
+        self.advanced(1);
     }
 
     fn extended(&self, Extension { at, from, to }: Extension) {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use toml::Table;
 
-use super::identity::identity;
+use super::identity::identity_of;
 use crate::lm::{Device, Texts};
 use crate::record::{Line, Measurement, Record as _, line};
 use crate::system::panic_message;
@@ -49,9 +49,6 @@ pub(crate) trait Measure: Send + Sync + 'static {
     /// The default values of those keys.
     fn defaults() -> Table;
 
-    /// The estimated time, in seconds of one core.
-    fn cost_s(&self) -> f64;
-
     /// The columns that identify the cell in its rows.
     fn key(&self) -> <Self::Row as Measurement>::Key;
 
@@ -79,8 +76,6 @@ pub(crate) struct Cell {
     pub key: String,
     /// The hash of all settings that its numbers depend on.
     pub settings: String,
-    /// The estimated time, in seconds of one core.
-    pub cost_s: f64,
     /// The text of the columns after study and cell, which identify the cell.
     pub key_fields: Vec<String>,
     /// See [`Measure::needs`].
@@ -91,11 +86,11 @@ pub(crate) struct Cell {
 impl Cell {
     /// Makes the cell with the key `key`.
     pub fn new<M: Measure>(key: String, cell: M) -> Self {
-        let settings = identity::<M::Row>(&cell.settings(), &M::defaults());
+        let measurement = (M::Row::NAME, M::Row::VERSION);
+        let settings = identity_of(measurement, &cell.settings(), &M::defaults());
         let mut key_fields = Vec::new();
         Measure::key(&cell).write(&mut key_fields);
-        let (cost_s, needs) = (cell.cost_s(), cell.needs());
-        Self { key, settings, cost_s, key_fields, needs, work: Arc::new(cell) }
+        Self { key, settings, key_fields, needs: cell.needs(), work: Arc::new(cell) }
     }
 
     /// The name and version of the measurement, its settings, and their defaults.

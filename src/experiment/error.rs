@@ -26,8 +26,7 @@ pub enum StudyError {
         /// The reason.
         why: String,
     },
-    /// Rows that changed after they were measured, or that shards or other texts have written: what was found and what
-    /// to do.
+    /// Anything else, in words: what was found and what to do.
     #[error("{0}")]
     Message(String),
     /// A definition that cannot be understood.
@@ -79,12 +78,4 @@ pub enum StudyError {
     /// Weights that cannot be edited.
     #[error(transparent)]
     Edit(#[from] PredictError),
-    /// A filter that is not a valid regular expression.
-    #[error("cannot read the filter {pattern:?}: {why}")]
-    Filter {
-        /// The pattern.
-        pattern: String,
-        /// Why it is not valid.
-        why: String,
-    },
 }

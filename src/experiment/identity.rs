@@ -7,17 +7,12 @@
 use toml::{Table, Value};
 
 use crate::lm::TrainDefinition;
-use crate::record::Measurement;
 use crate::solver::{SearchOptions, SolverBudget};
 use crate::system::sha256;
 use crate::targets::{Family, Visibility};
 
-/// The first 12 hexadecimal digits of the SHA-256 of the settings that differ from `defaults`.
-pub(crate) fn identity<M: Measurement>(settings: &Table, defaults: &Table) -> String {
-    identity_of((M::NAME, M::VERSION), settings, defaults)
-}
-
-/// As [`identity`], for a measurement given by name and version.
+/// The first 12 hexadecimal digits of the SHA-256 of the settings that differ from `defaults`, of a measurement given by
+/// name and version.
 pub(crate) fn identity_of(
     (name, version): (&str, u32),
     settings: &Table,

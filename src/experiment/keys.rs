@@ -19,9 +19,12 @@ pub(crate) fn read_both<A: DeserializeOwned, B: DeserializeOwned>(
     place: &str,
 ) -> Result<(A, B), String> {
     check_keys(table, &[fields_of::<A>(), fields_of::<B>()].concat(), place)?;
-    let value = Value::Table(table.clone());
-    let one = value.clone().try_into().map_err(|error| wrong_value(&error, place))?;
-    let other = value.try_into().map_err(|error| wrong_value(&error, place))?;
+    let part = |fields: &[&str]| -> Table {
+        let own = table.iter().filter(|(key, _)| fields.contains(&key.as_str()));
+        own.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    let one = part(fields_of::<A>()).try_into().map_err(|error| wrong_value(&error, place))?;
+    let other = part(fields_of::<B>()).try_into().map_err(|error| wrong_value(&error, place))?;
     Ok((one, other))
 }
 

@@ -2,14 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::{Table, Value};
+use toml::Table;
 
 use super::keys;
 use super::keys::read_table;
 use super::names::{check_names_differ, check_target_name};
 use super::schema::Both;
 use crate::solver::{FitError, SearchOptions, SolverBudget};
-use crate::system::wrong_value;
 use crate::targets::{Family, Parameters, UnknownName, Visibility};
 
 #[derive(Deserialize, Default, JsonSchema)]
@@ -99,7 +98,6 @@ pub(crate) type TargetKeys = Both<OwnKeys, Parameters>;
 
 /// The keys of a target beside its family's parameters.
 #[derive(Deserialize, JsonSchema)]
-#[allow(dead_code, reason = "read one by one; here for their names and schema")]
 pub(crate) struct OwnKeys {
     /// Name of the target in rows; default the family.
     name: Option<String>,
@@ -133,20 +131,9 @@ pub(crate) fn targets(
 }
 
 fn target(table: &Table, of_grid: Visibility) -> Result<StudyTarget, String> {
-    let valid = [keys::fields_of::<OwnKeys>(), keys::fields_of::<Parameters>()].concat();
-    keys::check_keys(table, &valid, "target")?;
-    let mut table = table.clone();
-    let mut take = |key| keys::take_text(&mut table, key).map_err(|why| format!("target.{why}"));
-    let name = take("name")?;
-    let family = take("family")?.ok_or("a [[target]] needs a family")?;
-    let visibility = match take("visibility")? {
-        None => of_grid,
-        Some(name) => name.parse().map_err(|e: UnknownName| format!("target.visibility: {e}"))?,
-    };
-    let parameters: Parameters = Value::Table(table)
-        .try_into()
-        .map_err(|error| format!("target {family}: {}", wrong_value(&error, "target")))?;
+    let (OwnKeys { name, family, visibility }, parameters) = keys::read_both(table, "target")?;
     let built = Family::from_parameters(&family, &parameters).map_err(|e| e.to_string())?;
+    let visibility = visibility.unwrap_or(of_grid);
     Ok(StudyTarget { name: name.unwrap_or(family), family: built, visibility })
 }
 

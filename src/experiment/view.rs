@@ -1,7 +1,6 @@
 //! Views: the tables, figures and verdicts that rows of one kind of study are made into.
 
 use std::any::Any;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,21 +10,7 @@ use crate::record::{Measurement, Rows};
 use crate::table::{Table, TableError};
 
 /// The configuration of a study of some kind: what its definition's tables say.
-#[derive(Clone)]
-pub struct Configuration(pub(super) Arc<dyn Any + Send + Sync>);
-
-impl Configuration {
-    /// That of an experiment `E`, where it is of this kind.
-    pub(crate) fn get<E: 'static>(&self) -> Option<&E> {
-        self.0.downcast_ref()
-    }
-}
-
-impl fmt::Debug for Configuration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Configuration")
-    }
-}
+pub type Configuration = Arc<dyn Any + Send + Sync>;
 
 /// A study's rows, and what its definition says of them.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +75,7 @@ pub struct View {
     pub group: Group,
     /// Refuses a definition that the view cannot use.
     pub(crate) check: fn(&Configuration) -> Result<(), String>,
-    /// Analyses the rows of studies.
+    /// Analyses the rows of studies of its kind. Fails for rows that are missing, damaged or of another kind.
     pub(crate) analyse: fn(&[MeasuredStudy]) -> Result<Analysed, TableError>,
 }
 
@@ -109,14 +94,6 @@ impl View {
     pub(crate) const fn checked(mut self, check: fn(&Configuration) -> Result<(), String>) -> Self {
         self.check = check;
         self
-    }
-
-    /// Analyses the rows of studies of its kind.
-    ///
-    /// # Errors
-    /// Rows that are missing, damaged or of another kind.
-    pub fn analyse(&self, studies: &[MeasuredStudy]) -> Result<Analysed, TableError> {
-        (self.analyse)(studies)
     }
 }
 

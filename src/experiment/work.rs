@@ -99,7 +99,7 @@ pub(crate) type RowOf<E> = Row<<<E as Experiment>::Cell as Measure>::Row>;
 /// The configuration of a study of any kind, and what `Experiment` says of it.
 #[derive(Clone, Debug)]
 pub struct StudyWork {
-    experiment: Arc<dyn AnyExperiment>,
+    pub(crate) experiment: Arc<dyn AnyExperiment>,
     kind: Kind,
     pub(crate) dtype: String,
     pub(crate) is_one_at_a_time: bool,
@@ -135,40 +135,21 @@ impl StudyWork {
         experiment.downcast_ref()
     }
 
-    /// See [`Experiment::cells`].
-    pub(crate) fn cells(
-        &self,
-        text: Option<&TextSource>,
-        data: &Path,
-    ) -> Result<Vec<Cell>, StudyError> {
-        self.experiment.any_cells(text, data)
-    }
-
     /// The configuration in the form that views read.
     pub(crate) fn configuration(&self) -> Configuration {
-        Configuration(self.experiment.clone())
-    }
-
-    /// See [`Experiment::check_references`].
-    pub(crate) fn check_references(&self) -> Result<(), StudyError> {
-        self.experiment.any_check_references()
-    }
-
-    /// Checks the invariants of every row, of each cell's rows, and of files beside them. Returns what cannot be checked.
-    pub(crate) fn check_rows(
-        &self,
-        lines: &[&Line],
-        folder: &Path,
-        check: &mut InvariantChecker,
-    ) -> Option<String> {
-        self.experiment.check_rows(lines, folder, check)
+        self.experiment.clone()
     }
 }
 
 /// [`Experiment`] with its types erased.
-trait AnyExperiment: Any + Debug + Send + Sync {
+pub(crate) trait AnyExperiment: Any + Debug + Send + Sync {
+    /// See [`Experiment::cells`].
     fn any_cells(&self, text: Option<&TextSource>, data: &Path) -> Result<Vec<Cell>, StudyError>;
+
+    /// See [`Experiment::check_references`].
     fn any_check_references(&self) -> Result<(), StudyError>;
+
+    /// Checks the invariants of every row, of each cell's rows, and of files beside them. Returns what cannot be checked.
     fn check_rows(
         &self,
         lines: &[&Line],

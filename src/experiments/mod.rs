@@ -105,7 +105,7 @@ mod tests {
             let study =
                 MeasuredStudy { folder: folder.path().to_owned(), ..MeasuredStudy::default() };
             for view in kind.views() {
-                match view.analyse(std::slice::from_ref(&study)) {
+                match (view.analyse)(std::slice::from_ref(&study)) {
                     Err(TableError::NoRows { .. }) | Ok(_) => {}
                     Err(error) => panic!("{view}: {error}"),
                 }

@@ -23,9 +23,6 @@ pub(crate) trait ModelCell: Send + Sync + 'static {
     /// Adds the defaults of those settings.
     fn add_defaults(_table: &mut Table) {}
 
-    /// The estimated time, in seconds of one core.
-    fn cost_s(&self) -> f64;
-
     /// The columns that identify the cell in its rows.
     fn key(&self) -> <Self::Row as Measurement>::Key;
 
@@ -49,10 +46,6 @@ impl<C: ModelCell> Measure for C {
         let mut table = TrainedModel::defaults();
         C::add_defaults(&mut table);
         table
-    }
-
-    fn cost_s(&self) -> f64 {
-        ModelCell::cost_s(self)
     }
 
     fn key(&self) -> <C::Row as Measurement>::Key {

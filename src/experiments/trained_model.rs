@@ -14,7 +14,6 @@ use crate::experiment::{
 use crate::heads::Passages;
 use crate::lm::{ExportedHeads, LmError, Probed, Split, TrainDefinition};
 use crate::run::{ModelSource, RunError, TrainedRun};
-use crate::targets::HeadKind;
 
 /// The number of passages of a group if the definition gives none.
 const PASSAGES_OF_A_GROUP: usize = 2;
@@ -152,11 +151,6 @@ impl TrainedModel {
             ModelSource::Exported { heads } => (heads.passages() / self.among.keys.groups).max(1),
             ModelSource::Run { .. } | ModelSource::Published { .. } => PASSAGES_OF_A_GROUP,
         })
-    }
-
-    /// The number of passages of all groups, for estimates; a float, so that it cannot overflow.
-    pub fn passages(&self) -> f64 {
-        self.passages_of_a_group() as f64 * self.among.keys.groups as f64
     }
 
     /// The part of a cell's settings that identifies the model, its text, its step and its passages.
@@ -307,14 +301,6 @@ fn ranges(layers: &[usize]) -> String {
     match layers {
         [first, .., last] if layers.windows(2).all(is_next) => format!("{first} to {last}"),
         _ => layers.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
-    }
-}
-
-/// The approximate number of pairs that the mask allows in `rows` rows of a head over `n` tokens.
-pub(crate) fn visible_pairs(kind: HeadKind, rows: f64, n: f64) -> f64 {
-    match kind.window() {
-        None => rows * n / 2.0,
-        Some(window) => rows * (window as f64).min(n),
     }
 }
 

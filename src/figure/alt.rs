@@ -1,6 +1,6 @@
 //! The alternative text of a figure, for readers who cannot see it.
 
-use crate::figure::{Axis, Figure, Panel, Series, Shape};
+use crate::figure::{Axis, Figure, Panel, Series, Shape, Tick};
 use crate::table::{plural, significant};
 
 impl Figure {
@@ -53,19 +53,19 @@ fn extent(panel: &Panel, series: &Series) -> Option<String> {
 
 /// The name of a place on an axis where it has one, else the number.
 fn shown(axis: &Axis, value: f64) -> String {
-    let place = axis.fraction(value);
-    let named = axis.ticks.iter().find(|tick| (axis.fraction(tick.value) - place).abs() < 1e-9);
-    named.map_or_else(|| significant(value, 3), |tick| tick.label.clone())
+    named(axis, axis.fraction(value)).unwrap_or_else(|| significant(value, 3))
 }
 
 /// The place in the middle of a field, as it is drawn.
 fn middle(axis: &Axis, (from, to): (f64, f64)) -> String {
-    let half = 0.5 * (axis.fraction(from) + axis.fraction(to));
-    let named = axis.ticks.iter().find(|tick| (axis.fraction(tick.value) - half).abs() < 1e-9);
-    named.map_or_else(
-        || format!("{} to {}", significant(from, 3), significant(to, 3)),
-        |tick| tick.label.clone(),
-    )
+    named(axis, 0.5 * (axis.fraction(from) + axis.fraction(to)))
+        .unwrap_or_else(|| format!("{} to {}", significant(from, 3), significant(to, 3)))
+}
+
+/// The label of the tick at a share of the axis, if there is one.
+fn named(axis: &Axis, share: f64) -> Option<String> {
+    let is_there = |tick: &&Tick| (axis.fraction(tick.value) - share).abs() < 1e-9;
+    axis.ticks.iter().find(is_there).map(|tick| tick.label.clone())
 }
 
 #[cfg(test)]

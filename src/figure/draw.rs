@@ -1,12 +1,12 @@
 //! Draws a figure with the drawing library: legend, panels, axes, series, labels.
 
 use plotters::prelude::DrawingBackend;
+use plotters::style::text_anchor::HPos;
 
 use super::frame::{Frame, Plot, SAMPLE, before_label};
-use super::pen::{Anchor, Drawn, Pen, Type, width};
-use crate::figure::model::BAR;
+use super::pen::{Drawn, Pen, Type, width};
 use crate::figure::style::{DARK, GREY, GRID, LANE, dark, luminance, size};
-use crate::figure::{Figure, Ink, Key, Panel, Series, Shape, Stroke};
+use crate::figure::{Figure, Ink, Key, Panel, Series, Shape, Stroke, attention_colour};
 
 /// Draws the whole of `figure` in the layout of `frame`.
 pub(crate) fn figure<DB: DrawingBackend>(
@@ -44,12 +44,12 @@ fn legend<DB: DrawingBackend>(pen: &Pen<DB>, key: &Key, (x, y): (f64, f64)) -> D
         Shape::OpenPoints => pen.marker(middle, size::SEED + 0.4, ink, true)?,
         Shape::Seeds => seeds(pen, &[middle], ink)?,
         Shape::Above => pen.marker(middle, size::MARKER, ink, true)?,
-        Shape::Bars => {
+        Shape::Field => {
             pen.rectangle((from.0, y - size::SWATCH), (to.0, y + size::SWATCH), ink.colour)?;
         }
     }
     let set = Type::plain(size::TICK_TEXT, DARK);
-    pen.words(&key.label, (x + SAMPLE, y), Anchor::Start, set)
+    pen.words(&key.label, (x + SAMPLE, y), HPos::Left, set)
 }
 
 fn axes<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, lane: bool) -> Drawn<DB> {
@@ -62,13 +62,13 @@ fn axes<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, lane: boo
     for tick in &panel.y.ticks {
         let y = down(panel, plot, tick.value);
         pen.line(&[(plot.left, y), (plot.right, y)], GRID, size::THIN, Stroke::Solid)?;
-        pen.words(&tick.label, (plot.left - 6.0, y), Anchor::End, set)?;
+        pen.words(&tick.label, (plot.left - 6.0, y), HPos::Right, set)?;
     }
     for tick in &panel.x.ticks {
         let x = across(panel, plot, tick.value);
         let ends = [(x, plot.bottom), (x, plot.bottom + 4.0)];
         pen.line(&ends, DARK, size::THIN, Stroke::Solid)?;
-        pen.words(&tick.label, (x, plot.bottom + 13.0), Anchor::Middle, set)?;
+        pen.words(&tick.label, (x, plot.bottom + 13.0), HPos::Center, set)?;
     }
     let corner = [(plot.left, plot.top), (plot.left, plot.bottom), (plot.right, plot.bottom)];
     pen.line(&corner, DARK, size::THIN, Stroke::Solid)?;
@@ -85,16 +85,16 @@ fn names<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot, over: f6
         // A title that is too wide is set smaller.
         let em = size::TITLE_TEXT / (width(&panel.title, size::TITLE_TEXT, true) / room).max(1.0);
         let title = Type { bold: true, ..Type::plain(em, DARK) };
-        pen.words(&panel.title, (plot.left, over - 12.0), Anchor::Start, title)?;
+        pen.words(&panel.title, (plot.left, over - 12.0), HPos::Left, title)?;
     }
     let set = Type::plain(size::LABEL_TEXT, DARK);
     let middle = 0.5 * (plot.left + plot.right);
-    pen.words(&panel.x.label, (middle, plot.bottom + 32.0), Anchor::Middle, set)?;
+    pen.words(&panel.x.label, (middle, plot.bottom + 32.0), HPos::Center, set)?;
     if plot.says_y {
         let room = panel.y.ticks.iter().map(|tick| width(&tick.label, size::TICK_TEXT, false));
         let x = plot.left - room.fold(0.0, f64::max) - 18.0;
         let set = Type { upwards: true, ..set };
-        pen.words(&panel.y.label, (x, 0.5 * (plot.top + plot.bottom)), Anchor::Middle, set)?;
+        pen.words(&panel.y.label, (x, 0.5 * (plot.top + plot.bottom)), HPos::Center, set)?;
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ fn raster<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Draw
             let (x, y) = (column as f64 / columns as f64, row as f64 / rows as f64);
             (plot.left + x * width, plot.top + y * height)
         };
-        pen.rectangle(at(row, column), at(row + 1, column + 1), raster.colouring.colour(value))
+        pen.rectangle(at(row, column), at(row + 1, column + 1), attention_colour(value))
     })
 }
 
@@ -121,7 +121,7 @@ fn tiles<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Drawn
         pen.rectangle((left + 1.0, top + 1.0), (right - 1.0, bottom - 1.0), tile.colour)?;
         let colour = if luminance(tile.colour) > 0.5 { DARK } else { (255, 255, 255) };
         let middle = (0.5 * (left + right), 0.5 * (top + bottom));
-        pen.words(&tile.text, middle, Anchor::Middle, Type::plain(size::TICK_TEXT, colour))
+        pen.words(&tile.text, middle, HPos::Center, Type::plain(size::TICK_TEXT, colour))
     })
 }
 
@@ -154,7 +154,7 @@ fn draw_series<DB: DrawingBackend>(
         Shape::Points => nested(size::SEED),
         Shape::OpenPoints => open_markers(pen, &points, size::SEED, ink),
         Shape::Seeds => seeds(pen, &points, ink),
-        Shape::Bars => bars(pen, panel, plot, &points, ink),
+        Shape::Field => Ok(()),
         Shape::Above => {
             let y = plot.top - 0.5 * size::LANE;
             let beside = series.points.iter().map(|&(x, _)| beside(panel, series, x));
@@ -226,19 +226,6 @@ fn seeds<DB: DrawingBackend>(pen: &Pen<DB>, points: &[(f64, f64)], ink: Ink) -> 
     })
 }
 
-fn bars<DB: DrawingBackend>(
-    pen: &Pen<DB>,
-    panel: &Panel,
-    plot: &Plot,
-    points: &[(f64, f64)],
-    ink: Ink,
-) -> Drawn<DB> {
-    let half = 0.5 * (across(panel, plot, BAR) - across(panel, plot, 0.0));
-    points.iter().try_for_each(|&(x, y)| {
-        pen.rectangle((x - half, y), (x + half, plot.bottom - 0.5 * size::THIN), ink.colour)
-    })
-}
-
 fn open_markers<DB: DrawingBackend>(
     pen: &Pen<DB>,
     points: &[(f64, f64)],
@@ -267,7 +254,7 @@ fn labels<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Draw
         if series.shape == Shape::Points {
             pen.marker((x + size::SEED, y), size::SEED + 0.4, series.ink, false)?;
         }
-        pen.words(label, (x + before_label(series), y), Anchor::Start, set)?;
+        pen.words(label, (x + before_label(series), y), HPos::Left, set)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use ndarray::ArrayView2;
 
-use crate::figure::{Axis, Colouring, Figure, Key, LEAST_ATTENTION, Panel, Raster};
+use crate::figure::{Axis, Figure, Key, LEAST_ATTENTION, Panel, Raster, attention_colour};
 
 /// A matrix with its title.
 pub struct Matrix<'m> {
@@ -16,7 +16,7 @@ pub struct Matrix<'m> {
 pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>]) -> Figure {
     let mut block = 1;
     let panels = of.iter().map(|matrix| {
-        let raster = Raster::from_matrix(matrix.values, Colouring::Attention);
+        let raster = Raster::from_matrix(matrix.values);
         block = block.max(raster.block);
         let (rows, columns) = matrix.values.dim();
         let mut y = Axis::from_zero("query i", std::iter::once(rows as f64));
@@ -38,7 +38,7 @@ pub fn matrices(name: &str, what: &str, of: &[Matrix<'_>]) -> Figure {
             "{what} Queries run down, keys across. Colours show the logarithm; white is 0.{blocks}"
         ),
         keys: [("1", 1.0), ("0.1", 0.1), ("0.01", 0.01), ("0.001 or less", LEAST_ATTENTION)]
-            .map(|(label, p)| Key::field(label, Colouring::Attention.colour(p)))
+            .map(|(label, p)| Key::field(label, attention_colour(p)))
             .to_vec(),
         panels,
     }

@@ -15,6 +15,6 @@ pub(crate) mod ticks;
 pub use error::FigureError;
 pub use matrices::{Matrix, matrices};
 pub use model::{Axis, Figure, Key, Panel, Scale, Series, Shape, Tile};
-pub use raster::{Colouring, LEAST_ATTENTION, Raster};
+pub use raster::{LEAST_ATTENTION, Raster, attention_colour};
 pub use style::{Ink, Marker, Rgb, Stroke, heat, hex};
 pub use ticks::Tick;

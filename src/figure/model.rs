@@ -154,12 +154,9 @@ pub enum Shape {
     Seeds,
     /// Open markers in the lane above the panel, for points without a finite value; y is ignored.
     Above,
-    /// Bars from the axis' start up to the points; in a legend, a filled swatch.
-    Bars,
+    /// A filled swatch, in a legend alone.
+    Field,
 }
-
-/// Width of a bar on an axis of names.
-pub(crate) const BAR: f64 = 0.36;
 
 /// A named sequence of points.
 #[derive(Clone, Debug, PartialEq)]
@@ -307,7 +304,7 @@ impl Key {
     /// Entry with a swatch of a colour.
     pub(crate) fn field(label: &str, colour: Rgb) -> Self {
         let ink = Ink { colour, marker: Marker::Square, stroke: Stroke::Solid };
-        Self::new(label, ink, Shape::Bars)
+        Self::new(label, ink, Shape::Field)
     }
 
     /// Entry with a grey line, for a reference line.

@@ -44,17 +44,6 @@ impl Medium {
     }
 }
 
-/// Position of text relative to its point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Anchor {
-    /// Starts at the point.
-    Start,
-    /// Is centred at the point.
-    Middle,
-    /// Ends at the point.
-    End,
-}
-
 /// Text style.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Type {
@@ -196,12 +185,13 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         self.area.draw(&Polygon::new(points, style))
     }
 
-    /// Draws text whose capitals are centred on `point`: vertically, or horizontally if the text runs upwards.
+    /// Draws text whose capitals are centred on `point`: vertically, or horizontally if the text runs upwards. Its left
+    /// end, centre or right end (`anchor`) is at the point.
     pub(crate) fn words(
         &self,
         text: &str,
         point: (f64, f64),
-        anchor: Anchor,
+        anchor: HPos,
         set: Type,
     ) -> Drawn<DB> {
         let (size, below, vertical) = match self.medium {
@@ -211,18 +201,13 @@ impl<'a, DB: DrawingBackend> Pen<'a, DB> {
         let shift = HALF_CAPITAL * set.em - below;
         let (x, y) =
             if set.upwards { (point.0 + shift, point.1) } else { (point.0, point.1 + shift) };
-        let horizontal = match anchor {
-            Anchor::Start => HPos::Left,
-            Anchor::Middle => HPos::Center,
-            Anchor::End => HPos::Right,
-        };
         let weight = if set.bold { FontStyle::Bold } else { FontStyle::Normal };
         let font =
             FontDesc::new(FontFamily::Name(FONT), size * f64::from(self.medium.scale()), weight);
         let font = if set.upwards { font.transform(FontTransform::Rotate270) } else { font };
         let colour = RGBColor(set.colour.0, set.colour.1, set.colour.2);
         let style: TextStyle =
-            font.into_text_style(self.area).color(&colour).pos(Pos::new(horizontal, vertical));
+            font.into_text_style(self.area).color(&colour).pos(Pos::new(anchor, vertical));
         self.area.draw_text(text, &style, self.at((x, y)))
     }
 }

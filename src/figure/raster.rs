@@ -3,7 +3,6 @@
 use ndarray::{Array2, ArrayView2, s};
 
 use super::FigureError;
-use crate::figure::style::signed;
 use crate::figure::{Rgb, heat};
 
 /// Attention probabilities at or below this value have the lightest colour.
@@ -11,44 +10,26 @@ pub const LEAST_ATTENTION: f64 = 1e-3;
 /// Maximum number of rows and columns; larger matrices are shown as means of blocks.
 const MOST: usize = 256;
 
-/// Mapping of entries to colours.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Colouring {
-    /// Probabilities on a logarithmic scale, from 1 down to a thousandth.
-    Attention,
-    /// Logits by sign and size, up to `most`.
-    Logits {
-        /// The largest |z|.
-        most: f64,
-    },
-}
-
-impl Colouring {
-    /// The colour of one entry.
-    pub fn colour(self, value: f64) -> Rgb {
-        match self {
-            _ if value.is_nan() => (255, 255, 255),
-            Self::Attention if value <= 0.0 => (255, 255, 255),
-            Self::Attention => heat(1.0 - value.ln() / LEAST_ATTENTION.ln()),
-            Self::Logits { most } => signed(value / most),
-        }
+/// Colour of an attention probability on a logarithmic scale, from 1 down to a thousandth; white for 0 and NaN.
+pub fn attention_colour(p: f64) -> Rgb {
+    match p > 0.0 {
+        true => heat(1.0 - p.ln() / LEAST_ATTENTION.ln()),
+        false => (255, 255, 255),
     }
 }
 
-/// A matrix that fills a panel, with row 0 at the top.
+/// A matrix of attention that fills a panel, with row 0 at the top.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raster {
     /// The entries, or means of blocks of entries; NaN if there is none.
     pub values: Array2<f64>,
     /// Number of rows and columns of the matrix per entry of `values`.
     pub block: usize,
-    /// Mapping of entries to colours.
-    pub colouring: Colouring,
 }
 
 impl Raster {
     /// Creates the raster of a matrix; −inf and NaN do not count as entries.
-    pub fn from_matrix(matrix: ArrayView2<'_, f64>, colouring: Colouring) -> Self {
+    pub fn from_matrix(matrix: ArrayView2<'_, f64>) -> Self {
         let (rows, columns) = matrix.dim();
         let block = rows.max(columns).div_ceil(MOST).max(1);
         let values = Array2::from_shape_fn(
@@ -64,7 +45,7 @@ impl Raster {
                 sum / f64::from(count)
             },
         );
-        Self { values, block, colouring }
+        Self { values, block }
     }
 
     /// Encodes the entries as a PNG with one pixel each. `of` is the figure's name, for errors.
@@ -72,7 +53,7 @@ impl Raster {
         let pixels: Vec<u8> = self
             .values
             .iter()
-            .map(|&value| self.colouring.colour(value))
+            .map(|&p| attention_colour(p))
             .flat_map(|(r, g, b)| [r, g, b])
             .collect();
         let (rows, columns) = self.values.dim();
@@ -105,30 +86,29 @@ pub(crate) fn png_of(
 mod tests {
     use ndarray::Array2;
 
-    use super::{Colouring, Raster};
+    use super::{Raster, attention_colour};
 
     #[test]
     fn large_matrices_are_means_of_blocks_that_exist() {
         let mut matrix = Array2::from_elem((600, 600), 0.25);
         matrix[[0, 0]] = 1.0;
         matrix.row_mut(599).fill(f64::NEG_INFINITY);
-        let raster = Raster::from_matrix(matrix.view(), Colouring::Attention);
+        let raster = Raster::from_matrix(matrix.view());
         assert_eq!((raster.block, raster.values.dim()), (3, (200, 200)));
         assert!((raster.values[[0, 0]] - (1.0 + 8.0 * 0.25) / 9.0).abs() < 1e-12);
         assert!(
             (raster.values[[199, 0]] - 0.25).abs() < 1e-12,
             "what is not there counts for nothing"
         );
-        let whole = Raster::from_matrix(matrix.slice(ndarray::s![..2, ..2]), Colouring::Attention);
+        let whole = Raster::from_matrix(matrix.slice(ndarray::s![..2, ..2]));
         assert_eq!((whole.block, whole.values[[0, 0]]), (1, 1.0));
     }
 
     #[test]
     fn nothing_is_white_and_more_is_darker() {
-        let attention = Colouring::Attention;
-        assert_eq!(attention.colour(0.0), (255, 255, 255));
-        assert_eq!(attention.colour(f64::NAN), (255, 255, 255));
-        let green = [1e-3, 1e-2, 0.1, 1.0].map(|value| attention.colour(value).1);
+        assert_eq!(attention_colour(0.0), (255, 255, 255));
+        assert_eq!(attention_colour(f64::NAN), (255, 255, 255));
+        let green = [1e-3, 1e-2, 0.1, 1.0].map(|value| attention_colour(value).1);
         assert!(green.windows(2).all(|pair| pair[0] > pair[1]), "{green:?}");
     }
 }

@@ -11,7 +11,7 @@ use crate::system::{FileError, write_whole};
 use crate::table::Table;
 
 /// The analysis of a study's rows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Analysis {
     /// Section of the report that the study belongs to.
     pub group: Group,

@@ -34,7 +34,7 @@ impl<'s> ClaimRow<'s> {
     fn new(claim: Claim, sections: impl Iterator<Item = &'s Section>) -> Self {
         let mut studies = Vec::new();
         for section in sections {
-            let own = section.verdicts.iter().filter(|verdict| verdict.claim == claim);
+            let own = section.analysis.verdicts.iter().filter(|verdict| verdict.claim == claim);
             studies.extend(own.map(|verdict| Measured { section, verdict }));
         }
         studies.sort_by(|a, b| {
@@ -70,13 +70,14 @@ impl<'s> ClaimRow<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Analysis;
 
     fn section(study: &str, status: VerdictStatus, seeds: usize, seconds: f64) -> Section {
         let mut verdict = Verdict::not_measured(CLAIMS[0]);
         (verdict.status, verdict.seeds, verdict.most_seeds) = (status, seeds, seeds);
         Section {
             study: study.to_owned(),
-            verdicts: vec![verdict],
+            analysis: Analysis { verdicts: vec![verdict], ..Analysis::default() },
             wall_time_s: Some(seconds),
             ..Section::default()
         }

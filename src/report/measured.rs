@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::analysis::Analysis;
 use super::error::ReportError;
-use crate::experiment::{Analysed, Kind, MeasuredStudy, StudyWork, View};
+use crate::experiment::{Analysed, Kind, MeasuredStudy, StudyWork, View, on_the_same_text};
 use crate::experiments::training::{Baseline, TrainStudy};
 use crate::figure::Figure;
 use crate::run::Manifest;
 use crate::run::manifest::MANIFEST;
-use crate::study::{StudyDefinition, StudyError, check_measured, on_the_same_text};
+use crate::study::{StudyDefinition, StudyError, check_measured};
 
 /// Returns the study whose rows are in `folder`, its kind and its view. It uses the definition in `manifest`. View,
 /// baseline and predictions come from the current definition file, if the file still exists.
@@ -68,10 +68,7 @@ fn wrong(folder: &Path, manifest: &Manifest, why: String) -> ReportError {
 
 /// Reads the definition of the rows from their manifest.
 fn definition_of_rows(folder: &Path, manifest: &Manifest) -> Result<StudyDefinition, ReportError> {
-    let path = Path::new(manifest.text("definition_file"));
-    let preset = manifest.text("preset").parse().unwrap_or_default();
-    let definition = StudyDefinition::of_rows(path, manifest.text("definition").to_owned(), preset);
-    definition.map_err(|error| match error {
+    StudyDefinition::in_manifest(manifest).map_err(|error| match error {
         StudyError::Definition { why, .. } => wrong(folder, manifest, why),
         other => wrong(folder, manifest, other.to_string()),
     })
@@ -105,7 +102,7 @@ fn check(study: &MeasuredStudy) -> Result<Vec<String>, ReportError> {
 /// # Errors
 /// Rows that are missing, damaged, changed by hand or of another kind.
 pub fn analyse(studies: &[MeasuredStudy], view: View) -> Result<Analysis, ReportError> {
-    let Analysed { tables, figures, verdicts } = view.analyse(studies)?;
+    let Analysed { tables, figures, verdicts } = (view.analyse)(studies)?;
     let mut not_known = Vec::new();
     for study in studies {
         not_known.extend(study.unusable.clone());

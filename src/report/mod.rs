@@ -22,5 +22,5 @@ pub use duration::duration;
 pub use error::ReportError;
 pub use measured::{analyse, measured_study};
 pub use page::page;
-pub use section::{Header, Picture, Section, findings};
-pub use show::{GridHead, HeadGrid, Shown, show, shown_page};
+pub use section::{Header, Section, findings};
+pub use show::{HeadGrid, Shown, show, shown_page};

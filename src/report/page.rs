@@ -2,19 +2,25 @@
 
 use maud::{Markup, html};
 
+use super::analysis::Analysis;
 use super::claims::{ClaimRow, Measured};
 use super::document::{anchor, document};
 use super::duration::duration;
-use super::section::{Header, Picture, Section, marked};
+use super::error::ReportError;
+use super::section::{Header, Section, marked};
 use super::svg::figure;
 use super::table_markup::{folded, rows_link};
 use crate::claims::{
     Claim, Group, OF_ALL_RULES, Origin, Rule, Verdict, VerdictStatus, multiplicity,
 };
+use crate::figure::Figure;
 use crate::table::{plural, plural_range};
 
 /// Builds the report as one page with its SVGs, style and script; it fetches nothing.
-pub fn page(header: &Header, sections: &[Section]) -> String {
+///
+/// # Errors
+/// A figure cannot be drawn.
+pub fn page(header: &Header, sections: &[Section]) -> Result<String, ReportError> {
     let rows = ClaimRow::all(sections.iter());
     let body = html! {
         a.skip href="#claims" { "Skip to the claims" }
@@ -26,11 +32,11 @@ pub fn page(header: &Header, sections: &[Section]) -> String {
         (contents(sections))
         main {
             (claims(&rows))
-            @for group in Group::ALL { (studies_of(group, sections)) }
+            @for group in Group::ALL { (studies_of(group, sections)?) }
         }
         footer { (about(header)) }
     };
-    document(&header.title, &[], &[], body)
+    Ok(document(&header.title, &[], &[], body))
 }
 
 /// Footer: the program, the preset, and the machine of the measurements.
@@ -133,7 +139,7 @@ fn contents(sections: &[Section]) -> Markup {
 }
 
 fn of_group(group: Group, sections: &[Section]) -> impl Iterator<Item = &Section> {
-    sections.iter().filter(move |section| section.group == group)
+    sections.iter().filter(move |section| section.analysis.group == group)
 }
 
 fn group_id(group: Group) -> String {
@@ -215,8 +221,8 @@ fn claim_row(row: &ClaimRow<'_>) -> Markup {
             td data-label="Study" {
                 @if let Some(Measured { section, .. }) = first {
                     a href={ "#" (section.study) } { (section.study) }
-                    @if let Some(picture) = section.figures.first() {
-                        ", " a href={ "#" (figure_id(section, picture)) } { "figure" }
+                    @if let Some(figure) = section.analysis.figures.first() {
+                        ", " a href={ "#" (figure_id(section, figure)) } { "figure" }
                     }
                 } @else { "–" }
             }
@@ -269,37 +275,36 @@ fn badge(status: VerdictStatus) -> Markup {
     html! { span.badge.(class) { span aria-hidden="true" { (sign) " " } (status) } }
 }
 
-fn studies_of(group: Group, sections: &[Section]) -> Markup {
-    html! {
+fn studies_of(group: Group, sections: &[Section]) -> Result<Markup, ReportError> {
+    Ok(html! {
         @if of_group(group, sections).next().is_some() {
             section id=(group_id(group)) {
                 h2 { (group.title()) }
-                @for section in of_group(group, sections) { (study(section)) }
+                @for section in of_group(group, sections) { (study(section)?) }
             }
         }
-    }
+    })
 }
 
-fn study(section: &Section) -> Markup {
-    html! {
+fn study(section: &Section) -> Result<Markup, ReportError> {
+    let Analysis { verdicts, figures, tables, .. } = &section.analysis;
+    Ok(html! {
         section.study id=(section.study) {
             h3 { (section.title) }
             p.question { (section.question) }
-            @for verdict in &section.verdicts {
+            @for verdict in verdicts {
                 p.verdict { (badge(verdict.status)) " " a href={ "#" (claim_id(verdict.claim)) } { (verdict.claim) } }
             }
             @for paragraph in section.paragraphs() { p.findings { (marked(&paragraph)) } }
-            @for picture in &section.figures {
-                (figure(picture, &figure_id(section, picture), None, &html! {}))
-            }
-            @for (at, table) in section.tables.iter().enumerate() { (folded(section, table, at)) }
+            @for one in figures { (figure(one, &figure_id(section, one), &html! {})?) }
+            @for (at, table) in tables.iter().enumerate() { (folded(section, table, at)) }
             (origin(section))
         }
-    }
+    })
 }
 
-fn figure_id(section: &Section, picture: &Picture) -> String {
-    anchor(&format!("{}-{}", section.study, picture.figure.name))
+fn figure_id(section: &Section, figure: &Figure) -> String {
+    anchor(&format!("{}-{}", section.study, figure.name))
 }
 
 /// The command that produces the rows, their compute time and their link.

@@ -5,10 +5,6 @@ use regex::Regex;
 
 use super::analysis::Analysis;
 use super::document::encoded;
-use super::error::ReportError;
-use crate::claims::{Group, Verdict};
-use crate::figure::Figure;
-use crate::table::Table;
 
 /// The header of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,25 +21,6 @@ pub struct Header {
     pub in_short: Vec<String>,
 }
 
-/// A figure and its drawing.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
-    /// The figure.
-    pub figure: Figure,
-    /// The SVG, which is inserted into the page.
-    pub svg: String,
-}
-
-impl Picture {
-    /// Draws a figure.
-    ///
-    /// # Errors
-    /// It cannot be drawn.
-    pub(super) fn of(figure: &Figure) -> Result<Self, ReportError> {
-        Ok(Self { svg: figure.svg()?, figure: figure.clone() })
-    }
-}
-
 /// One study in a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
@@ -51,18 +28,12 @@ pub struct Section {
     pub study: String,
     /// The heading.
     pub title: String,
-    /// Section of the report that the study belongs to.
-    pub group: Group,
     /// What the study asks.
     pub question: String,
     /// Findings from these rows: paragraphs, separated by blank lines.
     pub findings: String,
-    /// The verdicts on the claims that it measures.
-    pub verdicts: Vec<Verdict>,
-    /// The figures.
-    pub figures: Vec<Picture>,
-    /// The tables.
-    pub tables: Vec<Table>,
+    /// The tables, figures and verdicts.
+    pub analysis: Analysis,
     /// The command that makes the rows again.
     pub command: String,
     /// Sum of the rows' run times in seconds, if rows of this kind have times.
@@ -74,20 +45,6 @@ pub struct Section {
 }
 
 impl Section {
-    /// Adds the group, tables, figures and verdicts of `analysis`.
-    ///
-    /// # Errors
-    /// A figure that cannot be drawn.
-    pub fn with_analysis(mut self, analysis: Analysis) -> Result<Self, ReportError> {
-        for figure in &analysis.figures {
-            self.figures.push(Picture::of(figure)?);
-        }
-        self.group = analysis.group;
-        self.tables.extend(analysis.tables);
-        self.verdicts.extend(analysis.verdicts);
-        Ok(self)
-    }
-
     /// URL of the rows.
     pub(super) fn rows_address(&self) -> String {
         address(&self.rows_link)

@@ -38,7 +38,7 @@ fn a_key_that_is_added_with_a_default_makes_no_committed_row_stale() {
         let definition = StudyDefinition::read(&path, Preset::Paper).unwrap();
         let text = TextSource::of_rows(&folder, &definition.study, &manifest);
         let store = Store::read(&folder, &definition.work.kind().columns()).unwrap();
-        let cells = match definition.work.cells(text.as_ref(), &data) {
+        let cells = match definition.work.experiment.any_cells(text.as_ref(), &data) {
             // A model that was not fetched has no settings here.
             Err(StudyError::NotFetched { .. }) => continue,
             cells => cells.unwrap(),

@@ -68,7 +68,7 @@ pub fn merge(folder: &Path) -> Result<Option<Merged>, StudyError> {
     for part in &there {
         set_aside_of_part(part, &own)?;
     }
-    let damaged = std::iter::once(&own).chain(&shards).flat_map(Store::damaged);
+    let damaged = std::iter::once(&own).chain(&shards).flat_map(|store| &store.damaged);
     own.set_aside(&replaced, &damaged.cloned().collect::<Vec<_>>())?;
 
     let place: HashMap<String, usize> = parts::order(folder).into_iter().zip(0..).collect();
@@ -107,7 +107,7 @@ fn set_aside_of_part(part: &Part, own: &Store) -> Result<(), StudyError> {
     if !path.exists() {
         return Ok(());
     }
-    let RowsFile { lines, damaged, .. } = RowsFile::read(&path, own.columns())?;
+    let RowsFile { lines, damaged, .. } = RowsFile::read(&path, &own.columns)?;
     own.set_aside(&lines, &damaged)?;
     Ok(disk::remove_file(&path).map_err(|e| FileError::write(&path, e))?)
 }
@@ -165,7 +165,7 @@ impl<'s> Joined<'s> {
         let mut place: HashMap<&str, usize> = HashMap::new();
         let mut conflicts: Vec<[Kept<'_>; 2]> = Vec::new();
         for (file, store) in files.iter().enumerate() {
-            for (key, rows) in store.cells() {
+            for (key, rows) in &store.cells {
                 let new = Kept { key, rows, ending: store.ending(rows), file };
                 let old = match place.entry(key) {
                     Entry::Vacant(place) => {
@@ -183,7 +183,7 @@ impl<'s> Joined<'s> {
                 } else if old.settings() != new.settings() && old.file == 0 {
                     joined.replaced.extend_from_slice(old.rows);
                     *old = new;
-                } else if old.says_the_same(&new, own.columns()) {
+                } else if old.says_the_same(&new, &own.columns) {
                     joined.twice += 1;
                 } else {
                     conflicts.push([*old, new]);

@@ -14,25 +14,12 @@ mod study_manifest;
 mod sweep;
 mod verify;
 
-pub(crate) use crate::experiment::on_the_same_text;
-pub use crate::experiment::{Kind, Preset, StudyError, StudyTarget, StudyWork};
-pub use crate::experiments::TrainedModels;
-pub use crate::experiments::fits::{
-    CheckpointStore, FitGoal, FitStudy, fit_search_settings as search_settings,
-};
-pub use crate::experiments::heads::PredictStudy;
-pub use crate::experiments::interventions::InterventionStudy;
-pub use crate::experiments::latency::LatencyStudy;
-pub use crate::experiments::ramp::RampStudy;
-pub use crate::experiments::spectrum::SpectrumStudy;
-pub use crate::experiments::training::{Baseline, StudyRun, TrainStudy};
-pub use definition::{
-    EXPECTED, Expected, MODELS, OWN_KEYS, Selection, Statistic, StudyDefinition, schema,
-};
+pub use crate::experiment::{Kind, Preset, StudyError};
+pub use definition::{EXPECTED, Expected, MODELS, OWN_KEYS, Statistic, StudyDefinition, schema};
 pub use merge::{Merged, merge};
 pub use parts::{check_merged, has_parts, unmerged_parts};
-pub use plan::{Plan, Work, endings, stored_lines, time_of};
-pub use shard::{MOST_SHARDS, Shard, deal};
+pub use plan::{Plan, endings, stored_lines, time_of};
+pub use shard::{MOST_SHARDS, Shard};
 pub use stages::{Stage, Stages};
 pub use store::Ending;
 pub use study_manifest::check_measured;

@@ -117,11 +117,7 @@ impl Part {
     /// # Errors
     /// The manifest or its definition cannot be read.
     pub fn kind(&self) -> Result<Kind, StudyError> {
-        let manifest = self.manifest()?;
-        let preset = manifest.text("preset").parse().unwrap_or_default();
-        let path = Path::new(manifest.text("definition_file"));
-        let text = manifest.text("definition").to_owned();
-        Ok(StudyDefinition::of_rows(path, text, preset)?.work.kind())
+        Ok(StudyDefinition::in_manifest(&self.manifest()?)?.work.kind())
     }
 
     /// Removes the files of a locked shard, its rows first: without them the rest counts as leftovers.

@@ -14,22 +14,6 @@ use crate::record::{Column, Line};
 /// Name of the folder of tokens, beside the folders of studies.
 const TOKENS: &str = "tokens";
 
-/// The cells of a study that are left to measure.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Work {
-    /// Name of the study.
-    pub name: String,
-    /// The cells in order, each with the seconds that it is estimated to add to the whole.
-    pub cells: Vec<(String, f64)>,
-}
-
-impl Work {
-    /// Estimated seconds that a cell adds to the whole.
-    pub fn cost_s(&self, cell: &str) -> f64 {
-        self.cells.iter().find(|(name, _)| name == cell).map_or(0.0, |(_, cost_s)| *cost_s)
-    }
-}
-
 /// A study's cells, and which of them are done.
 pub struct Plan {
     pub(super) definition: StudyDefinition,
@@ -75,23 +59,20 @@ impl Plan {
         let source = text.as_ref().map(|(source, _)| source);
         let read = source.filter(|_| definition.work.depends_on_text);
         let name = TextSource::name_of_study(data, &definition.study, read);
-        let mut cells = definition.work.cells(source, data)?;
+        let mut cells = definition.work.experiment.any_cells(source, data)?;
         let columns = definition.work.kind().columns();
         let order: Vec<String> = cells.iter().map(|cell| cell.key.clone()).collect();
         let folder = data.join(&name);
         let tokens = data.join(TOKENS);
         let store = Store::read(&folder, &columns)?;
         if let Some(pattern) = filter {
-            let regex = regex::Regex::new(pattern).map_err(|e| StudyError::Filter {
-                pattern: pattern.to_owned(),
-                why: what_is_wrong(&e),
-            })?;
+            let wrong = |why: String| {
+                StudyError::Message(format!("cannot read the filter {pattern:?}: {why}"))
+            };
+            let regex = regex::Regex::new(pattern).map_err(|e| wrong(what_is_wrong(&e)))?;
             cells.retain(|cell| regex.is_match(&cell.key));
             if cells.is_empty() {
-                return Err(StudyError::Filter {
-                    pattern: pattern.to_owned(),
-                    why: format!("matches none of the {} configurations", order.len()),
-                });
+                return Err(wrong(format!("matches none of the {} configurations", order.len())));
             }
         }
         Ok(Self {
@@ -188,7 +169,7 @@ impl Plan {
     pub(super) fn look_into_parts(&mut self) -> Result<(), StudyError> {
         let mut stores = Vec::new();
         for part in Part::with_rows(&self.folder)? {
-            stores.push(Store::read(&part.folder, self.store.columns())?);
+            stores.push(Store::read(&part.folder, &self.store.columns)?);
         }
         let is_done = |cell: &&Cell| {
             stores.iter().chain([&self.store]).any(|s| s.has_finished(&cell.key, &cell.settings))
@@ -203,7 +184,7 @@ impl Plan {
     /// The rows of the shard cannot be read.
     pub(super) fn part(&self, shard: Shard, keys: &HashSet<String>) -> Result<Self, StudyError> {
         let folder = Part::of(&self.folder, shard).folder;
-        let store = Store::read(&folder, self.store.columns())?;
+        let store = Store::read(&folder, &self.store.columns)?;
         let cells = self.cells.iter().filter(|cell| keys.contains(&cell.key)).cloned().collect();
         Ok(Self {
             definition: self.definition.clone(),
@@ -243,7 +224,7 @@ impl Plan {
     /// Lines of `rows.csv` that are cut off or have the wrong number of fields. The next run moves them to
     /// `rows-set-aside.csv` and measures their cells again.
     pub fn damaged(&self) -> &[String] {
-        self.store.damaged()
+        &self.store.damaged
     }
 
     /// Number of measured rows that the next run moves to `rows-set-aside.csv`: those of cells that are measured again,
@@ -255,14 +236,6 @@ impl Plan {
         let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
         let again: usize = todo.map(|cell| self.store.measured(&cell.key).count()).sum();
         again + self.store.others(&self.order)
-    }
-
-    /// Returns the cells that are left, as work for `threads` threads.
-    pub fn work(&self, threads: usize) -> Work {
-        let at_a_time = self.at_a_time(threads, self.left()) as f64;
-        let todo = self.cells.iter().filter(|cell| !self.is_done(cell));
-        let cells = todo.map(|cell| (cell.key.clone(), cell.cost_s / at_a_time)).collect();
-        Work { name: self.name.clone(), cells }
     }
 
     /// Number of cells to measure at once, for `cells` cells on `threads` threads.
@@ -288,7 +261,7 @@ pub fn stored_lines(kind: Kind, folder: &Path) -> Result<(Vec<Column>, Vec<Line>
 /// The rows cannot be read.
 pub fn endings(kind: Kind, folder: &Path) -> Result<BTreeMap<String, Ending>, StudyError> {
     let store = Store::read(folder, &kind.columns())?;
-    Ok(store.cells().iter().map(|(cell, rows)| (cell.clone(), store.ending(rows))).collect())
+    Ok(store.cells.iter().map(|(cell, rows)| (cell.clone(), store.ending(rows))).collect())
 }
 
 /// Sum of the rows' run times in seconds; `None` if rows of this kind have no times.

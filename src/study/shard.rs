@@ -1,10 +1,12 @@
 //! Shards: equal parts of the work, for machines that share nothing but files.
 //!
-//! The definition alone determines the shard of each cell, not the cells already done. Every task divides all cells by
-//! their estimated costs, and gets the same shards whenever it starts.
+//! The definition alone determines the shard of each cell, not the cells already done. So every task gets the same shards,
+//! whenever it starts.
 
 use std::fmt;
 use std::str::FromStr;
+
+use crate::system::sha256;
 
 /// Shard `index` of `count`, counted from 0; written as `I/N`, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,18 +55,15 @@ impl Shard {
     }
 }
 
-/// Assigns cells with these costs to `count` shards, and returns the shard of each cell. The most expensive cell comes
-/// first, each goes to the shard with the least work, and ties go to the first cell and shard. This is longest
-/// processing time first: at most 4/3 of the optimal makespan (Graham 1969, SIAM J. Appl. Math. 17, theorem 2).
-pub fn deal(costs: &[f64], count: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..costs.len()).collect();
-    order.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(a.cmp(&b)));
-    let mut loads = vec![0.0_f64; count.max(1)];
-    let mut parts = vec![0; costs.len()];
-    for cell in order {
-        let least = (0..loads.len()).min_by(|&a, &b| loads[a].total_cmp(&loads[b]));
-        parts[cell] = least.unwrap_or(0);
-        loads[parts[cell]] += costs[cell].max(0.0);
+/// Assigns cells with these keys to `count` shards in turn, and returns the shard of each cell. The order is that of the
+/// keys' hashes. In the order of a definition, cells that are alike would be a fixed distance apart, and one shard could
+/// get all the large ones.
+pub(super) fn deal(keys: &[&str], count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_cached_key(|&cell| (sha256(keys[cell].as_bytes()), cell));
+    let mut parts = vec![0; keys.len()];
+    for (turn, cell) in order.into_iter().enumerate() {
+        parts[cell] = turn % count.max(1);
     }
     parts
 }
@@ -93,7 +92,7 @@ impl FromStr for Shard {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use std::collections::HashSet;
 
     use super::*;
 
@@ -110,25 +109,16 @@ mod tests {
         }
     }
 
-    proptest! {
-        /// Every cell belongs to one shard, and the makespan is at most (2 − 1/count) times a lower bound that holds
-        /// for any assignment.
-        #[test]
-        fn parts_end_together(costs in prop::collection::vec(0.0..100.0f64, 0..60), count in 1usize..9) {
-            let parts = deal(&costs, count);
-            prop_assert!(parts.len() == costs.len() && parts.iter().all(|&part| part < count));
-            let load = |part| costs.iter().zip(&parts).filter(|(_, p)| **p == part).map(|(c, _)| c).sum::<f64>();
-            let makespan = (0..count).map(load).fold(0.0, f64::max);
-            // Lower bounds of any makespan: the mean, the largest cost, and the two smallest of the count + 1 largest
-            // costs together.
-            let mut sorted = costs.clone();
-            sorted.sort_by(|a, b| b.total_cmp(a));
-            let mean = costs.iter().sum::<f64>() / count as f64;
-            let pair = sorted.get(count - 1..=count).map_or(0.0, |two| two.iter().sum());
-            let dearest = sorted.first().copied().unwrap_or(0.0);
-            let least = mean.max(dearest).max(pair);
-            // Greedy list scheduling is within 2 − 1/m of the larger of the mean and the largest cost (Graham 1966).
-            prop_assert!(makespan <= (2.0 - 1.0 / count as f64) * least + 1e-9, "{makespan} {least}");
+    #[test]
+    fn parts_are_of_equal_size_and_mix_the_cells() {
+        let keys: Vec<String> = (0..64).map(|at| format!("band/n{}-s{}", at % 4, at / 4)).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let parts = deal(&keys, 4);
+        for part in 0..4 {
+            let own: Vec<usize> = (0..64).filter(|&cell| parts[cell] == part).collect();
+            assert_eq!(own.len(), 16);
+            let lengths: HashSet<usize> = own.iter().map(|cell| cell % 4).collect();
+            assert_eq!(lengths.len(), 4, "part {part}");
         }
     }
 }

@@ -20,21 +20,10 @@ pub struct Stages {
 /// One stage of the work, divided into shards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
-    /// Estimated costs of the cells in order, in seconds of one core.
-    pub costs: Vec<f64>,
     /// Shard of each cell, counted from 0.
     pub parts: Vec<usize>,
     /// Number of cells left in each shard.
     pub left: Vec<usize>,
-}
-
-impl Stage {
-    /// Estimated cost of each shard, in seconds of one core.
-    pub fn loads(&self, parts: usize) -> Vec<f64> {
-        let mut loads = vec![0.0; parts];
-        self.costs.iter().zip(&self.parts).for_each(|(cost, &part)| loads[part] += cost);
-        loads
-    }
 }
 
 impl Stages {
@@ -70,15 +59,14 @@ impl Stages {
     /// Returns a stage, divided into `parts` shards.
     pub fn stage(&self, stage: usize, parts: usize) -> Stage {
         let cells = self.cells_of(stage);
-        let cost = |&(plan, cell): &(usize, usize)| self.plans[plan].cells[cell].cost_s;
-        let costs: Vec<f64> = cells.iter().map(cost).collect();
-        let dealt = deal(&costs, parts);
+        let key = |&(plan, cell): &(usize, usize)| &*self.plans[plan].cells[cell].key;
+        let dealt = deal(&cells.iter().map(key).collect::<Vec<_>>(), parts);
         let mut left = vec![0; parts];
         for (&(plan, cell), &part) in cells.iter().zip(&dealt) {
             let plan = &self.plans[plan];
             left[part] += usize::from(!plan.is_done(&plan.cells[cell]));
         }
-        Stage { costs, parts: dealt, left }
+        Stage { parts: dealt, left }
     }
 
     /// Returns the plans of one shard by stage; plans without cells are left out.

@@ -17,11 +17,12 @@ use crate::targets::read_frame;
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
-    columns: Vec<Column>,
+    /// The columns of the rows.
+    pub columns: Vec<Column>,
     /// Cells in the order in which they are written, with their rows.
-    cells: Vec<(String, Vec<Line>)>,
+    pub cells: Vec<(String, Vec<Line>)>,
     /// Lines that are not valid rows, unchanged.
-    damaged: Vec<String>,
+    pub damaged: Vec<String>,
     /// SHA-256 of `rows.csv`; `None` if the file is missing.
     sha256: Option<String>,
     /// Lock on the folder, while this process may write.
@@ -42,7 +43,7 @@ pub enum Ending {
 impl Store {
     /// Reads the rows in `folder`, if there are any; writes nothing.
     ///
-    /// A line that is cut off, or that does not fit the header, is not a row: see [`Store::damaged`]. Its cell counts
+    /// A line that is cut off, or that does not fit the header, is not a row: see `damaged`. Its cell counts
     /// as not measured. Rows that are older than a column have no value in it.
     ///
     /// # Errors
@@ -92,26 +93,11 @@ impl Store {
         self.folder.join("rows.csv")
     }
 
-    /// Lines that are not valid rows.
-    pub fn damaged(&self) -> &[String] {
-        &self.damaged
-    }
-
-    /// The cells in order, with their rows.
-    pub fn cells(&self) -> &[(String, Vec<Line>)] {
-        &self.cells
-    }
-
     /// Whether a cell is done with these settings.
     pub fn has_finished(&self, cell: &str, settings: &str) -> bool {
         let is_good = |row: &Line| row.settings() == settings && self.has_ended(row);
         let cell = self.cells.iter().find(|(key, _)| key == cell);
         cell.is_some_and(|(_, rows)| !rows.is_empty() && rows.iter().all(is_good))
-    }
-
-    /// The columns of the rows.
-    pub fn columns(&self) -> &[Column] {
-        &self.columns
     }
 
     fn has_ended(&self, row: &Line) -> bool {
@@ -242,17 +228,51 @@ impl Store {
         self.cells.iter().flat_map(|(_, rows)| rows)
     }
 
-    /// Writes the current rows to `rows.parquet`.
+    /// Writes the current rows to `rows.parquet`, in groups.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write_parquet(&self) -> Result<(), StudyError> {
-        write_parquet(&self.folder, &self.columns, self.rows())
+        let path = self.folder.join(PARQUET);
+        let mut rows = self.rows();
+        let written = write_whole_with(&path, |file| {
+            let write = || {
+                let none = to_frame(&self.columns, &[] as &[Line])?;
+                let mut writer = ParquetWriter::new(file).batched(none.schema())?;
+                loop {
+                    let group: Vec<&Line> = rows.by_ref().take(GROUP).collect();
+                    if group.is_empty() {
+                        return writer.finish();
+                    }
+                    writer.write_batch(&to_frame(&self.columns, &group)?)?;
+                }
+            };
+            write().map(drop).map_err(|e: PolarsError| std::io::Error::other(e.to_string()))
+        });
+        Ok(written.map_err(|e| FileError::write(&path, e))?)
     }
 
-    /// Compares `rows.parquet` with these rows; returns a message if they differ.
+    /// Compares `rows.parquet` with these rows, and returns a message if they differ. A column that was added later may be
+    /// missing in the file if it is empty in all rows.
     pub fn wrong_with_parquet(&self) -> Option<&'static str> {
-        wrong_with_parquet(&self.folder, &self.columns, &self.rows().collect::<Vec<_>>())
+        let path = self.folder.join(PARQUET);
+        if File::open(&path).is_err() {
+            return Some("is missing or cannot be read");
+        }
+        let Ok(there) = read_frame(&path) else {
+            return Some("is not a Parquet file");
+        };
+        let names = there.get_column_names();
+        let same = to_frame(&self.columns, &self.rows().collect::<Vec<_>>()).and_then(|here| {
+            let height = here.height();
+            let is_there = |name: &str| names.iter().any(|other| other.as_str() == name);
+            let told =
+                here.columns().iter().filter(|c| is_there(c.name()) || c.null_count() < height);
+            let here = DataFrame::new(height, told.cloned().collect())?;
+            let there = there.select(here.get_column_names_owned())?;
+            Ok(names.len() == here.width() && there.equals_missing(&here))
+        });
+        (!same.unwrap_or(false)).then_some("differs from rows.csv")
     }
 }
 
@@ -260,52 +280,3 @@ impl Store {
 const PARQUET: &str = "rows.parquet";
 /// Rows per group: a few megabytes of text, so that large files are never in memory twice.
 const GROUP: usize = 1 << 15;
-
-/// Writes the rows in groups.
-///
-/// # Errors
-/// The file cannot be written.
-fn write_parquet<L: AsRef<Line>>(
-    folder: &Path,
-    columns: &[Column],
-    mut rows: impl Iterator<Item = L>,
-) -> Result<(), StudyError> {
-    let path = folder.join(PARQUET);
-    let written = write_whole_with(&path, |file| {
-        let write = || {
-            let none = to_frame(columns, &[] as &[Line])?;
-            let mut writer = ParquetWriter::new(file).batched(none.schema())?;
-            loop {
-                let group: Vec<L> = rows.by_ref().take(GROUP).collect();
-                if group.is_empty() {
-                    return writer.finish();
-                }
-                writer.write_batch(&to_frame(columns, &group)?)?;
-            }
-        };
-        write().map(drop).map_err(|e: PolarsError| std::io::Error::other(e.to_string()))
-    });
-    Ok(written.map_err(|e| FileError::write(&path, e))?)
-}
-
-/// Compares the file with `rows`, and returns a message if they differ. A column that was added later may be missing in
-/// the file if it is empty in all rows.
-fn wrong_with_parquet(folder: &Path, columns: &[Column], rows: &[&Line]) -> Option<&'static str> {
-    let path = folder.join(PARQUET);
-    if File::open(&path).is_err() {
-        return Some("is missing or cannot be read");
-    }
-    let Ok(there) = read_frame(&path) else {
-        return Some("is not a Parquet file");
-    };
-    let names = there.get_column_names();
-    let same = to_frame(columns, rows).and_then(|here| {
-        let height = here.height();
-        let is_there = |name: &str| names.iter().any(|other| other.as_str() == name);
-        let told = here.columns().iter().filter(|c| is_there(c.name()) || c.null_count() < height);
-        let here = DataFrame::new(height, told.cloned().collect())?;
-        let there = there.select(here.get_column_names_owned())?;
-        Ok(names.len() == here.width() && there.equals_missing(&here))
-    });
-    (!same.unwrap_or(false)).then_some("differs from rows.csv")
-}

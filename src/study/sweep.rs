@@ -70,7 +70,7 @@ impl Plan {
         if self.shard.is_none() {
             check_merged(&self.folder)?;
         }
-        let whole = self.store.damaged().is_empty();
+        let whole = self.store.damaged.is_empty();
         if whole && self.cells.iter().all(|cell| self.is_done(cell)) {
             self.finish()?;
             return Ok(SweepSummary { skipped: self.cells.len(), ..SweepSummary::default() });

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::path::Path;
 
-use super::definition::{Expected, Selection, Statistic, StudyDefinition};
+use toml::Table;
+
+use super::definition::{Expected, Statistic, StudyDefinition, selects};
 use super::store::Store;
 use super::study_manifest::tells_of;
 use crate::experiment::{Cell, StudyError, TextSource};
@@ -35,7 +37,7 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
     let Some(store) = readable(Store::read(folder, &columns), laws) else { return found };
     found.rows = store.rows().count();
     laws.holds(store.sha256().is_some(), || "is missing".to_owned());
-    let damaged = store.damaged().len();
+    let damaged = store.damaged.len();
     laws.holds(damaged == 0, || {
         format!("{damaged} lines are cut off or have too many or too few fields")
     });
@@ -61,7 +63,7 @@ pub fn verify(definition: &StudyDefinition, folder: &Path) -> Verification {
     planned(definition, folder, manifest.as_ref(), &store, &columns, &mut found);
     let laws = &mut found.laws;
     let lines: Vec<&Line> = store.rows().collect();
-    found.notes.extend(definition.work.check_rows(&lines, folder, laws));
+    found.notes.extend(definition.work.experiment.check_rows(&lines, folder, laws));
     for row in store.rows().filter(|row| row.was_stopped(&columns)) {
         found.notes.push(format!("{} was stopped; its row says at which step", row.cell()));
     }
@@ -97,7 +99,7 @@ fn planned(
     let text = manifest.and_then(|m| TextSource::of_rows(folder, &definition.study, m));
     let data = folder.parent().unwrap_or(folder);
     laws.at("the definition");
-    let cells = definition.work.cells(text.as_ref(), data);
+    let cells = definition.work.experiment.any_cells(text.as_ref(), data);
     if let Err(why @ StudyError::NotFetched { .. }) = &cells {
         found.notes.push(format!("{why}; without it only the rows' own invariants are checked"));
         return;
@@ -148,7 +150,7 @@ fn hold(expected: &Expected, columns: &[Column], rows: &[&Line], laws: &mut Inva
         (Some(least), None) => format!("at least {least}"),
         (None, most) => format!("at most {}", most.unwrap_or(f64::INFINITY)),
     };
-    match expected.of {
+    match expected.of.unwrap_or_default() {
         Statistic::Every => {
             for (row, value) in chosen.iter().zip(values(&chosen)) {
                 laws.holds(expected.holds(value), || {
@@ -174,17 +176,9 @@ fn hold(expected: &Expected, columns: &[Column], rows: &[&Line], laws: &mut Inva
     }
 }
 
-fn select<'r>(columns: &[Column], rows: &[&'r Line], selection: &Selection) -> Vec<&'r Line> {
-    let same = |field: &str, value: &str| {
-        field == value
-            || matches!((field.parse::<f64>(), value.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
-    };
-    let meant = |row: &&&Line| {
-        selection.iter().all(|(column, values)| {
-            values.iter().any(|value| same(row.get(columns, column), value))
-        })
-    };
-    rows.iter().filter(meant).copied().collect()
+fn select<'r>(columns: &[Column], rows: &[&'r Line], selection: &Table) -> Vec<&'r Line> {
+    let is_meant = |row: &&&Line| selects(selection, |column| row.get(columns, column));
+    rows.iter().filter(is_meant).copied().collect()
 }
 
 /// The median; NaN, which satisfies no bound, if there is no value.
@@ -210,13 +204,14 @@ mod tests {
             .map(|[rank, value]| Line::from_iter(["s", "a", rank, value, "12", ""]));
         let rows: Vec<&Line> = rows.iter().collect();
         let breaches = |of, rank: &str, over: Option<&str>, least, most| {
-            let pick = |rank: &str| vec![("rank".to_owned(), vec![rank.to_owned()])];
+            let rank_of = |rank: &str| rank.parse::<f64>().unwrap().into();
+            let pick = |rank: &str| Table::from_iter([("rank".to_owned(), rank_of(rank))]);
             let expected = Expected {
                 what: "w".to_owned(),
                 rows: pick(rank),
                 over: over.map(pick),
                 column: "inflation".to_owned(),
-                of,
+                of: Some(of),
                 least,
                 most,
             };

@@ -81,7 +81,7 @@ fn report(root: &Path) -> PathBuf {
         }
         let study = MeasuredStudy { folder, ..MeasuredStudy::default() };
         let analysis = analyse(&[study], view.parse().unwrap()).unwrap();
-        let section = Section {
+        Section {
             study: name.to_owned(),
             title: TEXT.to_owned(),
             question: TEXT.to_owned(),
@@ -89,12 +89,12 @@ fn report(root: &Path) -> PathBuf {
             command: TEXT.to_owned(),
             definition_toml: TEXT.to_owned(),
             rows_link: format!("../data/{name}/rows.csv"),
+            analysis,
             ..Section::default()
-        };
-        section.with_analysis(analysis).unwrap()
+        }
     });
     let file = root.join("report.html");
-    fs::write(&file, page(&header, &sections)).unwrap();
+    fs::write(&file, page(&header, &sections).unwrap()).unwrap();
     file
 }
 

@@ -19,7 +19,7 @@ fn section(view: &str, write: fn(&Path)) -> Section {
     write(folder.path());
     let view: View = view.parse().unwrap();
     let name = view.to_string();
-    let section = Section {
+    Section {
         title: format!("The study <{name}> & its rows"),
         question: "How large must logits grow?".to_owned(),
         findings: "As large as <they> must.\n\nNo larger.".to_owned(),
@@ -28,9 +28,8 @@ fn section(view: &str, write: fn(&Path)) -> Section {
         definition_toml: "name = \"example\"\nseeds = 3\n".to_owned(),
         rows_link: format!("../data/{name}/rows.csv"),
         study: name,
-        ..Section::default()
-    };
-    section.with_analysis(analyse(&[rows_in(folder.path())], view).unwrap()).unwrap()
+        analysis: analyse(&[rows_in(folder.path())], view).unwrap(),
+    }
 }
 
 fn sections() -> Vec<Section> {
@@ -80,7 +79,7 @@ fn balanced(html: &str) -> std::collections::BTreeMap<String, usize> {
 #[test]
 fn the_page_is_whole_and_holds_every_figure() {
     let sections = sections();
-    let html = page(&header(), &sections);
+    let html = page(&header(), &sections).unwrap();
     let seen = balanced(&html);
     assert_eq!(seen["figure"], 5);
     assert_eq!(seen["svg"], 5);
@@ -112,7 +111,7 @@ fn texts<'h>(html: &'h str, opening: &str, closing: &str) -> Vec<&'h str> {
 #[test]
 fn the_table_has_one_short_row_per_claim() {
     let sections = sections();
-    let html = page(&header(), &sections);
+    let html = page(&header(), &sections).unwrap();
     for &claim in CLAIMS {
         let id = format!(" id=\"claim-{}\"", claim.id);
         assert_eq!(html.matches(&id).count(), 1, "{}", claim.id);
@@ -120,7 +119,7 @@ fn the_table_has_one_short_row_per_claim() {
     let headlines = texts(&html, "<td data-label=\"Measured here\">", "</td>");
     assert_eq!(headlines.len(), CLAIMS.len());
     assert!(headlines.iter().all(|headline| headline.split_whitespace().count() <= 15));
-    let measured = sections.iter().flat_map(|section| &section.verdicts);
+    let measured = sections.iter().flat_map(|section| &section.analysis.verdicts);
     for verdict in measured {
         assert!(!verdict.headline.is_empty() && !verdict.measured.is_empty(), "{verdict:?}");
     }
@@ -130,7 +129,7 @@ fn the_table_has_one_short_row_per_claim() {
 
 #[test]
 fn studies_stand_under_their_group_in_text_and_contents() {
-    let html = page(&header(), &sections());
+    let html = page(&header(), &sections()).unwrap();
     let places: Vec<usize> =
         ["group-synthetic-targets", "logit-growth", "layouts", "group-training", "training"]
             .iter()
@@ -142,7 +141,7 @@ fn studies_stand_under_their_group_in_text_and_contents() {
 
 #[test]
 fn a_report_of_nothing_is_still_a_page() {
-    balanced(&page(&header(), &[]));
+    balanced(&page(&header(), &[]).unwrap());
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn section(root: &Path, view: &str, write: fn(&Path)) -> Section {
     let study = MeasuredStudy { folder: folder.clone(), ..MeasuredStudy::default() };
     let analysis = analyse(&[study], view).unwrap();
     rank_study::report::save_tables(&analysis.tables, &folder.join("tables")).unwrap();
-    let section = Section {
+    Section {
         title: format!("The study {name}"),
         question: "How large must logits grow?".to_owned(),
         findings: "What the figures show.\n\nWhat they do not show.".to_owned(),
@@ -28,9 +28,8 @@ fn section(root: &Path, view: &str, write: fn(&Path)) -> Section {
         definition_toml: "name = \"example\"\nseeds = 3\n".to_owned(),
         rows_link: format!("../data/{name}/rows.csv"),
         study: name,
-        ..Section::default()
-    };
-    section.with_analysis(analysis).unwrap()
+        analysis,
+    }
 }
 
 #[test]
@@ -47,6 +46,6 @@ fn the_page_works_in_a_browser() {
     let header =
         Header { title: "How large must attention logits grow?".to_owned(), ..Header::default() };
     let file = root.path().join("figures/report.html");
-    write_whole(&file, page(&header, &sections).as_bytes()).unwrap();
+    write_whole(&file, page(&header, &sections).unwrap().as_bytes()).unwrap();
     browser::check("report.mjs", &[&file], 10);
 }

@@ -162,7 +162,7 @@ fn the_pages_work_in_a_browser() {
     }
     let pages =
         ["fits/band", "runs/a", "predicted"].map(|p| folder.path(p).join("shown/index.html"));
-    browser::check("show.mjs", &pages.each_ref().map(|page| page.as_path()), 10);
+    browser::check("show.mjs", &pages.each_ref().map(|page| page.as_path()), 6);
 }
 
 #[test]

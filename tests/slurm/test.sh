@@ -34,7 +34,7 @@ git ls-files -z --cached --others --exclude-standard -- . ':!data' ':!figures' |
 cd "$work/study"
 
 "$here/tests/slurm/cluster.sh" start "$work/cluster"
-submit() { "$rank_study" slurm --preset smoke --tasks 4 --cpus 1 --time 60 --submit --quiet; }
+submit() { "$rank_study" slurm --preset smoke --tasks 4 --cpus 1 --time 60 --quiet && bash rank-study.sbatch submit; }
 # The job that is at work on a part.
 job_of() { squeue --noheader --states=running --format '%K %i' | awk -v part="$1" '$1 == part { print $2 }'; }
 is_running() { [[ $(squeue --noheader --job "$1" --format %T 2>/dev/null) = RUNNING ]]; }

@@ -1,7 +1,7 @@
 //! Runs one search with progress, saves its results as it finds them, and continues a search that was stopped.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use crate::cli::errors::FlagContext as _;
 use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
 use crate::experiments::fits::tables::one_fit::TARGET;
-use crate::experiments::fits::{FitMeasurement, FrontierRow};
+use crate::experiments::fits::{CheckpointStore, FitMeasurement, FrontierRow, fit_search_settings};
 use crate::record::{read_records, records_to_csv};
 use crate::run::Manifest;
 use crate::solver::{
     Candidate, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem,
     SearchOptions, Solution, frontier, needed_logit, write_factors,
 };
-use crate::study::{CheckpointStore, StudyError, search_settings};
+use crate::study::StudyError;
 use crate::system::{FileError, check_writable, write_whole};
 use crate::targets::write_matrix;
 
@@ -66,9 +66,11 @@ pub fn run(
     let _lock = crate::system::lock(out).context("--out")?;
     // The process that held the folder until now may have finished the search.
     refuse_another()?;
-    let ledger =
-        CheckpointStore::open(&unfinished, &search_settings(problem, caps, tolerance, &options))
-            .context("--out")?;
+    let ledger = CheckpointStore::open(
+        &unfinished,
+        &fit_search_settings(problem, caps, tolerance, &options),
+    )
+    .context("--out")?;
     let target = out.join(TARGET);
     if problem.n() <= LARGEST_KEPT && !target.exists() {
         write_matrix(&problem.target().dense(), &target).context("--out")?;
@@ -90,12 +92,11 @@ pub fn run(
     manifest.more.insert("target".to_owned(), place.target.clone().into());
     manifest.more.insert("seed".to_owned(), (options.seed as i64).into());
     manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
-    let progress = Progress::new(options.most_iterations(caps.len()) as f64);
+    let progress = Progress::new(options.most_iterations(caps.len()));
     progress.name("setting up");
     let stop = stop_at_signal("stopping; saving the best found so far")?;
     let job = Job {
         problem,
-        options,
         place,
         tolerance,
         ledger: &ledger,
@@ -105,16 +106,23 @@ pub fn run(
         earlier,
         earlier_s: manifest.wall_time_s,
         underway: Mutex::default(),
-        saved: Mutex::default(),
+        bounds: Mutex::default(),
+        written: Mutex::default(),
         failed: Mutex::default(),
     };
     let rows = match tolerance {
         None => {
             let points = frontier(problem, caps, options, &job).flag("--max-logit")?;
-            job.save(&points).context("--out")?
+            job.save_frontier(&points)
         }
-        Some(tolerance) => job.needed(tolerance)?,
-    };
+        Some(tolerance) => {
+            let found = needed_logit(problem, tolerance, options, &job).flag("--tolerance")?;
+            let wall_time_s = job.wall_time_s();
+            let of_row = FitMeasurement::needed(problem, tolerance, &found, wall_time_s);
+            job.save(vec![(of_row, found.best.as_ref(), format!("tolerance-{tolerance}"))])
+        }
+    }
+    .context("--out")?;
     progress.finish();
     let failed = lock(&job.failed).take();
     let stopped = stop.load(Ordering::Relaxed) && failed.is_none();
@@ -131,7 +139,6 @@ pub fn run(
 
 struct Job<'a> {
     problem: &'a Problem,
-    options: SearchOptions,
     place: &'a Place<'a>,
     tolerance: Option<f64>,
     ledger: &'a CheckpointStore,
@@ -143,7 +150,10 @@ struct Job<'a> {
     /// Seconds that the search took in earlier processes.
     earlier_s: f64,
     underway: Mutex<HashMap<String, Underway>>,
-    saved: Mutex<Saved<'a>>,
+    /// Lower bounds computed for the rows.
+    bounds: Mutex<Option<LowerBounds<'a>>>,
+    /// kl_nats of the factors on the disk, by the name of their folder.
+    written: Mutex<HashMap<String, f64>>,
     /// The first error of a save.
     failed: Mutex<Option<StudyError>>,
 }
@@ -158,13 +168,8 @@ struct Underway {
     counted: usize,
 }
 
-/// Lower bounds computed for the rows, and the factors already written.
-#[derive(Default)]
-struct Saved<'a> {
-    bounds: Option<LowerBounds<'a>>,
-    /// Logit bound and kl_nats of the factors on the disk, by place in the frontier.
-    factors: Vec<Option<(f64, f64)>>,
-}
+/// What a row tells, its factors, and the name of their folder.
+type Found<'f> = (FitMeasurement, Option<&'f Candidate>, String);
 
 impl FitObserver for Job<'_> {
     fn recall(&self, fit: &str, limit: usize) -> Option<Kept> {
@@ -174,13 +179,13 @@ impl FitObserver for Job<'_> {
         });
         let counted = match &kept {
             Some(Kept::Finished(_)) => {
-                self.progress.done_before(limit as f64);
+                self.progress.done_before(limit);
                 return kept;
             }
             Some(Kept::Underway(state)) => state.iterations,
             None => 0,
         };
-        self.progress.done_before(counted as f64);
+        self.progress.done_before(counted);
         let now = Instant::now();
         lock(&self.underway)
             .insert(fit.to_owned(), Underway { began: now, kept: now, limit, counted });
@@ -209,7 +214,7 @@ impl FitObserver for Job<'_> {
         self.progress.name(&format!(
             "logit bound {cap:.4}, iteration {iterations} of at most {limit}, KL about {value:.6} nats"
         ));
-        self.progress.advanced(new as f64);
+        self.progress.advanced(new);
         !stopped && lock(&self.failed).is_none()
     }
 
@@ -217,30 +222,30 @@ impl FitObserver for Job<'_> {
         let Some(Underway { began, limit, counted, .. }) = lock(&self.underway).remove(fit) else {
             return;
         };
-        self.progress.advanced(limit.saturating_sub(counted) as f64);
+        self.progress.advanced(limit.saturating_sub(counted));
         if began.elapsed() >= WORTH_KEEPING {
             self.note(self.ledger.write_finished(fit, solution));
         }
     }
 
     fn improved(&self, points: &[FrontierPoint]) {
-        let now: Vec<_> = points.iter().map(reached).collect();
-        if lock(&self.saved).factors == now {
+        let reached = |point: &FrontierPoint| point.best.as_ref().map(|it| it.solution.kl_nats);
+        let is_written = |point: &FrontierPoint| {
+            reached(point) == lock(&self.written).get(&folder_at(point)).copied()
+        };
+        if points.iter().all(is_written) {
             return;
         }
-        self.note(self.save(points).map(|_| ()));
-        let line: Vec<String> =
-            now.into_iter().flatten().map(|(cap, kl)| format!("{cap}: {kl:.6}")).collect();
+        self.note(self.save_frontier(points).map(|_| ()));
+        let of_point =
+            |point: &FrontierPoint| Some(format!("{}: {:.6}", point.cap, reached(point)?));
+        let line: Vec<String> = points.iter().filter_map(of_point).collect();
         let elapsed = self.started.elapsed().as_secs_f64();
         self.progress.say(&format!("[{elapsed:.1} s] error by logit bound  {}", line.join("  ")));
     }
 }
 
 impl<'a> Job<'a> {
-    fn row(&self, found: FitMeasurement, best: Option<&Candidate>) -> FrontierRow {
-        FrontierRow::of(self.problem, &self.place.target, self.tolerance, found, best)
-    }
-
     fn note(&self, done: Result<(), impl Into<StudyError>>) {
         if let Err(error) = done {
             lock(&self.failed).get_or_insert(error.into());
@@ -248,28 +253,38 @@ impl<'a> Job<'a> {
     }
 
     /// Writes the rows of a frontier and its new factors; returns the rows.
-    fn save(&self, points: &[FrontierPoint]) -> Result<Vec<FrontierRow>, StudyError> {
+    fn save_frontier(&self, points: &[FrontierPoint]) -> Result<Vec<FrontierRow>, StudyError> {
         let wall_time_s = self.wall_time_s() / points.len() as f64;
-        let Saved { bounds, factors } = &mut *lock(&self.saved);
+        let mut bounds = lock(&self.bounds);
         let bounds = bounds.get_or_insert_with(|| LowerBounds::new(self.problem));
-        let mut rows = Vec::with_capacity(points.len());
-        factors.resize(points.len(), None);
-        for (place, (point, on_disk)) in points.iter().zip(factors).enumerate() {
-            let found = FitMeasurement::at_cap(point, bounds, wall_time_s);
-            let mut row = self.row(found, point.best.as_ref());
+        let mut found = |point| FitMeasurement::at_cap(point, bounds, wall_time_s);
+        let rows = points.iter().map(|point| (found(point), point.best.as_ref(), folder_at(point)));
+        self.save(rows.collect())
+    }
+
+    /// Writes rows and their new factors; returns the rows.
+    fn save(&self, found: Vec<Found<'_>>) -> Result<Vec<FrontierRow>, StudyError> {
+        let mut written = lock(&self.written);
+        let mut rows = Vec::with_capacity(found.len());
+        for (place, (found, best, name)) in found.into_iter().enumerate() {
+            let Place { out, target } = self.place;
+            let mut row = FrontierRow::of(self.problem, target, self.tolerance, found, best);
             if let Some(earlier) = self.better_before(place, &row) {
                 row = earlier;
-            } else if let Some(best) = &point.best {
-                let folder = Path::new("factors").join(format!("cap-{}", point.cap));
-                if *on_disk != reached(point) {
-                    write_factors(&self.place.out.join(&folder), &best.solution.factors)?;
-                    *on_disk = reached(point);
+            } else if let Some(Candidate { solution, .. }) = best {
+                let folder = Path::new("factors").join(&name);
+                if written.get(&name) != Some(&solution.kl_nats) {
+                    write_factors(&out.join(&folder), &solution.factors)?;
+                    written.insert(name, solution.kl_nats);
                 }
                 row.found.factors = Some(folder.display().to_string());
             }
             rows.push(row);
         }
-        self.write(&rows)?;
+        let path = self.place.out.join(ROWS);
+        records_to_csv(&rows)
+            .and_then(|bytes| write_whole(&path, &bytes))
+            .map_err(|source| FileError::Write { path, source })?;
         Ok(rows)
     }
 
@@ -292,38 +307,14 @@ impl<'a> Job<'a> {
         })
     }
 
-    fn needed(&self, tolerance: f64) -> Result<Vec<FrontierRow>> {
-        let found =
-            needed_logit(self.problem, tolerance, self.options, self).flag("--tolerance")?;
-        let of_row = FitMeasurement::needed(self.problem, tolerance, &found, self.wall_time_s());
-        let mut row = self.row(of_row, found.best.as_ref());
-        if let Some(earlier) = self.better_before(0, &row) {
-            row = earlier;
-        } else if let Some(best) = &found.best {
-            let folder: PathBuf = ["factors", &format!("tolerance-{tolerance}")].iter().collect();
-            write_factors(&self.place.out.join(&folder), &best.solution.factors)
-                .context("--out")?;
-            row.found.factors = Some(folder.display().to_string());
-        }
-        self.write(std::slice::from_ref(&row)).context("--out")?;
-        Ok(vec![row])
-    }
-
-    fn write(&self, rows: &[FrontierRow]) -> Result<(), FileError> {
-        let path = self.place.out.join(ROWS);
-        records_to_csv(rows)
-            .and_then(|bytes| write_whole(&path, &bytes))
-            .map_err(|source| FileError::Write { path, source })
-    }
-
     fn wall_time_s(&self) -> f64 {
         self.earlier_s + self.started.elapsed().as_secs_f64()
     }
 }
 
-/// Logit bound and kl_nats of the best solution at a point, if there is one.
-fn reached(point: &FrontierPoint) -> Option<(f64, f64)> {
-    point.best.as_ref().map(|best| (point.cap, best.solution.kl_nats))
+/// Name of the folder of the factors within a logit bound.
+fn folder_at(point: &FrontierPoint) -> String {
+    format!("cap-{}", point.cap)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

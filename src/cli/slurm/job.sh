@@ -8,7 +8,6 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=@CPUS@
-#SBATCH --time=@TIME@
 @OPTIONS@#SBATCH --output=@LOGS@/%x-%A_%a.out
 #SBATCH --open-mode=append
 # A task that is preempted or reaches its time limit continues where it was.

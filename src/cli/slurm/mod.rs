@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -13,7 +12,6 @@ use super::reproduce::{Staged, staged};
 use super::streams::{is_quiet, say};
 use crate::cli::errors::UsageError;
 use crate::cli::flags::{PresetFlag, TextFlags};
-use crate::report::duration;
 use crate::study::{MOST_SHARDS, Stage, Stages};
 use crate::system::{program, write_whole};
 use crate::table::plural;
@@ -23,7 +21,7 @@ use crate::table::plural;
 #[command(after_help = "\
 Examples:
   rank-study slurm --preset paper --tasks 100 --at-a-time 20 --partition cpu
-  rank-study slurm logit-growth phase --tasks 8 --cpus 4 --submit
+  rank-study slurm logit-growth phase --tasks 8 --cpus 4
 
 Guide: docs/cluster.md")]
 pub struct SlurmArgs {
@@ -32,7 +30,7 @@ pub struct SlurmArgs {
     studies: Vec<String>,
     #[command(flatten)]
     preset: PresetFlag,
-    /// Split the work into this many tasks [default: an hour of work each]
+    /// Split the work into this many tasks [default: one configuration each]
     #[arg(long, value_name = "N")]
     tasks: Option<usize>,
     /// Run at most this many tasks at once [default: all]
@@ -41,7 +39,7 @@ pub struct SlurmArgs {
     /// Processors per task
     #[arg(long, value_name = "N", default_value_t = 4)]
     cpus: usize,
-    /// Time limit per task [default: three times the longest estimate, at least 1 h]
+    /// Time limit per task [default: that of the partition]
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
     /// Slurm partition
@@ -58,13 +56,8 @@ pub struct SlurmArgs {
     /// Write to this file
     #[arg(long, value_name = "FILE", default_value = "rank-study.sbatch")]
     out: PathBuf,
-    /// Submit the script to Slurm
-    #[arg(long)]
-    submit: bool,
 }
 
-/// Default work per task, in seconds of one core.
-const WORK_OF_A_TASK_S: f64 = 3600.0;
 /// Maximum default number of tasks in an array: Slurm's default `MaxArraySize` is 1001, which counts index 0.
 const LONGEST_ARRAY: usize = 1000;
 /// Seconds between the signal and the end of a task, and how many of them the program may use.
@@ -76,7 +69,7 @@ const LOGS: &str = "slurm-logs";
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Studies that cannot be planned, a script that cannot be written, or Slurm is missing or refuses the script.
+/// Studies that cannot be planned, or a script that cannot be written.
 pub fn run(args: &SlurmArgs) -> Result<()> {
     if args.cpus == 0 || args.tasks == Some(0) || args.at_a_time == Some(0) {
         bail!(UsageError("--cpus, --tasks and --at-a-time must be at least 1".to_owned()));
@@ -99,64 +92,26 @@ pub fn run(args: &SlurmArgs) -> Result<()> {
     if !is_quiet() {
         tell(args, &dealt, tasks);
     }
-    if args.submit {
-        let submitted = Command::new("bash").arg(&args.out).arg("submit").status();
-        let status = submitted.context("cannot run bash")?;
-        if !status.success() {
-            bail!("{} was not submitted ({status}); the lines above say why", args.out.display());
-        }
-    }
     fail_if_missing(&missing)
 }
 
-/// Number of tasks with an hour of work each in the longest stage.
+/// Number of configurations in the largest stage, or the longest array.
 fn tasks_of(stages: &Stages) -> usize {
-    let of_stage = |at| {
-        let costs = stages.stage(at, 1).costs;
-        let tasks = (costs.iter().sum::<f64>() / WORK_OF_A_TASK_S).ceil() as usize;
-        tasks.min(costs.len())
-    };
+    let of_stage = |at| stages.stage(at, 1).parts.len();
     (0..stages.count()).map(of_stage).max().unwrap_or(1).clamp(1, LONGEST_ARRAY)
 }
 
-/// Estimated times of the shortest and the longest shard of any stage, in seconds on `cpus` processors.
-fn spread(dealt: &[Stage], tasks: usize, cpus: usize) -> [f64; 2] {
-    let times = |stage: &Stage| -> Vec<f64> {
-        // A cell runs on one processor.
-        let dearest = |part| {
-            let own = stage.costs.iter().zip(&stage.parts).filter(move |(_, p)| **p == part);
-            own.map(|(cost, _)| *cost).fold(0.0, f64::max)
-        };
-        let loads = stage.loads(tasks);
-        loads
-            .iter()
-            .enumerate()
-            .map(|(part, load)| (load / cpus as f64).max(dearest(part)))
-            .collect()
-    };
-    let all: Vec<f64> = dealt.iter().flat_map(times).filter(|&time| time > 0.0).collect();
-    [all.iter().copied().fold(f64::INFINITY, f64::min), all.iter().copied().fold(0.0, f64::max)]
-}
-
 fn tell(args: &SlurmArgs, dealt: &[Stage], tasks: usize) {
-    let [shortest, longest] = spread(dealt, tasks, args.cpus);
     say!(
-        "{}: {} in {}, {tasks} tasks, estimated {} to {} each on {}",
+        "{}: {} in {}, {tasks} tasks",
         args.out.display(),
-        plural(dealt.iter().map(|stage| stage.costs.len()).sum(), "configuration"),
+        plural(dealt.iter().map(|stage| stage.parts.len()).sum(), "configuration"),
         plural(dealt.len(), "stage"),
-        duration(shortest),
-        duration(longest),
-        plural(args.cpus, "processor"),
     );
-    if !args.submit {
-        say!("check the script, then run: bash {} submit", args.out.display());
-    }
+    say!("check the script, then run: bash {} submit", args.out.display());
 }
 
 fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
-    let [_, longest] = spread(dealt, tasks, args.cpus);
-    let time = args.time.clone().unwrap_or_else(|| limit(longest));
     let mut flags = format!("--preset {}", args.preset.get());
     if !args.studies.is_empty() {
         write!(flags, " --only {}", args.studies.join(" "))?;
@@ -167,9 +122,12 @@ fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
         }
     }
     let mut options = String::new();
-    for (option, value) in
-        [("partition", &args.partition), ("gpus", &args.gpus), ("mem", &args.mem)]
-    {
+    for (option, value) in [
+        ("time", &args.time),
+        ("partition", &args.partition),
+        ("gpus", &args.gpus),
+        ("mem", &args.mem),
+    ] {
         if let Some(value) = value {
             writeln!(options, "#SBATCH --{option}={value}")?;
         }
@@ -179,7 +137,6 @@ fn script(args: &SlurmArgs, dealt: &[Stage], tasks: usize) -> Result<String> {
         ("@FILE@", args.out.display().to_string()),
         ("@STAGES@", plural(dealt.len(), "array")),
         ("@CPUS@", args.cpus.to_string()),
-        ("@TIME@", time),
         ("@OPTIONS@", options),
         ("@LEAD@", LEAD_S.to_string()),
         ("@GRACE@", GRACE_S.to_string()),
@@ -235,15 +192,6 @@ fn ranges(numbers: &[usize]) -> String {
     ranges.iter().map(written).collect::<Vec<_>>().join(",")
 }
 
-/// Formats three times `seconds`, rounded up to whole hours, for Slurm.
-fn limit(seconds: f64) -> String {
-    let hours = (3.0 * seconds / 3600.0).ceil().max(1.0) as u64;
-    match hours {
-        0..24 => format!("{hours:02}:00:00"),
-        _ => format!("{}-{:02}:00:00", hours / 24, hours % 24),
-    }
-}
-
 /// Quotes a path for the shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
@@ -254,11 +202,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_and_limits_are_written_as_slurm_has_them() {
+    fn arrays_are_written_as_slurm_has_them() {
         assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1-3,7,9-10");
-        for (seconds, text) in [(0.0, "01:00:00"), (4000.0, "04:00:00"), (90_000.0, "3-03:00:00")] {
-            assert_eq!(limit(seconds), text);
-        }
         assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
     }
 }

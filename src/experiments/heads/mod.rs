@@ -29,7 +29,7 @@ use self::figures::{heads, prediction};
 use self::tables::heads::TrainedHeads;
 use self::tables::published::PublishedHeads;
 use super::model_cell::{ModelCell, dtype_of};
-use super::trained_model::{TrainedModel, visible_pairs};
+use super::trained_model::TrainedModel;
 use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_errors};
 use crate::claims::Group::{PublishedModels, TrainedHeads as InTraining};
 use crate::experiment::{
@@ -40,7 +40,6 @@ use crate::experiment::{
 use crate::heads::LayerFit;
 use crate::solver::SearchOptions;
 use crate::table::TableError;
-use crate::targets::HeadKind;
 
 pub use crate::heads::HeadMeasurement;
 pub use row::HeadKey;
@@ -151,27 +150,6 @@ impl ModelCell for PredictCell {
         table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
     }
 
-    /// The cost of an evaluation is about proportional to the number of pairs, and a global head takes thousands of
-    /// evaluations. With `above`, the number of fitted heads is not known in advance; all are assumed.
-    fn cost_s(&self) -> f64 {
-        let study = &*self.study;
-        let source = self.model.source();
-        let n = self.model.tokens() as f64;
-        let rows = n.min(study.keys.rows.unwrap_or(MOST_ROWS) as f64);
-        let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
-        let pairs: f64 = source.head_kinds(self.layer).into_iter().map(seen).sum();
-        let passages = self.model.passages();
-        let fits = passages * study.keys.epsilon.len() as f64;
-        let screened = passages * pairs * SECONDS_PER_SCREENED_PAIR;
-        if study.keys.above == Some(f64::INFINITY) {
-            return screened;
-        }
-        let channels = source.head_dimension() as f64 + 16.0;
-        let is_sparing = study.search.starts == 0 && study.search.passes == 0;
-        let fitted = if is_sparing { SECONDS_PER_SPARING_PAIR } else { SECONDS_PER_PAIR };
-        screened + fits * pairs * channels * fitted
-    }
-
     fn key(&self) -> HeadKey {
         HeadKey { model: self.model.key(), layer: self.layer }
     }
@@ -201,13 +179,6 @@ impl ModelCell for PredictCell {
         Ok(ended.then_some(rows))
     }
 }
-
-/// Seconds of one core that the fits of a head take, per allowed pair and (rank + 16).
-const SECONDS_PER_PAIR: f64 = 3e-6;
-/// The same for fits with early stopping.
-const SECONDS_PER_SPARING_PAIR: f64 = 3e-7;
-/// Seconds of one core that screening takes, per allowed pair.
-const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
 
 /// The view of the rows that the command `predict` measures without a study.
 pub(crate) const PREDICTION: View = View::new(

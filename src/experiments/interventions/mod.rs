@@ -15,7 +15,7 @@ use toml::{Table, Value};
 use self::tables::Surgeries;
 use super::model_cell::{ModelCell, dtype_of};
 use super::model_key::ModelKey;
-use super::trained_model::{TrainedModel, visible_pairs};
+use super::trained_model::TrainedModel;
 use super::trained_models::{self, ModelKeys, TrainedModels, check_errors};
 use crate::claims::Group;
 use crate::experiment::{
@@ -26,7 +26,6 @@ use crate::heads::{Edit, Surgery};
 use crate::run::ModelSource;
 use crate::solver::SearchOptions;
 use crate::system::nearest::nearest;
-use crate::targets::HeadKind;
 
 pub use crate::heads::InterventionMeasurement;
 
@@ -109,20 +108,6 @@ pub(crate) struct InterventionCell {
     model: TrainedModel,
     edits: Vec<Edit>,
     study: Arc<InterventionStudy>,
-}
-
-impl InterventionCell {
-    /// The approximate time of one edit on one group, in seconds of one core.
-    fn cost_of(&self, edit: Edit) -> f64 {
-        let source = self.model.source();
-        let n = self.model.tokens() as f64;
-        let seen = |kind: HeadKind| visible_pairs(kind, n, n);
-        let kinds = (0..source.layers()).flat_map(|layer| source.head_kinds(layer));
-        let pairs: f64 = kinds.map(seen).sum::<f64>() * self.model.passages_of_a_group() as f64;
-        let squares = (source.layers() * source.head_kinds(0).len()) as f64 * n * n;
-        let pass = squares * self.model.passages_of_a_group() as f64 * SECONDS_PER_ENTRY;
-        pass + edit.fit().map_or(0.0, |(_, rank)| pairs * (rank as f64 + 16.0) * SECONDS_PER_PAIR)
-    }
 }
 
 impl Experiment for InterventionStudy {
@@ -230,16 +215,6 @@ impl ModelCell for InterventionCell {
         table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
     }
 
-    fn cost_s(&self) -> f64 {
-        let groups = self.study.models.keys.groups;
-        let times = |edit: &Edit| match edit {
-            Edit::Fit { .. } => groups.min(self.study.keys.fit_groups),
-            _ => groups,
-        };
-        let edits = [Edit::Own].into_iter().chain(self.edits.iter().copied());
-        edits.map(|edit| times(&edit) as f64 * self.cost_of(edit)).sum()
-    }
-
     fn key(&self) -> ModelKey {
         self.model.key()
     }
@@ -262,10 +237,15 @@ impl ModelCell for InterventionCell {
             fit_groups: keys.fit_groups,
             search: *search,
         };
-        let whole = self.cost_s();
+        let times = |edit: &Edit| match edit {
+            Edit::Fit { .. } => models.keys.groups.min(keys.fit_groups),
+            _ => models.keys.groups,
+        };
+        // The unaltered model is measured too.
+        let whole = models.keys.groups + self.edits.iter().map(times).sum::<usize>();
         let mut rows = Vec::new();
         let ended = surgery.run(&learned_on, &groups, context.stop, |found| {
-            (context.advanced)(found.edit().map_or(0.0, |edit| self.cost_of(edit)) / whole);
+            (context.advanced)(1.0 / whole as f64);
             rows.push(found);
             Ok(())
         })?;
@@ -274,7 +254,3 @@ impl ModelCell for InterventionCell {
 }
 
 const NO_RUN: &str = "is a published model, whose loss cannot be computed; name training runs";
-/// Seconds of one core per forward pass and entry of attention.
-const SECONDS_PER_ENTRY: f64 = 5e-8;
-/// Seconds of one core per free fit, allowed pair and (rank + 16).
-const SECONDS_PER_PAIR: f64 = 1e-6;

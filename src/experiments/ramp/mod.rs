@@ -14,7 +14,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::model_cell::{ModelCell, whole};
-use super::trained_model::{TrainedModel, visible_pairs};
+use super::trained_model::TrainedModel;
 use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels};
 use crate::claims::Group;
 use crate::experiment::{
@@ -24,7 +24,6 @@ use crate::experiment::{
 pub use crate::heads::RampMeasurement;
 use crate::lm::HeadProbe;
 use crate::run::ModelSource;
-use crate::targets::HeadKind;
 
 pub use row::RampKey;
 
@@ -120,18 +119,6 @@ impl ModelCell for RampCell {
         }
     }
 
-    /// Each allowed pair is evaluated some hundreds of times.
-    fn cost_s(&self) -> f64 {
-        let source = self.model.source();
-        let n = self.model.tokens() as f64;
-        let rows = n.min(self.study.rows.unwrap_or(MOST_ROWS) as f64);
-        let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
-        let layers = self.model.layers();
-        let kinds = layers.iter().flat_map(|&layer| source.head_kinds(layer));
-        let passages = self.model.passages();
-        SECONDS_OF_A_MODEL + passages * kinds.map(seen).sum::<f64>() * SECONDS_PER_PAIR
-    }
-
     fn key(&self) -> RampKey {
         let [positions, slopes] = match self.model.source() {
             ModelSource::Run { definition, .. } => {
@@ -172,8 +159,3 @@ impl ModelCell for RampCell {
         Ok(Some(found))
     }
 }
-
-/// Seconds of one core per head and allowed pair.
-const SECONDS_PER_PAIR: f64 = 1.5e-6;
-/// Seconds to read a model and its text.
-const SECONDS_OF_A_MODEL: f64 = 0.15;

@@ -90,18 +90,18 @@ pub(super) const VIEWS: &[View] = &[
 ];
 
 fn trainings(work: &Option<Configuration>) -> Option<&TrainStudy> {
-    work.as_ref()?.get()
+    work.as_ref()?.downcast_ref()
 }
 
 fn without_baseline(work: &Configuration) -> Result<(), String> {
-    match work.get::<TrainStudy>().and_then(|study| study.baseline.as_ref()) {
+    match work.downcast_ref::<TrainStudy>().and_then(|study| study.baseline.as_ref()) {
         None => Ok(()),
         Some(_) => Err("baseline: the view compares with no baseline; leave it out".to_owned()),
     }
 }
 
 fn beside_baseline(work: &Configuration) -> Result<(), String> {
-    match work.get::<TrainStudy>().and_then(|study| study.baseline.as_ref()) {
+    match work.downcast_ref::<TrainStudy>().and_then(|study| study.baseline.as_ref()) {
         None => Err("needs a [baseline] with of, a study, and runs of it".to_owned()),
         Some(_) => Ok(()),
     }

@@ -8,7 +8,8 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use ndarray::ArrayView1;
 
-use crate::figure::{Colouring, LEAST_ATTENTION, Rgb};
+use crate::figure::style::signed;
+use crate::figure::{LEAST_ATTENTION, Rgb, attention_colour};
 use crate::lm::HeadProbe;
 use crate::targets::Visibility;
 
@@ -119,10 +120,9 @@ pub(super) fn logit_of_byte(byte: u8) -> Option<f64> {
 
 /// Colours of the 256 bytes, for pictures of attention and of logits.
 pub(super) fn colours() -> [Vec<Rgb>; 2] {
-    let logits = Colouring::Logits { most: 1.0 };
-    let logit = |byte| logit_of_byte(byte).map_or((255, 255, 255), |share| logits.colour(share));
+    let logit = |byte| logit_of_byte(byte).map_or((255, 255, 255), signed);
     [
-        (0..=255).map(|byte| Colouring::Attention.colour(attention_of_byte(byte))).collect(),
+        (0..=255).map(|byte| attention_colour(attention_of_byte(byte))).collect(),
         (0..=255).map(logit).collect(),
     ]
 }

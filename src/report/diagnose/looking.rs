@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::look::{Detail, Look};
 use super::model::DiagnosedModel;
-use super::worry::{Worry, worries};
+use super::worry::worries;
 use crate::lm::{HeadProbe, LmError, Probed};
 use crate::targets::Visibility;
 
@@ -21,7 +21,7 @@ impl DiagnosedModel {
         beside: usize,
     ) -> Result<(), LmError> {
         let worth: Vec<(usize, usize)> =
-            worries(self).iter().map(|&Worry { layer, head, .. }| (layer, head)).collect();
+            worries(self).iter().map(|head| (head.layer, head.found.head)).collect();
         let mut layers: Vec<usize> = self.heads.iter().map(|head| head.layer).collect();
         layers.dedup();
         let (tokens, share) = (passage.len(), beside.div_ceil(self.heads.len().max(1)));

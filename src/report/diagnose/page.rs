@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::model::{DiagnosedHead, DiagnosedModel};
 use super::quantity::{Shown, all_shades, numbers};
-use super::worry::{Worry, left_out, worries};
+use super::worry::{left_out, sentence, worries};
 use crate::experiments::heads::tables::published::LARGE_NATS;
 use crate::figure::style::luminance;
 use crate::figure::{Rgb, hex};
@@ -34,13 +34,6 @@ pub const READING: [&str; 4] = [
     "excess: logits spread wider than the attention needs; shift: whole rows are moved, which softmax cancels.",
     "Softmax depends on the half-range alone, half of a row's (max − min). What lowers large logits: docs/findings.md.",
 ];
-
-/// A model and the sentences on its notable heads.
-struct Worrying<'d> {
-    at: usize,
-    model: &'d DiagnosedModel,
-    worries: Vec<Worry>,
-}
 
 impl Diagnosis {
     /// Builds the self-contained page. Without scripts it has the grid of max |logit| and the list of heads.
@@ -82,19 +75,18 @@ impl Diagnosis {
 
     /// The sentences on heads, each with layer and head.
     pub fn worries(&self) -> Vec<String> {
-        let told = |one: Worrying<'_>| {
+        let told = |(_, model): (usize, &DiagnosedModel)| {
             let of = match self.models.len() {
                 1 => String::new(),
-                _ => format!("{}: ", one.model.title()),
+                _ => format!("{}: ", model.title()),
             };
-            let line = |worry: &Worry| {
-                let Worry { layer, head, sentence } = worry;
-                format!("{of}layer {layer}, head {head}: {sentence}")
+            let line = |DiagnosedHead { layer, found, .. }: &DiagnosedHead| {
+                format!("{of}layer {layer}, head {}: {}", found.head, sentence(found))
             };
-            let rest = left_out(one.model).map(|sentence| format!("{of}{sentence}"));
-            one.worries.iter().map(line).chain(rest).collect::<Vec<_>>()
+            let rest = left_out(model).map(|sentence| format!("{of}{sentence}"));
+            worries(model).into_iter().map(line).chain(rest).collect::<Vec<_>>()
         };
-        self.worrying().into_iter().flat_map(told).collect()
+        self.listed().flat_map(told).collect()
     }
 
     /// Names of the models, without duplicates for steps of the same run.
@@ -104,37 +96,33 @@ impl Diagnosis {
         names
     }
 
-    /// Sentences on the heads of each model; for a run only those of its last step.
-    fn worrying(&self) -> Vec<Worrying<'_>> {
-        let mut found = Vec::new();
-        for (at, model) in self.models.iter().enumerate() {
-            if self.models[at + 1..].iter().all(|other| other.name != model.name) {
-                found.push(Worrying { at, model, worries: worries(model) });
-            }
-        }
-        found
+    /// The models whose heads are listed, each with its index; of a run only the last step.
+    fn listed(&self) -> impl Iterator<Item = (usize, &DiagnosedModel)> {
+        let is_last = |(at, model): &(usize, &DiagnosedModel)| {
+            self.models[at + 1..].iter().all(|other| other.name != model.name)
+        };
+        self.models.iter().enumerate().filter(is_last)
     }
 
     fn worth(&self) -> Markup {
-        let all = self.worrying();
         html! {
             section id="worth" {
                 h2 { "Heads to look at" }
-                @for one in &all {
-                    @if self.models.len() > 1 { h3 { (one.model.title()) } }
-                    @if one.model.heads.iter().all(|head| head.found.actual < LARGE_NATS) {
+                @for (at, model) in self.listed() {
+                    @if self.models.len() > 1 { h3 { (model.title()) } }
+                    @if model.heads.iter().all(|head| head.found.actual < LARGE_NATS) {
                         p.note { "No head has max |logit| ≥ " (LARGE_NATS) ". The largest:" }
                     }
                     @for line in READING { p.note { (line) } }
                     ol.worries {
-                        @for Worry { layer, head, sentence } in &one.worries {
+                        @for DiagnosedHead { layer, found, .. } in worries(model) {
                             li {
-                                a href={ "#" (place(*layer, *head, one.at)) } { "Layer " (layer) ", head " (head) }
-                                ": " (sentence)
+                                a href={ "#" (place(*layer, found.head, at)) } { "Layer " (layer) ", head " (found.head) }
+                                ": " (sentence(found))
                             }
                         }
                     }
-                    @if let Some(sentence) = left_out(one.model) { p.note { (sentence) } }
+                    @if let Some(sentence) = left_out(model) { p.note { (sentence) } }
                 }
             }
         }

@@ -25,20 +25,9 @@ const MOST: usize = 16;
 /// Number of heads listed if none has large logits.
 const LARGEST: usize = 3;
 
-/// A sentence on one head.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Worry {
-    /// The layer, from 0.
-    pub layer: usize,
-    /// The head within it, from 0.
-    pub head: usize,
-    /// The sentence, without layer and head.
-    pub sentence: String,
-}
-
-/// Sentences on the heads with large logits, sorted by the excess of max |logit| over what the head needs. If no logit
-/// is large, they are on the heads with the largest logits.
-pub(super) fn worries(model: &DiagnosedModel) -> Vec<Worry> {
+/// The heads with large logits, sorted by the excess of max |logit| over what the head needs. If no logit is large, the
+/// heads with the largest logits.
+pub(super) fn worries(model: &DiagnosedModel) -> Vec<&DiagnosedHead> {
     let mut heads: Vec<&DiagnosedHead> = model.heads.iter().collect();
     heads.sort_by(|a, b| surplus(&b.found).total_cmp(&surplus(&a.found)));
     let mut told: Vec<&DiagnosedHead> =
@@ -47,12 +36,7 @@ pub(super) fn worries(model: &DiagnosedModel) -> Vec<Worry> {
         heads.sort_by(|a, b| b.found.actual.total_cmp(&a.found.actual));
         told = heads.into_iter().take(LARGEST).collect();
     }
-    let one = |head: &DiagnosedHead| Worry {
-        layer: head.layer,
-        head: head.found.head,
-        sentence: sentence(&head.found),
-    };
-    told.into_iter().map(one).collect()
+    told
 }
 
 /// A sentence on the number of heads with large logits that are not listed; `None` if all are listed.
@@ -264,17 +248,14 @@ mod tests {
     fn the_list_is_sorted_by_excess_or_by_size_where_nothing_is_large() {
         let of = |parts: [[f64; 5]; 4]| {
             let heads = parts.into_iter().enumerate().map(|(at, parts)| fitted(0, at, parts));
-            worries(&model("run", None, heads.collect()))
+            let model = model("run", None, heads.collect());
+            worries(&model).into_iter().map(|head| head.found.head).collect::<Vec<_>>()
         };
         let needs_all = [60.0, 1.0, 1.0, 1.0, 1.0];
         let small = [1.0, 1.0, 1.0, 2.0, 1.0];
-        let order: Vec<usize> = of([needs_all, small, LARGE, [10.0, 1.0, 1.0, 3.0, 1.0]])
-            .iter()
-            .map(|w| w.head)
-            .collect();
+        let order = of([needs_all, small, LARGE, [10.0, 1.0, 1.0, 3.0, 1.0]]);
         assert_eq!(order, [2, 3, 0], "the head of 2 is not listed");
-        let none = of([small, [3.0, 1.0, 1.0, 1.0, 1.0], [4.0; 5].map(|_| 1.0), small]);
-        let order: Vec<usize> = none.iter().map(|worry| worry.head).collect();
+        let order = of([small, [3.0, 1.0, 1.0, 1.0, 1.0], [4.0; 5].map(|_| 1.0), small]);
         assert_eq!(order, [1, 0, 3], "the largest {LARGEST}");
     }
 }

@@ -144,9 +144,8 @@ fn shown(name: String, rows: Vec<HeadLogRow>) -> Shown {
     for rows in heads.values_mut() {
         rows.sort_by_key(|row| row.step);
     }
-    let logged: Vec<&Quantity> =
-        QUANTITIES.iter().filter(|of| rows.iter().any(|row| value(of, row).is_some())).collect();
-    let figures = logged.iter().map(|of| {
+    let logged = QUANTITIES.iter().filter(|of| rows.iter().any(|row| value(of, row).is_some()));
+    let figures = logged.map(|of| {
         let (name, label, caption, _) = of;
         let curve = |(&(layer, head), rows): (&(usize, usize), &Vec<&HeadLogRow>)| HeadCurve {
             layer,
@@ -166,10 +165,7 @@ fn shown(name: String, rows: Vec<HeadLogRow>) -> Shown {
         )
     });
     // Of several rows of a head at one step, the last counts.
-    let entries = rows.iter().rev().map(|row| {
-        let values = logged.iter().map(|of| value(of, row)).collect();
-        ((row.layer, row.head), String::new(), row.step, values)
-    });
+    let entries = rows.iter().rev().map(|row| ((row.layer, row.head), row.step, row.max_abs_logit));
     let conclusion = peak(rows.iter()).into_iter().map(|peak| {
         let last = heads[&(peak.layer, peak.head)]
             .last()
@@ -188,9 +184,7 @@ fn shown(name: String, rows: Vec<HeadLogRow>) -> Shown {
         conclusion: conclusion.collect(),
         notes: rows.is_empty().then(|| "The log has no rows yet.".to_owned()).into_iter().collect(),
         figures: figures.collect(),
-        grids: HeadGrid::of(name, logged.iter().map(|of| of.1).collect(), entries)
-            .into_iter()
-            .collect(),
+        grids: HeadGrid::of(name, entries).into_iter().collect(),
         tables: vec![table(&heads)],
     }
 }

@@ -1,4 +1,4 @@
-//! Shows a folder that the program wrote as an interactive page.
+//! Shows a folder that the program wrote as a page.
 
 mod head_log;
 mod page;
@@ -11,17 +11,17 @@ use super::error::ReportError;
 use super::measured::{analyse, measured_study};
 use crate::experiment::MeasuredStudy;
 use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
-use crate::experiments::heads::{HeadMeasurement, PREDICTION};
+use crate::experiments::heads::{HeadMeasurement, PREDICTION, PredictStudy};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::figure::Figure;
 use crate::lm::ExportedHeads;
 use crate::record::Rows;
 use crate::run::{Manifest, RunError};
-use crate::study::{Kind, PredictStudy, StudyError};
+use crate::study::{Kind, StudyError};
 use crate::table::distinct;
 
 pub use page::shown_page;
-pub use shown::{GridHead, HeadGrid, Shown};
+pub use shown::{HeadGrid, Shown};
 
 /// Reads each path: a folder of a fit, a training run, predictions or a study, or a log of heads. Several runs are shown
 /// together.

@@ -14,6 +14,7 @@ use crate::figure::{Matrix, matrices};
 use crate::report::conclusion::fit_conclusion;
 use crate::report::diagnose::sentence;
 use crate::report::error::ReportError;
+use crate::table::groups::greatest_of_each;
 use crate::table::{plural, significant};
 
 /// Shows one or several runs.
@@ -136,15 +137,8 @@ pub(super) fn add_heads(shown: &mut Shown, study: &TrainedHeads) {
     let largest = study.largest().into_iter();
     let told = largest.filter(|head| head.found.epsilon == epsilon && head.step() == last);
     // One sentence per model, at the heads' own rank; the figures show larger ranks.
-    let mut models: Vec<&HeadRow> = Vec::new();
-    for head in told {
-        let same = |other: &&HeadRow| (other.run(), other.seed()) == (head.run(), head.seed());
-        match models.iter_mut().find(|other| same(other)) {
-            Some(other) if head.found.rank < other.found.rank => *other = head,
-            Some(_) => {}
-            None => models.push(head),
-        }
-    }
+    let models =
+        greatest_of_each(told, |head| (head.run(), head.seed()), |head| -(head.found.rank as f64));
     shown.conclusion.extend(models.into_iter().map(of_head));
 }
 

@@ -9,21 +9,25 @@ use crate::record::{Column, ColumnKind};
 use crate::system::nearest::nearest;
 
 /// A bound: a statistic of one column over some rows must lie between two numbers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct Expected {
-    /// Description of the bound in words.
+    /// The bound in words.
     pub what: String,
-    /// Rows that the bound applies to.
-    pub rows: Selection,
-    /// Rows whose statistic is the denominator, if the bound applies to a ratio.
-    pub over: Option<Selection>,
-    /// Column of the values.
+    /// Columns and values that select rows; default all rows.
+    #[serde(default)]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub rows: Table,
+    /// Rows to compare with: the bound then holds for median(`rows`) / median(`over`).
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    pub over: Option<Table>,
+    /// The column that is bounded.
     pub column: String,
-    /// Statistic of the column.
-    pub of: Statistic,
-    /// Smallest allowed value.
+    /// Statistic of the column: `every` (default), `median` or `count`.
+    #[schemars(with = "Option<String>")]
+    pub of: Option<Statistic>,
+    /// Lower bound.
     pub least: Option<f64>,
-    /// Largest allowed value.
+    /// Upper bound.
     pub most: Option<f64>,
 }
 
@@ -34,8 +38,24 @@ impl Expected {
     }
 }
 
-/// Selects rows in which every named column has one of the given values; all rows if no column is named.
-pub type Selection = Vec<(String, Vec<String>)>;
+/// Whether `rows` selects a row with these fields: each of its columns has one of the given values.
+pub fn selects<'r>(rows: &Table, field: impl Fn(&str) -> &'r str) -> bool {
+    let is_equal = |field: &str, value: &Value| match value {
+        Value::String(text) => field == text,
+        Value::Integer(number) => field.parse() == Ok(*number as f64),
+        Value::Float(number) => field.parse() == Ok(*number),
+        _ => false,
+    };
+    rows.iter().all(|(column, value)| values(value).iter().any(|v| is_equal(field(column), v)))
+}
+
+/// The values in a list, or a single one.
+fn values(value: &Value) -> &[Value] {
+    match value {
+        Value::Array(values) => values,
+        one => std::slice::from_ref(one),
+    }
+}
 
 /// Statistic of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -50,28 +70,6 @@ pub enum Statistic {
     Count,
 }
 
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct Raw {
-    /// The bound in words.
-    what: String,
-    /// Columns and values that select rows; default all rows.
-    #[serde(default)]
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    rows: Table,
-    /// Rows to compare with: the bound then holds for median(`rows`) / median(`over`).
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
-    over: Option<Table>,
-    /// The column that is bounded.
-    column: String,
-    /// Statistic of the column: `every` (default), `median` or `count`.
-    #[schemars(with = "Option<String>")]
-    of: Option<Statistic>,
-    /// Lower bound.
-    least: Option<f64>,
-    /// Upper bound.
-    most: Option<f64>,
-}
-
 /// Reads the bounds on rows of `kind`.
 pub(super) fn read(tables: &[Table], kind: Kind) -> Result<Vec<Expected>, String> {
     let columns = kind.columns();
@@ -79,35 +77,26 @@ pub(super) fn read(tables: &[Table], kind: Kind) -> Result<Vec<Expected>, String
 }
 
 fn one(table: &Table, columns: &[Column]) -> Result<Expected, String> {
-    let raw: Raw = read_table(table, "expected")?;
-    let wrong = |why: &str| format!("expected {:?}: {why}", raw.what);
-    if raw.least.is_none() && raw.most.is_none() {
+    let expected: Expected = read_table(table, "expected")?;
+    let Expected { what, rows, over, column, of, least, most } = &expected;
+    let wrong = |why: &str| format!("expected {what:?}: {why}");
+    if least.is_none() && most.is_none() {
         return Err(wrong("needs least or most"));
     }
-    let of = raw.of.unwrap_or_default();
-    if raw.over.is_some() && of != Statistic::Median {
+    let of = of.unwrap_or_default();
+    if over.is_some() && of != Statistic::Median {
         return Err(wrong("over needs of = \"median\""));
     }
-    let kind = kind_of(&raw.column, columns)
-        .map_err(|near| wrong(&format!("no column = {:?}; did you mean {near:?}?", raw.column)))?;
+    let kind = kind_of(column, columns)
+        .map_err(|near| wrong(&format!("no column = {column:?}; did you mean {near:?}?")))?;
     if kind == ColumnKind::Text && of != Statistic::Count {
-        return Err(wrong(&format!(
-            "column = {:?} holds text; name a column of numbers",
-            raw.column
-        )));
+        return Err(wrong(&format!("column = {column:?} holds text; name a column of numbers")));
     }
-    Ok(Expected {
-        rows: selection(&raw.rows, "rows", columns).map_err(|why| wrong(&why))?,
-        over: (raw.over.as_ref())
-            .map(|over| selection(over, "over", columns))
-            .transpose()
-            .map_err(|why| wrong(&why))?,
-        of,
-        least: raw.least,
-        most: raw.most,
-        column: raw.column,
-        what: raw.what,
-    })
+    check_selection(rows, "rows", columns).map_err(|why| wrong(&why))?;
+    if let Some(over) = over {
+        check_selection(over, "over", columns).map_err(|why| wrong(&why))?;
+    }
+    Ok(expected)
 }
 
 /// Returns the type of a column, or the error that has the most similar name.
@@ -119,30 +108,21 @@ fn kind_of(column: &str, columns: &[Column]) -> Result<ColumnKind, String> {
     })
 }
 
-/// Reads the selection in the table at `place`: for each column one value or a list.
-fn selection(table: &Table, place: &str, columns: &[Column]) -> Result<Selection, String> {
-    let mut selected = Selection::new();
+/// Checks the selection in the table at `place`: for each column one value or a list.
+fn check_selection(table: &Table, place: &str, columns: &[Column]) -> Result<(), String> {
     for (column, value) in table {
         let kind = kind_of(column, columns)
             .map_err(|near| format!("no column {place}.{column}; did you mean {near:?}?"))?;
-        let text = |value: &Value| match (kind, value) {
-            (ColumnKind::Text, Value::String(text)) => Ok(text.clone()),
-            (ColumnKind::Integer | ColumnKind::Number, Value::Integer(_))
-            | (ColumnKind::Number, Value::Float(_)) => Ok(value.to_string()),
-            _ => {
-                let wanted = match kind {
-                    ColumnKind::Text => "a text in quotes",
-                    ColumnKind::Integer => "a whole number",
-                    ColumnKind::Number => "a number",
-                };
-                Err(format!("{place}.{column} is {value}; it must be {wanted}, or a list of those"))
-            }
+        let (is_of_kind, wanted): (fn(&Value) -> bool, _) = match kind {
+            ColumnKind::Text => (Value::is_str, "a text in quotes"),
+            ColumnKind::Integer => (Value::is_integer, "a whole number"),
+            ColumnKind::Number => (|value| value.is_integer() || value.is_float(), "a number"),
         };
-        let values = match value {
-            Value::Array(values) => values.iter().map(text).collect::<Result<_, _>>()?,
-            one => vec![text(one)?],
-        };
-        selected.push((column.clone(), values));
+        if let Some(value) = values(value).iter().find(|value| !is_of_kind(value)) {
+            return Err(format!(
+                "{place}.{column} is {value}; it must be {wanted}, or a list of those"
+            ));
+        }
     }
-    Ok(selected)
+    Ok(())
 }

@@ -6,6 +6,6 @@ mod study_definition;
 #[cfg(test)]
 mod tests;
 
-pub use expected::{Expected, Selection, Statistic};
+pub use expected::{Expected, Statistic, selects};
 pub use schema::{EXPECTED, MODELS, OWN_KEYS, schema};
 pub use study_definition::StudyDefinition;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::expected::Raw as Expected;
+use super::expected::Expected;
 use super::study_definition::Keys;
 use crate::experiment::{DefinitionTable, Kind, Preset};
 use crate::experiments::{KINDS, ModelKeys};

@@ -12,6 +12,7 @@ use crate::experiment::{
     fields_of, read_table,
 };
 use crate::experiments::{KINDS, view_of_kind};
+use crate::run::Manifest;
 use crate::system::FileError;
 
 /// A study: its question, its work and the bounds on its rows.
@@ -49,14 +50,8 @@ impl StudyDefinition {
     /// a run that it does not have, with the most similar name.
     pub fn read(path: &Path, preset: Preset) -> Result<Self, StudyError> {
         let text = std::fs::read_to_string(path).map_err(|e| FileError::read(path, e))?;
-        for size in Preset::ALL {
-            match Self::parse(path, text.clone(), size) {
-                Ok(definition) => definition.work.check_references()?,
-                Err(StudyError::Size { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Self::parse(path, text, preset)
+        let check = |work: &StudyWork| work.experiment.any_check_references();
+        Self::at_sizes(&Preset::ALL, path, text, preset, check)
     }
 
     /// Parses a definition without its references, as if read from the file `path`, for one preset. A smaller preset
@@ -66,24 +61,35 @@ impl StudyDefinition {
     /// Text that is not TOML; an unknown key, family, column or view, with the most similar valid name; an invalid
     /// value. [`StudyError::Size`] if the study does not have the preset.
     pub fn parse(path: &Path, text: String, preset: Preset) -> Result<Self, StudyError> {
-        Self::at_sizes(&Preset::ALL, path, text, preset)
+        Self::at_sizes(&Preset::ALL, path, text, preset, |_| Ok(()))
     }
 
-    /// Parses the definition in a manifest of rows, as [`StudyDefinition::parse`], but only for the preset of these
+    /// Parses the definition in a manifest of rows, as [`StudyDefinition::of_rows`].
+    ///
+    /// # Errors
+    /// As [`StudyDefinition::parse`].
+    pub fn in_manifest(manifest: &Manifest) -> Result<Self, StudyError> {
+        let preset = manifest.text("preset").parse().unwrap_or_default();
+        let path = Path::new(manifest.text("definition_file"));
+        Self::of_rows(path, manifest.text("definition").to_owned(), preset)
+    }
+
+    /// Parses the definition of rows, as [`StudyDefinition::parse`], but only for the preset of these
     /// rows. Errors in other presets do not matter, because they were not measured.
     ///
     /// # Errors
     /// As [`StudyDefinition::parse`].
     pub fn of_rows(path: &Path, text: String, preset: Preset) -> Result<Self, StudyError> {
-        Self::at_sizes(&[preset], path, text, preset)
+        Self::at_sizes(&[preset], path, text, preset, |_| Ok(()))
     }
 
-    /// Parses the definition for `preset`, and checks all of `sizes` that it has.
+    /// Parses the definition for `preset`, and checks all of `sizes` that it has, also by `check`.
     fn at_sizes(
         sizes: &[Preset],
         path: &Path,
         text: String,
         preset: Preset,
+        check: fn(&StudyWork) -> Result<(), StudyError>,
     ) -> Result<Self, StudyError> {
         let wrong = |why: String| StudyError::Definition { path: path.to_owned(), why };
         let table: Table =
@@ -99,15 +105,16 @@ impl StudyDefinition {
         let mut asked = None;
         for &size in sizes {
             let Some(raw) = RawDefinition::at_size(path, &table, size) else { continue };
-            let read = AtSize::read(&raw, kind, view).map_err(|why| match size {
+            let read = at_size(&raw, kind, view).map_err(|why| match size {
                 Preset::Paper => wrong(why),
                 smaller => wrong(format!("[{smaller}]: {why}")),
             })?;
+            check(&read.0)?;
             if size == preset {
                 asked = Some(read);
             }
         }
-        let Some(AtSize { work, expected }) = asked else {
+        let Some((work, expected)) = asked else {
             return Err(StudyError::Size { path: path.to_owned(), study: keys.study, preset });
         };
         Ok(Self {
@@ -185,20 +192,17 @@ fn check_tables(table: &Table, kind: Kind) -> Result<(), String> {
     Ok(())
 }
 
-/// Parts of a definition that may differ between presets.
-struct AtSize {
-    work: StudyWork,
-    expected: Vec<Expected>,
-}
-
-impl AtSize {
-    fn read(raw: &RawDefinition, kind: Kind, view: Option<View>) -> Result<Self, String> {
-        let work = kind.read(raw)?;
-        let expected = expected::read(&raw.tables("expected")?, kind)?;
-        if let Some(view) = view {
-            (view.check)(&work.configuration())
-                .map_err(|why| format!("view {:?}: {why}", view.name))?;
-        }
-        Ok(Self { work, expected })
+/// Reads the parts of a definition that may differ between presets.
+fn at_size(
+    raw: &RawDefinition,
+    kind: Kind,
+    view: Option<View>,
+) -> Result<(StudyWork, Vec<Expected>), String> {
+    let work = kind.read(raw)?;
+    let expected = expected::read(&raw.tables("expected")?, kind)?;
+    if let Some(view) = view {
+        (view.check)(&work.configuration())
+            .map_err(|why| format!("view {:?}: {why}", view.name))?;
     }
+    Ok((work, expected))
 }

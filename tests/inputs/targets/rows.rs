@@ -65,8 +65,8 @@ impl Study {
         for figure in analysis.figures.iter().filter(|_| with_pixels) {
             figure.png().unwrap();
         }
-        let section = Section::default().with_analysis(analysis).unwrap();
-        page(&Header::default(), &[section]);
+        let section = Section { analysis, ..Section::default() };
+        page(&Header::default(), &[section]).unwrap();
         true
     }
 
@@ -74,7 +74,7 @@ impl Study {
     fn is_planned(&self, data: &Path) {
         let folder = &self.measured.folder;
         if let Ok(plan) = Plan::new(&self.definition, data, None, None, None) {
-            black_box((plan.left(), plan.damaged().len(), plan.to_set_aside(), plan.work(2)));
+            black_box((plan.left(), plan.damaged().len(), plan.to_set_aside()));
         }
         let _ = stored_lines(self.definition.work.kind(), folder);
         verify(&self.definition, folder);
