@@ -45,11 +45,12 @@ const opened = (() => {
     bar.setAttribute("role", "img");
     bar.setAttribute("aria-label", bars.map(({ name, height }) => `${name} ${shown(height, 3)}`).join(", "));
     const key = made("ul", { className: "parts" });
-    for (const { column, name, height } of bars) {
+    for (const [at, { column, name, height }] of bars.entries()) {
       const piece = made("span", { className: `part ${column}` });
       piece.style.width = `${(100 * height) / actual}%`;
       bar.append(piece);
-      key.append(made("li", {}, made("span", { className: `swatch ${column}` }), `${name}: ${shown(height, 3)}`));
+      key.append(made("li", {}, made("span", { className: `swatch ${column}` }),
+        `${name}: ${at === 0 ? "" : "+ "}${shown(height, 3)}`));
     }
     return made("div", { className: "made-of" }, bar, key);
   };
@@ -126,8 +127,9 @@ const opened = (() => {
       ask(Math.min(n - 1, (row + 1) * look.block - 1));
     };
     const canvases = pictures.beside(look, [
-      { name: "Attention", bytes: bytes.attention, colours: colours.attention },
-      { name: "Logits", bytes: bytes.logits, colours: colours.logits },
+      { name: "Attention: pale 0.001, dark 1", bytes: bytes.attention, colours: colours.attention },
+      { name: `Logits: blue −${shown(look.most, 3)}, white 0, red ${shown(look.most, 3)}`, bytes: bytes.logits,
+        colours: colours.logits },
     ], tell);
     const follow = (at) => {
       ask(at);
@@ -147,8 +149,7 @@ const opened = (() => {
     place.append(
       made("div", { className: "panels" }, ...canvases.elements), canvases.buttons, said,
       made("p", { className: "note", textContent:
-        `First passage. Rows are queries, columns are keys. ${blocks} Attention: pale 0.001, dark 1. Logits: blue `
-        + `−${shown(look.most, 3)}, white 0, red ${shown(look.most, 3)}. The list has the ${look.keys} keys with the most attention`
+        `First passage. Rows are queries, columns are keys. ${blocks} The list has the ${look.keys} keys with the most attention`
         + `${look.every > 1 ? `, for one in ${look.every} queries` : ""}.` }),
       made("div", { className: "asked" }, made("div", {}, heading, list), passage));
     tell(look.side - 1, 0);
@@ -165,7 +166,7 @@ const opened = (() => {
     section.replaceChildren(heading, steps,
       ...(said ? [made("p", { className: "conclusion", textContent: said })] : []),
       made("p", { className: "note", textContent: `${facts.join(", ")}.` }),
-      made("h3", { textContent: "Parts of max |logit|" }), parts(head, data.quantities),
+      made("h3", { textContent: "Max |logit|, added up" }), parts(head, data.quantities),
       ...(head.look ? [made("h3", { textContent: "Attention" }), place] : []),
       made("h3", { textContent: "All values" }), numbers(head, data.models, data.quantities));
     section.hidden = false;
