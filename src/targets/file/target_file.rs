@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayView1, s};
 #[cfg(feature = "parquet")]
 use super::parquet;
 use super::stack::{StackIndex, matrix_of};
-use super::{csv, npy, npz, padding, safetensors};
+use super::{csv, mistakes, npy, npz, safetensors};
 use crate::system::write_whole_with;
 use crate::targets::matrix::ROW_SUM_TOLERANCE;
 use crate::targets::{Target, TargetError, Visibility};
@@ -62,7 +62,7 @@ impl TargetFile {
             read_matrix(&self.path, self.index).map_err(|problem| in_file(&self.path, problem))?;
         let mut left_out: Vec<String> = left_out.into_iter().map(ToOwned::to_owned).collect();
         if self.trim_padding {
-            let (n, kept) = (matrix.nrows(), padding::tokens(&matrix, self.logits));
+            let (n, kept) = (matrix.nrows(), mistakes::without_padding(&matrix, self.logits));
             matrix = matrix.slice_move(s![kept.clone(), kept.clone()]);
             let trimmed = n - matrix.nrows();
             if trimmed > 0 {
@@ -108,7 +108,8 @@ impl TargetRead {
         match Target::from_rows(dense.outer_iter().map(entries).collect(), visibility) {
             Ok(target) => Ok(Self { target, rescaled, left_out: Vec::new() }),
             Err(error) => {
-                Err(padding::why_no_attention(&dense, visibility).map_or(error, TargetError::Other))
+                Err(mistakes::why_no_attention(&dense, visibility)
+                    .map_or(error, TargetError::Other))
             }
         }
     }
