@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::curvature::Preconditioner;
 use super::error::FitError;
-use super::lbfgs::{self, Ending, Iterate, Minimum, Smooth, Stopping};
+use super::lbfgs::{self, Ending, Iterate, Smooth, Stopping};
 use super::objective::Objective;
 use super::observer::{FitHandle, FitState};
 use super::penalty::Penalty;
@@ -191,9 +191,12 @@ impl Descent {
             }
             !has_enough
         };
-        let (penalty, initial) = (&self.penalty, InitialHessian::Blocks);
-        let mut stage = Lagrangian { objective, penalty, initial, goes_on };
-        let minimum = stage.minimise(&self.x, plan.stopping(self.stage, left));
+        let mut stage = Lagrangian { objective, penalty: &self.penalty, goes_on };
+        let (x, stopping) = (self.x.clone(), plan.stopping(self.stage, left));
+        let minimum = match stage.objective.precision() {
+            Precision::F64 => lbfgs::minimise::<f64>(x, stopping, &mut stage),
+            Precision::F32 => lbfgs::minimise::<f32>(x, stopping, &mut stage),
+        };
         self.iterations += minimum.iterations;
         self.evaluations += objective.evaluations - before;
         self.ending = minimum.ending;
@@ -216,32 +219,12 @@ impl Descent {
     }
 }
 
-/// The initial inverse Hessian of L-BFGS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InitialHessian {
-    /// A multiple of the identity: plain L-BFGS.
-    Identity,
-    /// The inverses of the damped Gauss–Newton blocks of each query and each key, as in fits.
-    Blocks,
-}
-
 /// The augmented Lagrangian at fixed multipliers and slope.
-pub(super) struct Lagrangian<'a, 'p, F> {
-    pub objective: &'a mut Objective<'p>,
-    pub penalty: &'a Penalty,
-    pub initial: InitialHessian,
+struct Lagrangian<'a, 'p, F> {
+    objective: &'a mut Objective<'p>,
+    penalty: &'a Penalty,
     /// Called after each iteration; `false` ends the stage.
-    pub goes_on: F,
-}
-
-impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Lagrangian<'_, 'p, F> {
-    /// One stage from x.
-    pub fn minimise(&mut self, x: &[f64], stopping: Stopping) -> Minimum {
-        match self.objective.precision() {
-            Precision::F64 => lbfgs::minimise::<f64>(x.to_vec(), stopping, self),
-            Precision::F32 => lbfgs::minimise::<f32>(x.to_vec(), stopping, self),
-        }
-    }
+    goes_on: F,
 }
 
 impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Smooth for Lagrangian<'_, 'p, F> {
@@ -254,9 +237,6 @@ impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Smooth for Lagrangi
     }
 
     fn preconditioner(&mut self, x: &[f64]) -> Option<Arc<Preconditioner>> {
-        match self.initial {
-            InitialHessian::Identity => None,
-            InitialHessian::Blocks => self.objective.preconditioner(x, self.penalty),
-        }
+        self.objective.preconditioner(x, self.penalty)
     }
 }

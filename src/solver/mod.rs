@@ -45,7 +45,7 @@ pub use factors::{Factors, norm_product, read_factors, write_factors};
 pub use floor::Floor;
 pub use frontier::frontier;
 pub use kernel::Measured;
-pub use lagrangian::{InitialHessian, SolverBudget};
+pub use lagrangian::SolverBudget;
 pub use needed::{Needed, needed_logit, needed_logit_from, needed_logit_tied};
 pub use observer::{FitObserver, FitProgress, FitState, Kept};
 pub use parametrisation::{Inputs, Normalisation, SharedProjection};
