@@ -89,20 +89,14 @@ pub(super) trait Policy {
 
 /// A descent, stage by stage.
 pub(super) struct Descent {
-    pub x: Vec<f64>,
-    pub penalty: Penalty,
-    /// Counted from 0.
-    stage: usize,
-    /// The share by which the bound is exceeded; ∞ until a stage has ended.
-    pub violation: f64,
-    /// The augmented Lagrangian at x and the largest entry of its gradient; ∞ until a stage has ended.
+    /// The state after the last stage.
+    pub state: FitState,
+    /// The augmented Lagrangian and the largest entry of its gradient; ∞ until a stage has ended.
     pub value: f64,
     pub gradient_norm: f64,
     /// The ending of the last stage.
     ending: Ending,
     outcome: Outcome,
-    iterations: usize,
-    evaluations: usize,
 }
 
 impl Descent {
@@ -114,29 +108,24 @@ impl Descent {
         policy: &mut impl Policy,
         attendance: &FitHandle<'_>,
     ) -> Result<Self, FitError> {
-        let FitState { x, cap, slope, multipliers, violation, .. } = from;
         let mut at = Self {
-            x,
-            penalty: Penalty { cap, slope, multipliers },
-            stage: from.stage,
-            violation,
+            state: from,
             value: f64::INFINITY,
             gradient_norm: f64::INFINITY,
             ending: Ending::Limit,
             outcome: Outcome::StepLimit,
-            iterations: from.iterations,
-            evaluations: from.evaluations,
         };
         let plan = policy.plan();
-        while at.stage < plan.stages {
+        while at.state.stage < plan.stages {
             at.run_stage(objective, &plan, policy, attendance);
             if at.ending == Ending::NotFinite {
                 at.outcome = Outcome::Diverged;
                 break;
             }
-            let reached = objective.measure(&at.x).max_abs_logit / at.penalty.cap - 1.0;
-            let before = std::mem::replace(&mut at.violation, reached);
-            at.penalty.multipliers = objective.updated_multipliers(&at.x, &at.penalty);
+            let FitState { x, penalty, violation, .. } = &mut at.state;
+            let reached = objective.measure(x).max_abs_logit / penalty.cap - 1.0;
+            let before = std::mem::replace(violation, reached);
+            penalty.multipliers = objective.updated_multipliers(x, penalty);
             let next_cap = policy.next_cap(objective, &at)?;
             if at.ending == Ending::Stopped {
                 at.outcome = Outcome::Stopped;
@@ -146,14 +135,14 @@ impl Descent {
                 at.outcome = Outcome::Converged;
                 break;
             };
-            if at.iterations >= plan.iterations {
+            if at.state.iterations >= plan.iterations {
                 break;
             }
             if reached > plan.tolerated {
-                at.penalty.raise_slope(reached, before);
+                at.state.penalty.raise_slope(reached, before);
             }
-            at.penalty.cap = next_cap;
-            at.stage += 1;
+            at.state.penalty.cap = next_cap;
+            at.state.stage += 1;
         }
         Ok(at)
     }
@@ -167,20 +156,17 @@ impl Descent {
         policy: &impl Policy,
         attendance: &FitHandle<'_>,
     ) {
-        let before = objective.evaluations;
-        let left = plan.iterations.saturating_sub(self.iterations);
+        let start = &self.state;
+        let (cap, before) = (start.penalty.cap, objective.evaluations);
+        let left = plan.iterations.saturating_sub(start.iterations);
         let goes_on = |objective: &mut Objective<'p>, at: &Iterate<'_>| {
-            let (cap, iterations) = (self.penalty.cap, self.iterations + at.iterations);
+            let iterations = start.iterations + at.iterations;
             let state = || FitState {
                 x: at.x.to_vec(),
-                cap,
-                slope: self.penalty.slope,
-                multipliers: self.penalty.multipliers.clone(),
-                violation: self.violation,
-                stage: self.stage,
                 iterations,
-                evaluations: self.evaluations + objective.evaluations - before,
+                evaluations: start.evaluations + objective.evaluations - before,
                 best: policy.best(objective),
+                ..start.clone()
             };
             if !attendance.goes_on(cap, iterations, at.value, &state) {
                 return false;
@@ -191,17 +177,17 @@ impl Descent {
             }
             !has_enough
         };
-        let mut stage = Lagrangian { objective, penalty: &self.penalty, goes_on };
-        let (x, stopping) = (self.x.clone(), plan.stopping(self.stage, left));
+        let mut stage = Lagrangian { objective, penalty: &start.penalty, goes_on };
+        let (x, stopping) = (start.x.clone(), plan.stopping(start.stage, left));
         let minimum = match stage.objective.precision() {
             Precision::F64 => lbfgs::minimise::<f64>(x, stopping, &mut stage),
             Precision::F32 => lbfgs::minimise::<f32>(x, stopping, &mut stage),
         };
-        self.iterations += minimum.iterations;
-        self.evaluations += objective.evaluations - before;
+        self.state.iterations += minimum.iterations;
+        self.state.evaluations += objective.evaluations - before;
         self.ending = minimum.ending;
         if minimum.ending != Ending::NotFinite {
-            (self.x, self.value) = (minimum.x, minimum.value);
+            (self.state.x, self.value) = (minimum.x, minimum.value);
             self.gradient_norm = minimum.gradient_norm;
         }
     }
@@ -209,13 +195,14 @@ impl Descent {
     /// Whether x is a minimum with at most this `violation` of the bound, after at least two stages in which multipliers
     /// converge.
     pub fn is_minimum_within(&self, violation: f64) -> bool {
-        self.stage >= 2 && self.ending == Ending::Stationary && self.violation <= violation
+        let FitState { stage, violation: found, .. } = self.state;
+        stage >= 2 && self.ending == Ending::Stationary && found <= violation
     }
 
     /// The solution `found` on the way, with the outcome and the work of this descent.
     pub fn with(&self, found: Solution) -> Solution {
-        let &Self { outcome, iterations, evaluations, .. } = self;
-        Solution { outcome, iterations, evaluations, ..found }
+        let FitState { iterations, evaluations, .. } = self.state;
+        Solution { outcome: self.outcome, iterations, evaluations, ..found }
     }
 }
 

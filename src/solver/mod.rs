@@ -49,7 +49,7 @@ pub use lagrangian::SolverBudget;
 pub use needed::{Needed, needed_logit, needed_logit_from, needed_logit_tied};
 pub use observer::{FitObserver, FitProgress, FitState, Kept};
 pub use parametrisation::{Inputs, Normalisation, SharedProjection};
-pub use penalty::{Multiplier, Multipliers};
+pub use penalty::{Multiplier, Multipliers, Penalty};
 pub use problem::{LARGEST_CAP, Precision, Problem, check_cap, check_tolerance};
 pub use search::SearchOptions;
 pub use solution::{Candidate, FrontierPoint, Outcome, Solution};

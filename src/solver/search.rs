@@ -340,7 +340,8 @@ impl FixedCap {
         attendance: &FitHandle<'_>,
     ) -> Result<Solution, FitError> {
         let end = Descent::run(objective, from, &mut self, attendance)?;
-        Ok(end.with(feasible(objective, &end.x, end.penalty.cap, end.gradient_norm)?))
+        let FitState { x, penalty, .. } = &end.state;
+        Ok(end.with(feasible(objective, x, penalty.cap, end.gradient_norm)?))
     }
 }
 
@@ -368,6 +369,6 @@ impl Policy for FixedCap {
     }
 
     fn next_cap(&mut self, _: &mut Objective<'_>, at: &Descent) -> Result<Option<f64>, FitError> {
-        Ok((!at.is_minimum_within(self.effort.violation)).then_some(at.penalty.cap))
+        Ok((!at.is_minimum_within(self.effort.violation)).then_some(at.state.penalty.cap))
     }
 }
