@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, ParquetWriter, PolarsError};
+use polars::prelude::DataFrame;
 
 use super::StudyError;
 use super::rows_file::RowsFile;
 use super::study_manifest::StudyManifest;
-use crate::record::{Column, Line, to_csv, to_frame};
-use crate::system::{FileError, Lock, lock, sha256, write_whole, write_whole_with};
+use crate::record::{Column, Line, to_csv, to_frame, write_parquet};
+use crate::system::{FileError, Lock, lock, sha256, write_whole};
 use crate::targets::read_frame;
 
 /// The rows of one study, or of one of its shards.
@@ -246,8 +246,8 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write_parquet(&self) -> Result<(), StudyError> {
-        write_parquet(&self.folder, &self.columns, self.rows())
+    pub fn write_parquet(&self) -> Result<(), FileError> {
+        write_parquet(&self.folder.join(PARQUET), &self.columns, self.rows().map(Ok))
     }
 
     /// Compares `rows.parquet` with these rows; returns a message if they differ.
@@ -258,36 +258,6 @@ impl Store {
 
 /// Name of the file in the study's folder.
 const PARQUET: &str = "rows.parquet";
-/// Rows per group: a few megabytes of text, so that large files are never in memory twice.
-const GROUP: usize = 1 << 15;
-
-/// Writes the rows in groups.
-///
-/// # Errors
-/// The file cannot be written.
-fn write_parquet<L: AsRef<Line>>(
-    folder: &Path,
-    columns: &[Column],
-    mut rows: impl Iterator<Item = L>,
-) -> Result<(), StudyError> {
-    let path = folder.join(PARQUET);
-    let written = write_whole_with(&path, |file| {
-        let write = || {
-            let none = to_frame(columns, &[] as &[Line])?;
-            let mut writer = ParquetWriter::new(file).batched(none.schema())?;
-            loop {
-                let group: Vec<L> = rows.by_ref().take(GROUP).collect();
-                if group.is_empty() {
-                    return writer.finish();
-                }
-                writer.write_batch(&to_frame(columns, &group)?)?;
-            }
-        };
-        write().map(drop).map_err(|e: PolarsError| std::io::Error::other(e.to_string()))
-    });
-    Ok(written.map_err(|e| FileError::write(&path, e))?)
-}
-
 /// Compares the file with `rows`, and returns a message if they differ. A column that was added later may be missing in
 /// the file if it is empty in all rows.
 fn wrong_with_parquet(folder: &Path, columns: &[Column], rows: &[&Line]) -> Option<&'static str> {
