@@ -29,17 +29,19 @@ pub(crate) use command_line::{program, set_command_line};
 #[cfg(feature = "lm")]
 pub(crate) use digest::{hexadecimal, sha256, sha256_of_file};
 pub use error::FileError;
+#[cfg(feature = "study")]
+pub(crate) use files::remove_if_there;
 pub(crate) use files::write_whole_with;
 pub use files::{check_writable, write_whole};
 #[cfg(feature = "lm")]
-pub use free::{NoDisk, check_disk};
+pub use free::check_disk;
 #[cfg(feature = "study")]
 pub(crate) use lock::lock_now;
 #[cfg(feature = "study")]
 pub use lock::{Lock, lock};
 #[cfg(feature = "lm")]
 pub(crate) use machine::has_no_locks;
-pub use memory::{NoMemory, available_bytes, check_memory, peak_rss_bytes};
+pub use memory::{NoRoom, available_bytes, check_memory, peak_rss_bytes};
 #[cfg(feature = "study")]
 pub(crate) use name::below;
 pub use name::{NameError, check_folder_name, check_name};
