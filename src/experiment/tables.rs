@@ -10,7 +10,7 @@ use super::names::{check_names_differ, check_target_name};
 use super::schema::Both;
 use crate::solver::{FitError, SearchOptions, SolverBudget};
 use crate::system::wrong_value;
-use crate::targets::{Family, Parameters, UnknownName, Visibility};
+use crate::targets::{Family, Parameters, TargetError, Visibility};
 
 #[derive(Deserialize, Default, JsonSchema)]
 pub(crate) struct SearchKeys {
@@ -118,7 +118,7 @@ pub(crate) fn targets(
     if tables.is_empty() {
         return Err("this study needs at least one [[target]] with a family".to_owned());
     }
-    let parse = |name: &str| name.parse().map_err(|e: UnknownName| e.to_string());
+    let parse = |name: &str| name.parse().map_err(|e: TargetError| e.to_string());
     let of_grid = visibility.map_or(Ok(Visibility::Causal), parse);
     let of_grid = of_grid.map_err(|why| format!("grid.visibility: {why}"))?;
     let mut there: Vec<String> = Vec::new();
@@ -141,7 +141,7 @@ fn target(table: &Table, of_grid: Visibility) -> Result<StudyTarget, String> {
     let family = take("family")?.ok_or("a [[target]] needs a family")?;
     let visibility = match take("visibility")? {
         None => of_grid,
-        Some(name) => name.parse().map_err(|e: UnknownName| format!("target.visibility: {e}"))?,
+        Some(name) => name.parse().map_err(|e: TargetError| format!("target.visibility: {e}"))?,
     };
     let parameters: Parameters = Value::Table(table)
         .try_into()

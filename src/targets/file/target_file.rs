@@ -55,8 +55,8 @@ impl TargetFile {
     /// is divided by its sum.
     ///
     /// # Errors
-    /// `InFile` if the file is missing, cut off, of an unknown format or holds no such matrix of numbers, and around an error
-    /// of [`TargetRead::of_matrix`].
+    /// The file is missing, cut off, of an unknown format or holds no such matrix of numbers; those of
+    /// [`TargetRead::of_matrix`].
     pub fn read(&self, visibility: Visibility) -> Result<TargetRead, TargetError> {
         let (mut matrix, left_out) =
             read_matrix(&self.path, self.index).map_err(|problem| in_file(&self.path, problem))?;
@@ -78,7 +78,7 @@ impl TargetFile {
 }
 
 fn in_file(path: &Path, problem: TargetError) -> TargetError {
-    TargetError::InFile { path: path.to_owned(), problem: Box::new(problem) }
+    TargetError::Other(format!("{}: {problem}", path.display()))
 }
 
 impl TargetRead {
