@@ -11,7 +11,7 @@ value!(
     Text,
     "an outcome of a fit, or screened",
     |outcome| outcome.name().to_owned(),
-    Outcome::from_name,
+    |text| text.parse().ok(),
     Outcome
 );
 value!(Text, "a bound", |by| by.name().to_owned(), |text| text.parse().ok(), BoundKind);

@@ -36,17 +36,12 @@ impl Default for SolverBudget {
 
 /// The limits of a descent and of its stages.
 pub(super) struct Plan {
-    /// The most stages.
-    pub stages: usize,
-    /// The most L-BFGS iterations of all stages together, ...
-    pub iterations: usize,
-    /// ... and of one.
+    pub budget: SolverBudget,
+    /// The most L-BFGS iterations of one stage.
     pub stage_iterations: usize,
-    /// A stage ends when ten iterations lower its value by less than this share, ...
-    pub relative_decrease: f64,
-    /// ... or, for the first two stages, which only steer the multipliers, by less than `early` times this share, ...
+    /// The first two stages, which only steer the multipliers, end at a relative decrease this many times as large.
     pub early: f64,
-    /// ... or when it reaches this value.
+    /// A stage also ends when it reaches this value.
     pub enough: f64,
     /// The slope is not raised if the bound is exceeded by no more than this share.
     pub tolerated: f64,
@@ -58,7 +53,8 @@ impl Plan {
         Stopping {
             iterations: self.stage_iterations.min(left),
             gradient: 1e-12,
-            relative_decrease: self.relative_decrease * if stage < 2 { self.early } else { 1.0 },
+            relative_decrease: self.budget.relative_decrease
+                * if stage < 2 { self.early } else { 1.0 },
             absolute_decrease: 1e-15,
             enough: self.enough,
         }
@@ -116,7 +112,7 @@ impl Descent {
             outcome: Outcome::StepLimit,
         };
         let plan = policy.plan();
-        while at.state.stage < plan.stages {
+        while at.state.stage < plan.budget.stages {
             at.run_stage(objective, &plan, policy, attendance);
             if at.ending == Ending::NotFinite {
                 at.outcome = Outcome::Diverged;
@@ -135,7 +131,7 @@ impl Descent {
                 at.outcome = Outcome::Converged;
                 break;
             };
-            if at.state.iterations >= plan.iterations {
+            if at.state.iterations >= plan.budget.iterations {
                 break;
             }
             if reached > plan.tolerated {
@@ -158,7 +154,7 @@ impl Descent {
     ) {
         let start = &self.state;
         let (cap, before) = (start.penalty.cap, objective.evaluations);
-        let left = plan.iterations.saturating_sub(start.iterations);
+        let left = plan.budget.iterations.saturating_sub(start.iterations);
         let goes_on = |objective: &mut Objective<'p>, at: &Iterate<'_>| {
             let iterations = start.iterations + at.iterations;
             let state = || FitState {

@@ -164,10 +164,8 @@ impl Policy for LogitBoundSearch {
             Some(_) => (SPARING_ITERATIONS, SPARING_VIOLATION),
         };
         Plan {
-            stages: STAGES,
-            iterations: self.effort.iterations,
+            budget: SolverBudget { stages: STAGES, ..self.effort },
             stage_iterations,
-            relative_decrease: self.effort.relative_decrease,
             early: 1.0,
             enough: self.far_below * self.tolerance,
             tolerated,

@@ -347,12 +347,9 @@ impl FixedCap {
 
 impl Policy for FixedCap {
     fn plan(&self) -> Plan {
-        let SolverBudget { iterations, stages, relative_decrease, .. } = self.effort;
         Plan {
-            stages,
-            iterations,
-            stage_iterations: iterations / 4,
-            relative_decrease,
+            budget: self.effort,
+            stage_iterations: self.effort.iterations / 4,
             early: 10.0,
             enough: f64::NEG_INFINITY,
             tolerated: f64::NEG_INFINITY,

@@ -10,7 +10,7 @@ use super::row::FitMeasurement;
 use crate::experiment::{StudyError, search_settings};
 use crate::record::Measurement as _;
 use crate::solver::{
-    Factors, FitState, Kept, Multipliers, Outcome, Penalty, Problem, SearchOptions, Solution,
+    Factors, FitState, Kept, Multipliers, Penalty, Problem, SearchOptions, Solution,
 };
 use crate::system::{FileError, disk, sha256, write_whole};
 
@@ -236,7 +236,7 @@ fn kept(bytes: &[u8]) -> Option<Kept> {
         kl_nats,
         max_abs_logit,
         logit_spread,
-        outcome: Outcome::from_name(&outcome)?,
+        outcome: outcome.parse().ok()?,
         gradient_norm,
         iterations: iterations as usize,
         evaluations: evaluations as usize,
