@@ -4,9 +4,9 @@ use crate::record::value;
 use crate::solver::{BoundKind, Outcome};
 use crate::targets::{HeadKind, Layout, Visibility};
 
-value!(Text, "a layout of heads", ToString::to_string, |text| text.parse().ok(), Layout);
+value!(Text, "a layout of heads", Layout);
 value!(Text, "a kind of head", ToString::to_string, head_kind, HeadKind);
-value!(Text, "a visibility", ToString::to_string, |text| text.parse().ok(), Visibility);
+value!(Text, "a visibility", Visibility);
 value!(
     Text,
     "an outcome of a fit, or screened",
