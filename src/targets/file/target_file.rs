@@ -221,16 +221,13 @@ fn read_matrix(
 /// # Errors
 /// As [`Target::write`].
 pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError> {
-    write_whole_with(path, |file| {
-        match extension(path).map_err(io::Error::other)?.as_str() {
-            "npy" => npy::write(matrix, file),
-            "csv" => csv::write(matrix, file),
-            "safetensors" => safetensors::write(matrix, TENSOR_NAME, file),
-            #[cfg(feature = "parquet")]
-            "parquet" => parquet::write(matrix, file),
-            _ => Err("use .npy, .csv, .parquet or .safetensors".to_owned()),
-        }
-        .map_err(io::Error::other)
+    write_whole_with(path, |file| match extension(path).map_err(io::Error::other)?.as_str() {
+        "npy" => npy::write(matrix, file),
+        "csv" => csv::write(matrix, file),
+        "safetensors" => safetensors::write(matrix, TENSOR_NAME, file),
+        #[cfg(feature = "parquet")]
+        "parquet" => parquet::write(matrix, file),
+        _ => Err(io::Error::other("use .npy, .csv, .parquet or .safetensors")),
     })
     .map_err(|why| format!("cannot write the target {}: {why}", path.display()).into())
 }
