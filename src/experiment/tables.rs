@@ -9,7 +9,7 @@ use super::keys::read_table;
 use super::names::{check_names_differ, check_target_name};
 use super::schema::Both;
 use crate::solver::{FitError, SearchOptions, SolverBudget};
-use crate::targets::{Family, Parameters, UnknownName, Visibility};
+use crate::targets::{Family, Parameters, TargetError, Visibility};
 
 #[derive(Deserialize, Default, JsonSchema)]
 pub(crate) struct SearchKeys {
@@ -116,7 +116,7 @@ pub(crate) fn targets(
     if tables.is_empty() {
         return Err("this study needs at least one [[target]] with a family".to_owned());
     }
-    let parse = |name: &str| name.parse().map_err(|e: UnknownName| e.to_string());
+    let parse = |name: &str| name.parse().map_err(|e: TargetError| e.to_string());
     let of_grid = visibility.map_or(Ok(Visibility::Causal), parse);
     let of_grid = of_grid.map_err(|why| format!("grid.visibility: {why}"))?;
     let mut there: Vec<String> = Vec::new();

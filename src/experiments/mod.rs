@@ -106,7 +106,7 @@ mod tests {
                 MeasuredStudy { folder: folder.path().to_owned(), ..MeasuredStudy::default() };
             for view in kind.views() {
                 match (view.analyse)(std::slice::from_ref(&study)) {
-                    Err(TableError::NoRows { .. }) | Ok(_) => {}
+                    Err(TableError::NoRows(_)) | Ok(_) => {}
                     Err(error) => panic!("{view}: {error}"),
                 }
             }

@@ -4,14 +4,14 @@ use crate::record::value;
 use crate::solver::{BoundKind, Outcome};
 use crate::targets::{HeadKind, Layout, Visibility};
 
-value!(Text, "a layout of heads", ToString::to_string, |text| text.parse().ok(), Layout);
+value!(Text, "a layout of heads", Layout);
 value!(Text, "a kind of head", ToString::to_string, head_kind, HeadKind);
-value!(Text, "a visibility", ToString::to_string, |text| text.parse().ok(), Visibility);
+value!(Text, "a visibility", Visibility);
 value!(
     Text,
     "an outcome of a fit, or screened",
     |outcome| outcome.name().to_owned(),
-    Outcome::from_name,
+    |text| text.parse().ok(),
     Outcome
 );
 value!(Text, "a bound", |by| by.name().to_owned(), |text| text.parse().ok(), BoundKind);

@@ -9,6 +9,9 @@ pub(crate) trait Kernel<T: Number> {
     fn run<S: Simd<T>>(self, simd: S) -> Self::Output;
 }
 
+/// The most lanes of vectors whose partial loads, stores and reductions go by way of an array. AVX-512 has instructions.
+const MOST_LANES: usize = 8;
+
 /// Operations on vectors of `LANES` numbers. A value of such a type exists only if the processor has the
 /// instructions, so the operations are safe to call.
 pub(crate) trait Simd<T: Number>: Copy {
@@ -20,12 +23,8 @@ pub(crate) trait Simd<T: Number>: Copy {
     fn splat(self, value: T) -> Self::V;
     /// Loads the first `LANES` elements of a slice, which must have as many.
     fn load(self, from: &[T]) -> Self::V;
-    /// Loads at most `LANES` elements; the other lanes get `fill`.
-    fn load_partial(self, from: &[T], fill: T) -> Self::V;
     /// Writes the first `LANES` elements of a slice, which must have as many.
     fn store(self, value: Self::V, to: &mut [T]);
-    /// Writes as many lanes as the slice has elements, at most `LANES`.
-    fn store_partial(self, value: Self::V, to: &mut [T]);
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
@@ -38,10 +37,59 @@ pub(crate) trait Simd<T: Number>: Copy {
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// 2ᵏ for x = `Number::ROUND` + k.
     fn power_of_two(self, rounded: Self::V) -> Self::V;
+
+    /// Loads at most `LANES` elements; the other lanes get `fill`. Most vectors that may be partial are whole and use the fast
+    /// path, because filling an array of a length known only at run time calls `memcpy`.
+    #[inline(always)]
+    fn load_partial(self, from: &[T], fill: T) -> Self::V {
+        if from.len() >= Self::LANES {
+            return self.load(from);
+        }
+        let mut whole = [fill; MOST_LANES];
+        whole.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        self.load(&whole)
+    }
+
+    /// Writes as many lanes as the slice has elements, at most `LANES`.
+    #[inline(always)]
+    fn store_partial(self, value: Self::V, to: &mut [T]) {
+        if to.len() >= Self::LANES {
+            return self.store(value, to);
+        }
+        to.iter_mut().zip(self.lanes(value)).for_each(|(to, value)| *to = value);
+    }
+
+    /// The lanes, in the first elements of an array.
+    #[inline(always)]
+    fn lanes(self, value: Self::V) -> [T; MOST_LANES] {
+        let mut lanes = [T::default(); MOST_LANES];
+        self.store(value, &mut lanes);
+        lanes
+    }
+
     /// The sum of the lanes, always in the same order.
-    fn sum(self, a: Self::V) -> T;
-    fn greatest(self, a: Self::V) -> T;
-    fn least(self, a: Self::V) -> T;
+    #[inline(always)]
+    fn sum(self, a: Self::V) -> T {
+        let lanes = self.lanes(a);
+        lanes[1..Self::LANES].iter().fold(lanes[0], |sum, &lane| sum + lane)
+    }
+
+    /// The largest lane; NaN is ignored, as by `least`.
+    #[inline(always)]
+    fn greatest(self, a: Self::V) -> T {
+        let lanes = self.lanes(a);
+        let greater = |most, &lane| if lane > most { lane } else { most };
+        lanes[..Self::LANES].iter().fold(T::NEGATIVE_INFINITY, greater)
+    }
+
+    #[inline(always)]
+    fn least(self, a: Self::V) -> T {
+        let lanes = self.lanes(a);
+        let infinity = T::default() - T::NEGATIVE_INFINITY;
+        lanes[..Self::LANES]
+            .iter()
+            .fold(infinity, |least, &lane| if lane < least { lane } else { least })
+    }
 
     /// eˣ for x ≤ 0, within 2 units in the last place where it is above 2²⁴ `Number::FLUSHED`, by Cody and Waite's reduction
     /// x = k ln 2 + r and a polynomial in r. Below `Number::LOWEST_EXPONENT` it keeps its value there.

@@ -78,14 +78,14 @@ macro_rules! shared {
             unsafe { paste!([<$mm _storeu_ $ps>](to.as_mut_ptr(), value)) }
         }
         paste! {
-            instruction!(add(a, b) = [<$mm _add_ $ps>]);
-            instruction!(sub(a, b) = [<$mm _sub_ $ps>]);
-            instruction!(mul(a, b) = [<$mm _mul_ $ps>]);
+            instruction!(add(a, b) -> $vector = [<$mm _add_ $ps>]);
+            instruction!(sub(a, b) -> $vector = [<$mm _sub_ $ps>]);
+            instruction!(mul(a, b) -> $vector = [<$mm _mul_ $ps>]);
             #[cfg(feature = "lm")]
-            instruction!(div(a, b) = [<$mm _div_ $ps>]);
-            instruction!(mul_add(a, b, c) = [<$mm _fmadd_ $ps>]);
-            instruction!(max(a, b) = [<$mm _max_ $ps>]);
-            instruction!(min(a, b) = [<$mm _min_ $ps>]);
+            instruction!(div(a, b) -> $vector = [<$mm _div_ $ps>]);
+            instruction!(mul_add(a, b, c) -> $vector = [<$mm _fmadd_ $ps>]);
+            instruction!(max(a, b) -> $vector = [<$mm _max_ $ps>]);
+            instruction!(min(a, b) -> $vector = [<$mm _min_ $ps>]);
         }
         #[inline(always)]
         fn power_of_two(self, rounded: $vector) -> $vector {
@@ -104,9 +104,9 @@ macro_rules! shared {
 
 /// Defines a method that is one instruction.
 macro_rules! instruction {
-    ($name:ident($($argument:ident),*) = $intrinsic:ident) => {
+    ($name:ident($($argument:ident),*) -> $result:ty = $intrinsic:ident) => {
         #[inline(always)]
-        fn $name(self, $($argument: Self::V),*) -> Self::V {
+        fn $name(self, $($argument: Self::V),*) -> $result {
             // SAFETY: `self` exists only where the features were detected.
             unsafe { $intrinsic($($argument),*) }
         }
@@ -129,20 +129,10 @@ macro_rules! avx512 {
             // SAFETY: as above.
             unsafe { paste!([<_mm512_mask_storeu_ $ps>](to.as_mut_ptr(), mask, value)) }
         }
-        #[inline(always)]
-        fn sum(self, a: Self::V) -> $real {
-            // SAFETY: as above.
-            unsafe { paste!([<_mm512_reduce_add_ $ps>](a)) }
-        }
-        #[inline(always)]
-        fn greatest(self, a: Self::V) -> $real {
-            // SAFETY: as above.
-            unsafe { paste!([<_mm512_reduce_max_ $ps>](a)) }
-        }
-        #[inline(always)]
-        fn least(self, a: Self::V) -> $real {
-            // SAFETY: as above.
-            unsafe { paste!([<_mm512_reduce_min_ $ps>](a)) }
+        paste! {
+            instruction!(sum(a) -> $real = [<_mm512_reduce_add_ $ps>]);
+            instruction!(greatest(a) -> $real = [<_mm512_reduce_max_ $ps>]);
+            instruction!(least(a) -> $real = [<_mm512_reduce_min_ $ps>]);
         }
     };
 }
@@ -150,53 +140,6 @@ macro_rules! avx512 {
 #[inline(always)]
 fn lowest_bits(count: usize) -> u32 {
     (1u32 << count) - 1
-}
-
-/// Defines partial vectors and reductions over the lanes by way of an array. Most vectors that may be partial are whole
-/// and use the fast path, because filling an array of a length known only at run time calls `memcpy`.
-macro_rules! avx2 {
-    ($real:ty, $lanes:literal) => {
-        #[inline(always)]
-        fn load_partial(self, from: &[$real], fill: $real) -> Self::V {
-            if from.len() >= $lanes {
-                return self.load(from);
-            }
-            let mut whole = [fill; $lanes];
-            whole.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-            self.load(&whole)
-        }
-        #[inline(always)]
-        fn store_partial(self, value: Self::V, to: &mut [$real]) {
-            if to.len() >= $lanes {
-                return self.store(value, to);
-            }
-            let lanes: [$real; $lanes] = lanes(self, value);
-            to.iter_mut().zip(lanes).for_each(|(to, value)| *to = value);
-        }
-        #[inline(always)]
-        fn sum(self, a: Self::V) -> $real {
-            let lanes: [$real; $lanes] = lanes(self, a);
-            lanes.iter().sum()
-        }
-        #[inline(always)]
-        fn greatest(self, a: Self::V) -> $real {
-            let lanes: [$real; $lanes] = lanes(self, a);
-            lanes.into_iter().fold(<$real>::NEG_INFINITY, <$real>::max)
-        }
-        #[inline(always)]
-        fn least(self, a: Self::V) -> $real {
-            let lanes: [$real; $lanes] = lanes(self, a);
-            lanes.into_iter().fold(<$real>::INFINITY, <$real>::min)
-        }
-    };
-}
-
-/// Converts a vector to an array of its lanes.
-#[inline(always)]
-fn lanes<T: Number, S: Simd<T>, const LANES: usize>(simd: S, value: S::V) -> [T; LANES] {
-    let mut lanes = [T::default(); LANES];
-    simd.store(value, &mut lanes);
-    lanes
 }
 
 impl Simd<f32> for Avx512 {
@@ -220,7 +163,6 @@ impl Simd<f32> for Avx2 {
         f32, __m256, lanes: 8, registers: 16, exponent: (127, 23),
         _mm256, ps, si256, epi32, epi32
     );
-    avx2!(f32, 8);
 }
 
 impl Simd<f64> for Avx2 {
@@ -228,5 +170,4 @@ impl Simd<f64> for Avx2 {
         f64, __m256d, lanes: 4, registers: 16, exponent: (1023, 52),
         _mm256, pd, si256, epi64, epi64x
     );
-    avx2!(f64, 4);
 }

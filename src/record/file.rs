@@ -40,12 +40,11 @@ impl<M: Measurement> Rows<M> {
             let name = name.map_or_else(|| "STUDY".into(), |name| name.to_string_lossy());
             let again = format!("measure the study {name} again; whole rows are kept");
             let without = format!("delete the line and {again}");
-            let advice = Advice { of_file: &again, of_value: &without };
             let read = |from: &Fields<'_>| match from.get("err").is_empty() {
                 true => Row::read(from).map(Some),
                 false => Ok(None),
             };
-            for row in each_line(&study.join(ROWS), &columns::<M>(), advice, read)? {
+            for row in each_line(&study.join(ROWS), &columns::<M>(), [&again, &without], read)? {
                 match row {
                     Some(row) => all.rows.push(row),
                     None => all.failed += 1,
@@ -65,23 +64,15 @@ const ROWS: &str = "rows.csv";
 /// # Errors
 /// As [`Rows::read`].
 pub fn read_records<R: Record>(path: &Path, advice: &str) -> Result<Vec<R>, RowsError> {
-    let advice = Advice { of_file: advice, of_value: advice };
-    each_line(path, &columns_of::<R>(), advice, |from| R::read("", from))
+    each_line(path, &columns_of::<R>(), [advice; 2], |from| R::read("", from))
 }
 
-/// The advice to the user in errors about a file.
-#[derive(Clone, Copy)]
-struct Advice<'a> {
-    /// Used if the file is missing, cut off or of another format.
-    of_file: &'a str,
-    /// Used if one value of a complete line is wrong. A sweep would not measure such a row again.
-    of_value: &'a str,
-}
-
+/// Reads each line of a file. Errors end with the first advice if the file is missing, cut off or of another format, and
+/// with the second if one value of a complete line is wrong: a sweep would not measure such a row again.
 fn each_line<R>(
     path: &Path,
     columns: &[Column],
-    Advice { of_file: advice, of_value }: Advice<'_>,
+    [advice, of_value]: [&str; 2],
     read: impl Fn(&Fields<'_>) -> Result<R, String>,
 ) -> Result<Vec<R>, RowsError> {
     let shown = path.display();

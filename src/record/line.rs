@@ -1,7 +1,10 @@
 //! Rows as text: single lines and whole CSV files.
 
+use std::path::Path;
+
 use super::column::{Column, ColumnKind, Header};
 use super::row_record::{Record, columns_of};
+use crate::system::{FileError, write_whole};
 
 /// One row as text, one field per column. All fields share one allocation, because a study may have a million rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,11 +137,13 @@ pub fn to_csv<'r>(
     writer.into_inner().map_err(csv::IntoInnerError::into_error)
 }
 
-/// Writes records of one type as CSV with a header.
+/// Writes a CSV file of records of one type, atomically.
 ///
 /// # Errors
-/// Same as [`to_csv`].
-pub fn records_to_csv<R: Record>(records: &[R]) -> std::io::Result<Vec<u8>> {
+/// The file cannot be written.
+pub fn write_records<R: Record>(path: &Path, records: &[R]) -> Result<(), FileError> {
     let lines: Vec<Line> = records.iter().map(Line::from).collect();
     to_csv(&columns_of::<R>(), &lines)
+        .and_then(|bytes| write_whole(path, &bytes))
+        .map_err(|e| FileError::write(path, e))
 }

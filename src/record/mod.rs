@@ -16,12 +16,12 @@ mod value;
 pub use column::{Column, ColumnKind, Fields, Header};
 pub use file::{Rows, RowsError, read_records};
 #[cfg(feature = "parquet")]
-pub use frame::to_frame;
+pub use frame::{to_frame, write_parquet};
 pub use invariants::{InvariantChecker, ROUNDING};
 #[cfg(feature = "study")]
 pub(crate) use kind::check_rows;
 pub use kind::{Measurement, Row, columns, line, rows_of};
-pub use line::{Line, STOPPED, records_to_csv, to_csv};
+pub use line::{Line, STOPPED, to_csv, write_records};
 pub(crate) use row_record::record;
 pub use row_record::{Range, Record, columns_of};
 pub(crate) use value::value;

@@ -1,7 +1,7 @@
 //! Values that fill one column, and the macro `value!` that implements [`Record`](super::Record) for their types.
 
 /// Implements [`Record`](super::Record) for a type of one column. The arguments are the column's type, what its text
-/// must be, how a value is written and read, and the check against the column's range.
+/// must be, how a value is written and read unless by `ToString` and `FromStr`, and the check against the column's range.
 macro_rules! value {
     ($kind:ident, $what:literal, $write:expr, $read:expr, $Type:ty $(, $check:ident as $As:ty)?) => {
             impl $crate::record::Record for $Type {
@@ -31,28 +31,19 @@ macro_rules! value {
                 )?
             }
     };
+    ($kind:ident, $what:literal, $Type:ty $(, $check:ident as $As:ty)?) => {
+        $crate::record::value!(
+            $kind, $what, ToString::to_string, |text| text.parse().ok(), $Type $(, $check as $As)?
+        );
+    };
 }
 
 pub(crate) use value;
 
-value!(Text, "a word", Clone::clone, |text| Some(text.to_owned()), String);
-value!(
-    Integer,
-    "a whole number",
-    ToString::to_string,
-    |text| text.parse().ok(),
-    usize,
-    check_whole as u64
-);
-value!(
-    Integer,
-    "a whole number",
-    ToString::to_string,
-    |text| text.parse().ok(),
-    u64,
-    check_whole as u64
-);
-value!(Number, "a number", ToString::to_string, |text| text.parse().ok(), f64, check_number as f64);
+value!(Text, "a word", String);
+value!(Integer, "a whole number", usize, check_whole as u64);
+value!(Integer, "a whole number", u64, check_whole as u64);
+value!(Number, "a number", f64, check_number as f64);
 
 /// Rounds a time in s to the microsecond.
 pub fn to_microseconds(seconds: f64) -> f64 {

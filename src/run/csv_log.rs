@@ -23,9 +23,10 @@ impl<P: Record> CsvLog<P> {
     /// The file is missing, cannot be written, or has other columns.
     pub fn open(path: &Path, at: Option<usize>, kept: impl FnMut(P)) -> Result<Self, RunError> {
         let Some(last) = at else { return Ok(Self::create(path)?) };
-        let file = File::open(path).map_err(|e| FileError::read(path, e))?;
+        let mut file = File::open(path).map_err(|e| FileError::read(path, e))?;
         let end = read_rows(path, &file, last, kept)?;
-        let file = cut_at(file, path, end)?;
+        let cut = file.set_length(end).and_then(|()| file.seek(SeekFrom::Start(end)));
+        cut.map_err(|e| FileError::write(path, e))?;
         let writer = csv::WriterBuilder::new().has_headers(false).from_writer(file);
         Ok(Self { writer, rows: PhantomData })
     }
@@ -112,16 +113,6 @@ pub(crate) fn read_rows<P: Record>(
         }
         end += line.len() as u64;
     }
-}
-
-/// Truncates a log to its first `end` bytes and goes there.
-///
-/// # Errors
-/// The file cannot be written.
-pub(crate) fn cut_at(mut file: File, path: &Path, end: u64) -> Result<File, FileError> {
-    let cut = file.set_length(end).and_then(|()| file.seek(SeekFrom::Start(end)));
-    cut.map_err(|e| FileError::write(path, e))?;
-    Ok(file)
 }
 
 #[cfg(test)]

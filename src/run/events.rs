@@ -6,19 +6,17 @@
 //! `file_version` 3 string and `summary` 5. Each `value` 1 of a summary has a `tag` 1 and a `simple_value` 2 float
 //! (tensorflow/core/framework/summary.proto).
 
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::csv_log::cut_at;
-use crate::system::FileError;
 use crate::system::disk::File;
+
+/// The scalars of a step: tags and values.
+pub(crate) type Scalars = Vec<(String, f64)>;
 
 /// The `file_version` in the first record of a file.
 const FILE_VERSION: &str = "brain.Event:2";
-/// Maximum record length in bytes, far above that of any record written here; a longer one means that the length is
-/// damaged.
-const LONGEST: u64 = 1 << 20;
 
 // Keys of fields: the field number, shifted left by 3, and the wire type.
 const WALL_TIME: u8 = 1 << 3 | 1;
@@ -35,46 +33,26 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Creates a file; an existing file is replaced.
+    /// Creates a file with the scalars of steps so far; an existing file is replaced.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn create(path: &Path) -> Result<Self, FileError> {
-        let start = || -> io::Result<Self> {
-            let mut events = Self { file: BufWriter::new(File::create(path)?) };
-            let mut event = timed(0);
-            bytes(&mut event, VERSION, FILE_VERSION.as_bytes());
-            write_record(&mut events.file, &event)?;
-            Ok(events)
-        };
-        start().map_err(|e| FileError::write(path, e))
-    }
-
-    /// Continues a file after step `last`. Removes records of later steps, a record that is cut off or damaged, and
-    /// everything after it, so that no step is stored twice.
-    ///
-    /// # Errors
-    /// The file is missing or cannot be written.
-    pub fn go_on(path: &Path, last: usize) -> Result<Self, FileError> {
-        let failed = |e| FileError::read(path, e);
-        let file = File::open(path).map_err(failed)?;
-        let (mut records, mut end) = (BufReader::new(&file), 0);
-        while let Some(event) = read_record(&mut records).map_err(failed)?
-            && step_of(&event).is_some_and(|step| step <= last as u64)
-        {
-            end += event.len() as u64 + 16;
+    pub fn create(path: &Path, so_far: &[(usize, Scalars)]) -> io::Result<Self> {
+        let mut events = Self { file: BufWriter::new(File::create(path)?) };
+        let mut event = timed(0);
+        bytes(&mut event, VERSION, FILE_VERSION.as_bytes());
+        write_record(&mut events.file, &event)?;
+        for (step, scalars) in so_far {
+            events.push(*step, scalars)?;
         }
-        if end == 0 {
-            return Self::create(path);
-        }
-        Ok(Self { file: BufWriter::new(cut_at(file, path, end)?) })
+        Ok(events)
     }
 
     /// Appends scalars of one step.
     ///
     /// # Errors
     /// I/O errors.
-    pub fn push(&mut self, step: usize, scalars: &[(&str, f64)]) -> io::Result<()> {
+    pub fn push(&mut self, step: usize, scalars: &[(String, f64)]) -> io::Result<()> {
         let mut summary = Vec::new();
         for (tag, number) in scalars {
             let mut value = Vec::new();
@@ -132,23 +110,6 @@ fn bytes(to: &mut Vec<u8>, key: u8, field: &[u8]) {
     to.extend(field);
 }
 
-/// Returns the step of an event that [`timed`] began.
-fn step_of(event: &[u8]) -> Option<u64> {
-    let (key, rest) = event.split_first()?;
-    let (step, rest) = rest.get(8..)?.split_first()?;
-    if (*key, *step) != (WALL_TIME, STEP) {
-        return None;
-    }
-    let mut number = 0;
-    for (at, byte) in rest.iter().take(10).enumerate() {
-        number |= u64::from(byte & 0x7f) << (7 * at);
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
-}
-
 /// CRC-32C, rotated and offset. This keeps the checksum of data that contain checksums strong.
 fn masked_checksum(data: &[u8]) -> [u8; 4] {
     crc32c::crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
@@ -164,24 +125,6 @@ fn write_record(to: &mut impl Write, data: &[u8]) -> io::Result<()> {
     to.write_all(&record)
 }
 
-/// Returns the data of the next record; `None` at the end, or if the record is cut off or damaged.
-fn read_record(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
-    let mut take = |count: u64| -> io::Result<Option<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        from.take(count).read_to_end(&mut bytes)?;
-        Ok((bytes.len() as u64 == count).then_some(bytes))
-    };
-    let Some(head) = take(12)? else { return Ok(None) };
-    let Some((length, checksum)) = head.split_first_chunk::<8>() else { return Ok(None) };
-    let count = u64::from_le_bytes(*length);
-    if masked_checksum(length) != checksum || count > LONGEST {
-        return Ok(None);
-    }
-    let Some(mut data) = take(count + 4)? else { return Ok(None) };
-    let checksum = data.split_off(count as usize);
-    Ok((masked_checksum(&data)[..] == checksum).then_some(data))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,18 +132,25 @@ mod tests {
     /// Returns every (step, tag, value) of a file, parsed field by field.
     fn scalars(mut file: &[u8]) -> Vec<(u64, String, f32)> {
         let mut found = Vec::new();
-        while let Some(event) = read_record(&mut file).unwrap() {
-            let step = step_of(&event).unwrap();
-            for (key, field) in fields(&event) {
-                let values = if key == SUMMARY { fields(field) } else { Vec::new() };
-                for (_, value) in values {
+        while let Some((length, rest)) = file.split_first_chunk::<8>() {
+            let (checksum, rest) = rest.split_at(4);
+            assert_eq!(checksum, masked_checksum(length));
+            let (event, rest) = rest.split_at(u64::from_le_bytes(*length) as usize);
+            let (checksum, rest) = rest.split_at(4);
+            assert_eq!(checksum, masked_checksum(event));
+            let all = fields(event);
+            for &(_, summary) in all.iter().filter(|(key, _)| *key == SUMMARY) {
+                for (_, value) in fields(summary) {
                     let [(TAG, tag), (SIMPLE_VALUE, number)] = fields(value)[..] else {
                         panic!("{value:?}")
                     };
+                    let (STEP, step) = all[1] else { panic!("{event:?}") };
+                    let step = step.iter().rev().fold(0, |all, b| all << 7 | u64::from(b & 0x7f));
                     let number = f32::from_le_bytes(number.try_into().unwrap());
                     found.push((step, String::from_utf8(tag.to_vec()).unwrap(), number));
                 }
             }
+            file = rest;
         }
         assert!(file.is_empty(), "{} bytes are no record", file.len());
         found
@@ -229,35 +179,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_and_no_step_is_there_twice() {
+    fn what_is_written_is_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events");
-        let mut events = Events::create(&path).unwrap();
-        for step in [1, 200, 300] {
-            events.push(step, &[("loss/train", step as f64 / 8.0), ("grad_norm", 0.5)]).unwrap();
-        }
+        let of_step = |step: usize| {
+            let values = [("loss/train", step as f64 / 8.0), ("grad_norm", 0.5)];
+            (step, values.map(|(tag, value)| (tag.to_owned(), value)).to_vec())
+        };
+        let mut events = Events::create(&path, &[of_step(1), of_step(200)]).unwrap();
+        let (step, last) = of_step(300);
+        events.push(step, &last).unwrap();
         events.flush().unwrap();
         let all = scalars(&std::fs::read(&path).unwrap());
         assert_eq!(all.len(), 6);
         assert_eq!(all[2], (200, "loss/train".to_owned(), 25.0));
-        let whole = std::fs::read(&path).unwrap();
-        let mut turned = whole.clone();
-        let place = whole.len() - 10;
-        turned[place] ^= 1;
-        for (found, last, left) in [
-            (&whole[..], 300, 6),
-            (&whole, 299, 4),
-            (&whole[..place], 300, 4),
-            (&turned, 300, 4),
-            (&[], 300, 0),
-        ] {
-            std::fs::write(&path, found).unwrap();
-            let mut events = Events::go_on(&path, last).unwrap();
-            events.push(301, &[("loss/valid", 2.0)]).unwrap();
-            events.flush().unwrap();
-            let now = scalars(&std::fs::read(&path).unwrap());
-            assert_eq!(now[..left], all[..left]);
-            assert_eq!(now[left..], [(301, "loss/valid".to_owned(), 2.0)]);
-        }
+        assert_eq!(all[5], (300, "grad_norm".to_owned(), 0.5));
     }
 }

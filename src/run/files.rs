@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::csv_log::CsvLog;
 use super::error::RunError;
-use super::events::Events;
+use super::events::{Events, Scalars};
 use super::heads_log::{HEADS, HEADS_LOG, restore_log, write_heads};
 use crate::lm::{
     EvaluationRow, HeadLogRow, LmError, Outcome, Recorder, StepRow, TrainDefinition, TrainSummary,
     Trainer,
 };
-use crate::system::{FileError, disk};
+use crate::system::{FileError, disk, remove_if_there};
 
 /// Number of last steps over which the final training loss is averaged.
 const LAST_STEPS: usize = 100;
@@ -29,9 +29,9 @@ pub(crate) const STEPS: &str = "steps.csv";
 pub(crate) const EVALUATIONS: &str = "eval.csv";
 const EVENTS: &str = "events.out.tfevents.rank-study";
 
-/// The recorder that writes a run's files. `steps.csv`, `eval.csv`, `heads.log` and the event file only grow.
-/// Everything up to a step is on the disk before that step's checkpoint. So a killed run continues from its checkpoint,
-/// with later rows removed.
+/// The recorder that writes a run's files. `steps.csv`, `eval.csv` and `heads.log` only grow. Everything up to a
+/// step is on the disk before that step's checkpoint. So a killed run continues from its checkpoint, with later rows
+/// removed. The event file repeats these logs and is then written from them again.
 pub(crate) struct RunFiles<'a> {
     folder: PathBuf,
     steps: CsvLog<StepRow>,
@@ -84,27 +84,37 @@ impl<'a> RunFiles<'a> {
         if at.is_none() {
             make_empty(folder)?;
         }
-        let (mut rows, mut logged) = (0, Last::default());
+        let event_every = definition.steps.div_ceil(EVENT_STEPS);
+        let (mut rows, mut logged, mut scalars) = (0, Last::default(), Vec::new());
         let path = folder.join(STEPS);
         let steps = CsvLog::open(&path, at, |row: StepRow| {
             rows += 1;
             logged.remember_loss(row.loss_nats);
+            scalars.push((row.step, of_step(&row)));
         })?;
         if let Some(last) = at.filter(|&last| last != rows) {
             let why = format!("has {rows} whole rows, but the checkpoint is at step {last}");
             return Err(RunError::log(&path, why));
         }
+        let heads = CsvLog::open(&folder.join(HEADS_LOG), at, |head: HeadLogRow| {
+            logged.remember_head(&head);
+            if head.step.is_multiple_of(event_every) {
+                scalars.push((head.step, of_head(&head)));
+            }
+        })?;
         let evals = CsvLog::open(&folder.join(EVALUATIONS), at, |row: EvaluationRow| {
             logged.valid_loss = Some(row.loss_nats);
+            scalars.push((row.step, of_evaluation(&row)));
         })?;
-        let heads = CsvLog::open(&folder.join(HEADS_LOG), at, |head| logged.remember_head(&head))?;
+        // In the order in which they were first written.
+        scalars.sort_by_key(|(step, _)| *step);
         let path = folder.join(EVENTS);
         let files = Self {
             steps,
             evals,
             heads,
-            events: at.map_or_else(|| Events::create(&path), |last| Events::go_on(&path, last))?,
-            event_every: definition.steps.div_ceil(EVENT_STEPS),
+            events: Events::create(&path, &scalars).map_err(|e| FileError::write(&path, e))?,
+            event_every,
             last: logged,
             folder: folder.to_owned(),
             on_step,
@@ -150,13 +160,10 @@ impl<'a> RunFiles<'a> {
 
 impl Recorder for RunFiles<'_> {
     fn step(&mut self, row: &StepRow) -> io::Result<()> {
-        let StepRow { step, loss_nats, learning_rate, grad_norm, .. } = *row;
         self.steps.push(row)?;
         self.steps.flush()?;
-        self.last.remember_loss(loss_nats);
-        let scalars =
-            [("loss/train", loss_nats), ("learning_rate", learning_rate), ("grad_norm", grad_norm)];
-        self.events.push(step, &scalars)?;
+        self.last.remember_loss(row.loss_nats);
+        self.events.push(row.step, &of_step(row))?;
         (self.on_step)(row);
         Ok(())
     }
@@ -164,8 +171,7 @@ impl Recorder for RunFiles<'_> {
     fn head(&mut self, row: &HeadLogRow) -> io::Result<()> {
         self.last.remember_head(row);
         if row.step.is_multiple_of(self.event_every) {
-            let tag = format!("max_abs_logit/layer {} head {}", row.layer, row.head);
-            self.events.push(row.step, &[(&tag, row.max_abs_logit)])?;
+            self.events.push(row.step, &of_head(row))?;
         }
         self.heads.push(row)
     }
@@ -174,7 +180,7 @@ impl Recorder for RunFiles<'_> {
         self.evals.push(row)?;
         self.evals.flush()?;
         self.last.valid_loss = Some(row.loss_nats);
-        self.events.push(row.step, &[("loss/valid", row.loss_nats)])?;
+        self.events.push(row.step, &of_evaluation(row))?;
         self.events.flush()
     }
 
@@ -187,6 +193,21 @@ impl Recorder for RunFiles<'_> {
     }
 }
 
+fn of_step(row: &StepRow) -> Scalars {
+    let StepRow { loss_nats, learning_rate, grad_norm, .. } = *row;
+    [("loss/train", loss_nats), ("learning_rate", learning_rate), ("grad_norm", grad_norm)]
+        .map(|(tag, value)| (tag.to_owned(), value))
+        .to_vec()
+}
+
+fn of_head(row: &HeadLogRow) -> Scalars {
+    vec![(format!("max_abs_logit/layer {} head {}", row.layer, row.head), row.max_abs_logit)]
+}
+
+fn of_evaluation(row: &EvaluationRow) -> Scalars {
+    vec![("loss/valid".to_owned(), row.loss_nats)]
+}
+
 /// Makes the folder of a run that begins, and removes the checkpoints and heads of an earlier run there: the checkpoints
 /// first, so that none is mistaken for one of the new run.
 ///
@@ -194,9 +215,9 @@ impl Recorder for RunFiles<'_> {
 /// The folder or a file cannot be written.
 fn make_empty(folder: &Path) -> Result<(), FileError> {
     disk::make_folders(folder).map_err(|e| FileError::write(folder, e))?;
-    remove(&folder.join(CHECKPOINT))?;
+    remove_if_there(&folder.join(CHECKPOINT))?;
     for step in kept_steps(folder) {
-        remove(&folder.join(kept_checkpoint(step)))?;
+        remove_if_there(&folder.join(kept_checkpoint(step)))?;
     }
     // Synced before the new run writes anything: a power failure must not restore old checkpoints beside the new
     // run.
@@ -204,7 +225,7 @@ fn make_empty(folder: &Path) -> Result<(), FileError> {
     if checkpoints.exists() {
         disk::sync_folder(&checkpoints).map_err(|e| FileError::write(&checkpoints, e))?;
     }
-    remove(&folder.join(HEADS))
+    remove_if_there(&folder.join(HEADS))
 }
 
 /// Path of the kept weights of a step, relative to the run's folder.
@@ -227,7 +248,7 @@ pub(crate) fn kept_steps(folder: &Path) -> Vec<usize> {
 /// # Errors
 /// The file exists and cannot be removed.
 pub(crate) fn remove_heads_log(folder: &Path) -> Result<(), FileError> {
-    remove(&folder.join(HEADS_LOG))
+    remove_if_there(&folder.join(HEADS_LOG))
 }
 
 /// Restores the log of heads of a run that has ended, so that the run can continue.
@@ -240,11 +261,4 @@ pub(crate) fn restore_heads_log(folder: &Path) -> Result<(), FileError> {
         return Ok(());
     }
     restore_log(&folder.join(HEADS), &log)
-}
-
-fn remove(path: &Path) -> Result<(), FileError> {
-    match disk::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::write(path, error)),
-        _ => Ok(()),
-    }
 }

@@ -1,16 +1,16 @@
 //! Logits of every head at every step: a CSV log while the run goes on, a Parquet file after its end.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
-use polars::prelude::{DataFrame, ParquetWriter, PolarsResult};
+use polars::prelude::{DataFrame, PolarsResult};
 
 use super::csv_log::read_rows;
 use super::error::RunError;
 use crate::lm::HeadLogRow;
-use crate::record::{Line, columns_of, records_to_csv, to_frame};
-use crate::system::{FileError, write_whole_with};
+use crate::record::{Line, columns_of, write_parquet, write_records};
+use crate::system::FileError;
 use crate::targets::read_frame;
 
 /// Name of the log in a run's folder.
@@ -18,34 +18,14 @@ pub(crate) const HEADS_LOG: &str = "heads.log";
 /// Name of the Parquet file that replaces the log when the run has ended.
 pub(crate) const HEADS: &str = "heads.parquet";
 
-/// Rows per row group of the Parquet file; a row group is held in memory while it is written.
-const GROUP: usize = 1 << 16;
-
 /// Writes the rows of the log at `from` as a Parquet file to `to`, atomically.
 ///
 /// # Errors
 /// The log cannot be read, or the file cannot be written.
 pub(crate) fn write_heads(from: &Path, to: &Path) -> Result<(), FileError> {
-    let columns = columns_of::<HeadLogRow>();
     let log = File::open(from).map_err(|e| FileError::read(from, e))?;
-    let mut rows = csv::Reader::from_reader(log).into_records();
-    let written = write_whole_with(to, |file| {
-        let empty = to_frame(&columns, &[] as &[Line]).map_err(io::Error::other)?;
-        let mut writer =
-            ParquetWriter::new(file).batched(empty.schema()).map_err(io::Error::other)?;
-        loop {
-            let group = rows.by_ref().take(GROUP).map(|row| Ok(row?.iter().collect::<Line>()));
-            let group = group.collect::<io::Result<Vec<_>>>()?;
-            if group.is_empty() {
-                break;
-            }
-            let group = to_frame(&columns, &group).map_err(io::Error::other)?;
-            writer.write_batch(&group).map_err(io::Error::other)?;
-        }
-        writer.finish().map_err(io::Error::other)?;
-        Ok(())
-    });
-    written.map_err(|e| FileError::write(to, e))
+    let rows = csv::Reader::from_reader(log).into_records();
+    write_parquet(to, &columns_of::<HeadLogRow>(), rows.map(|row| Ok(Line::from(row?))))
 }
 
 /// Calls `seen` for every head at every step of the run in `folder`, in the order of the steps. Reads `heads.parquet`,
@@ -72,9 +52,7 @@ pub(crate) fn each_head(folder: &Path, seen: impl FnMut(HeadLogRow)) -> Result<(
 /// `from` is not such a file, or the log cannot be written.
 pub(crate) fn restore_log(from: &Path, to: &Path) -> Result<(), FileError> {
     let heads = read_parquet(from).map_err(|e| FileError::read(from, io::Error::other(e)))?;
-    let written = records_to_csv(&heads)
-        .and_then(|bytes| write_whole_with(to, |file| file.write_all(&bytes)));
-    written.map_err(|e| FileError::write(to, e))
+    write_records(to, &heads)
 }
 
 fn read_parquet(path: &Path) -> Result<Vec<HeadLogRow>, String> {

@@ -9,7 +9,7 @@ use super::kept_files;
 use super::manifest::Manifest;
 use super::training::{Extension, Training};
 use crate::lm::{Corpus, Outcome, Split, Symbols, TrainDefinition, TrainSummary};
-use crate::numerics::instructions_there;
+use crate::numerics::Machine;
 use crate::record::STOPPED;
 
 pub(crate) const DEFINITION: &str = "definition";
@@ -66,8 +66,7 @@ pub(crate) fn check_same_of_all(training: &Training<'_>) -> Result<(), RunError>
     let workers = training.workers;
     let mut mine = what_is_trained(training)?;
     // Other vector instructions or another version would sum in another order.
-    let (there, held) = instructions_there();
-    let instructions = held.or(there.first().copied()).unwrap_or_default();
+    let instructions = Machine::here().instructions;
     let program = format!("rank-study {} with {instructions}", env!("CARGO_PKG_VERSION"));
     mine.insert("program".to_owned(), program.into());
     let mine = mine.to_string();
@@ -110,13 +109,7 @@ pub(crate) fn is_run_of(manifest: &Manifest, definition: &TrainDefinition) -> bo
     let there = manifest.table(DEFINITION);
     is_of_this_version(manifest)
         && is_as_begun(manifest)
-        && teacher(manifest).is_none()
         && there.is_some_and(|t| TrainDefinition::from_manifest(t).is_ok_and(|t| t == *definition))
-}
-
-/// Returns the teacher of a run whose attention was distilled, which no run is any more: such a run is another one.
-fn teacher(manifest: &Manifest) -> Option<&str> {
-    manifest.more.get("teacher").and_then(Value::as_str)
 }
 
 /// Returns `true` if the run has the number of steps that it began with. An extended run differs from a run planned
@@ -267,7 +260,6 @@ pub(crate) fn check_same(
     let corpus_there = |key| manifest.table(CORPUS)?.get(key)?.as_str();
     let texts = [
         (DEVICE, Some(manifest.text(DEVICE)), Some(device.name())),
-        ("teacher", teacher(manifest), None),
         ("corpus.sha256", corpus_there("sha256"), Some(corpus.sha256.as_str())),
         ("corpus.valid_sha256", corpus_there("valid_sha256"), corpus.valid_sha256.as_deref()),
     ];

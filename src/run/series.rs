@@ -9,8 +9,8 @@ use super::heads_log::{HEADS, each_head};
 use super::log_rows::{Course, CurveRow};
 use super::spikes::{share_far_above_mean, spikes_above_median};
 use crate::lm::StepRow;
-use crate::record::{read_records, records_to_csv};
-use crate::system::{FileError, write_whole};
+use crate::record::{read_records, write_records};
+use crate::system::FileError;
 
 /// Name of the curve in a run's folder.
 pub(crate) const CURVE: &str = "curve.csv";
@@ -67,10 +67,7 @@ impl RunSeries {
     /// # Errors
     /// The file cannot be written.
     pub fn write_curve(&self, folder: &Path) -> Result<(), FileError> {
-        let path = folder.join(CURVE);
-        records_to_csv(&self.curve())
-            .and_then(|bytes| write_whole(&path, &bytes))
-            .map_err(|e| FileError::write(&path, e))
+        write_records(&folder.join(CURVE), &self.curve())
     }
 
     /// Divides the run into intervals of equal numbers of steps, one row each: last step, mean loss and gradient norm,

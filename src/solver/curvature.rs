@@ -185,15 +185,14 @@ fn outer(m: ArrayView2<'_, f64>) -> Array2<f64> {
     let (n, d) = m.dim();
     let mut products = Array2::zeros((n, d * (d + 1) / 2));
     for (mut to, row) in products.rows_mut().into_iter().zip(m.rows()) {
-        let mut place = 0;
-        for a in 0..d {
-            for b in 0..=a {
-                to[place] = row[a] * row[b];
-                place += 1;
-            }
-        }
+        to.iter_mut().zip(lower(d)).for_each(|(to, (a, b))| *to = row[a] * row[b]);
     }
     products
+}
+
+/// Row and column of each entry of a lower triangle, row by row.
+fn lower(d: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..d).flat_map(|a| (0..=a).map(move |b| (a, b)))
 }
 
 /// A head's softmax over a block of rows.
@@ -289,13 +288,8 @@ impl Softmax {
             for ((mut to, mean), (_, mass)) in
                 to.rows_mut().into_iter().zip(mean_keys.rows()).zip(rows)
             {
-                let mut place = 0;
-                for a in 0..d {
-                    for b in 0..=a {
-                        to[place] -= *mass * mean[a] * mean[b];
-                        place += 1;
-                    }
-                }
+                let entries = to.iter_mut().zip(lower(d));
+                entries.for_each(|(to, (a, b))| *to -= *mass * mean[a] * mean[b]);
             }
         });
     }

@@ -66,8 +66,6 @@ impl<'p> Floor<'p> {
     /// The floor of `problem`, at any rank.
     pub fn new(problem: &'p Problem) -> Self {
         let mut kinds = problem.layout().heads().to_vec();
-        kinds.sort_unstable();
-        kinds.dedup();
         if problem.target().visibility() == crate::targets::Visibility::Causal {
             // A window as long as the sequence excludes nothing.
             kinds.iter_mut().for_each(|kind| {
@@ -75,9 +73,9 @@ impl<'p> Floor<'p> {
                     *kind = HeadKind::Global;
                 }
             });
-            kinds.sort_unstable();
-            kinds.dedup();
         }
+        kinds.sort_unstable();
+        kinds.dedup();
         Self { problem, kinds, covered: problem.covers_target() }
     }
 

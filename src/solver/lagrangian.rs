@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::curvature::Preconditioner;
 use super::error::FitError;
-use super::lbfgs::{self, Ending, Iterate, Minimum, Smooth, Stopping};
+use super::lbfgs::{self, Ending, Iterate, Smooth, Stopping};
 use super::objective::Objective;
 use super::observer::{FitHandle, FitState};
 use super::penalty::Penalty;
@@ -36,17 +36,12 @@ impl Default for SolverBudget {
 
 /// The limits of a descent and of its stages.
 pub(super) struct Plan {
-    /// The most stages.
-    pub stages: usize,
-    /// The most L-BFGS iterations of all stages together, ...
-    pub iterations: usize,
-    /// ... and of one.
+    pub budget: SolverBudget,
+    /// The most L-BFGS iterations of one stage.
     pub stage_iterations: usize,
-    /// A stage ends when ten iterations lower its value by less than this share, ...
-    pub relative_decrease: f64,
-    /// ... or, for the first two stages, which only steer the multipliers, by less than `early` times this share, ...
+    /// The first two stages, which only steer the multipliers, end at a relative decrease this many times as large.
     pub early: f64,
-    /// ... or when it reaches this value.
+    /// A stage also ends when it reaches this value.
     pub enough: f64,
     /// The slope is not raised if the bound is exceeded by no more than this share.
     pub tolerated: f64,
@@ -58,7 +53,8 @@ impl Plan {
         Stopping {
             iterations: self.stage_iterations.min(left),
             gradient: 1e-12,
-            relative_decrease: self.relative_decrease * if stage < 2 { self.early } else { 1.0 },
+            relative_decrease: self.budget.relative_decrease
+                * if stage < 2 { self.early } else { 1.0 },
             absolute_decrease: 1e-15,
             enough: self.enough,
         }
@@ -89,20 +85,14 @@ pub(super) trait Policy {
 
 /// A descent, stage by stage.
 pub(super) struct Descent {
-    pub x: Vec<f64>,
-    pub penalty: Penalty,
-    /// Counted from 0.
-    stage: usize,
-    /// The share by which the bound is exceeded; ∞ until a stage has ended.
-    pub violation: f64,
-    /// The augmented Lagrangian at x and the largest entry of its gradient; ∞ until a stage has ended.
+    /// The state after the last stage.
+    pub state: FitState,
+    /// The augmented Lagrangian and the largest entry of its gradient; ∞ until a stage has ended.
     pub value: f64,
     pub gradient_norm: f64,
     /// The ending of the last stage.
     ending: Ending,
     outcome: Outcome,
-    iterations: usize,
-    evaluations: usize,
 }
 
 impl Descent {
@@ -114,29 +104,24 @@ impl Descent {
         policy: &mut impl Policy,
         attendance: &FitHandle<'_>,
     ) -> Result<Self, FitError> {
-        let FitState { x, cap, slope, multipliers, violation, .. } = from;
         let mut at = Self {
-            x,
-            penalty: Penalty { cap, slope, multipliers },
-            stage: from.stage,
-            violation,
+            state: from,
             value: f64::INFINITY,
             gradient_norm: f64::INFINITY,
             ending: Ending::Limit,
             outcome: Outcome::StepLimit,
-            iterations: from.iterations,
-            evaluations: from.evaluations,
         };
         let plan = policy.plan();
-        while at.stage < plan.stages {
+        while at.state.stage < plan.budget.stages {
             at.run_stage(objective, &plan, policy, attendance);
             if at.ending == Ending::NotFinite {
                 at.outcome = Outcome::Diverged;
                 break;
             }
-            let reached = objective.measure(&at.x).max_abs_logit / at.penalty.cap - 1.0;
-            let before = std::mem::replace(&mut at.violation, reached);
-            at.penalty.multipliers = objective.updated_multipliers(&at.x, &at.penalty);
+            let FitState { x, penalty, violation, .. } = &mut at.state;
+            let reached = objective.measure(x).max_abs_logit / penalty.cap - 1.0;
+            let before = std::mem::replace(violation, reached);
+            penalty.multipliers = objective.updated_multipliers(x, penalty);
             let next_cap = policy.next_cap(objective, &at)?;
             if at.ending == Ending::Stopped {
                 at.outcome = Outcome::Stopped;
@@ -146,14 +131,14 @@ impl Descent {
                 at.outcome = Outcome::Converged;
                 break;
             };
-            if at.iterations >= plan.iterations {
+            if at.state.iterations >= plan.budget.iterations {
                 break;
             }
             if reached > plan.tolerated {
-                at.penalty.raise_slope(reached, before);
+                at.state.penalty.raise_slope(reached, before);
             }
-            at.penalty.cap = next_cap;
-            at.stage += 1;
+            at.state.penalty.cap = next_cap;
+            at.state.stage += 1;
         }
         Ok(at)
     }
@@ -167,20 +152,17 @@ impl Descent {
         policy: &impl Policy,
         attendance: &FitHandle<'_>,
     ) {
-        let before = objective.evaluations;
-        let left = plan.iterations.saturating_sub(self.iterations);
+        let start = &self.state;
+        let (cap, before) = (start.penalty.cap, objective.evaluations);
+        let left = plan.budget.iterations.saturating_sub(start.iterations);
         let goes_on = |objective: &mut Objective<'p>, at: &Iterate<'_>| {
-            let (cap, iterations) = (self.penalty.cap, self.iterations + at.iterations);
+            let iterations = start.iterations + at.iterations;
             let state = || FitState {
                 x: at.x.to_vec(),
-                cap,
-                slope: self.penalty.slope,
-                multipliers: self.penalty.multipliers.clone(),
-                violation: self.violation,
-                stage: self.stage,
                 iterations,
-                evaluations: self.evaluations + objective.evaluations - before,
+                evaluations: start.evaluations + objective.evaluations - before,
                 best: policy.best(objective),
+                ..start.clone()
             };
             if !attendance.goes_on(cap, iterations, at.value, &state) {
                 return false;
@@ -191,14 +173,17 @@ impl Descent {
             }
             !has_enough
         };
-        let (penalty, initial) = (&self.penalty, InitialHessian::Blocks);
-        let mut stage = Lagrangian { objective, penalty, initial, goes_on };
-        let minimum = stage.minimise(&self.x, plan.stopping(self.stage, left));
-        self.iterations += minimum.iterations;
-        self.evaluations += objective.evaluations - before;
+        let mut stage = Lagrangian { objective, penalty: &start.penalty, goes_on };
+        let (x, stopping) = (start.x.clone(), plan.stopping(start.stage, left));
+        let minimum = match stage.objective.precision() {
+            Precision::F64 => lbfgs::minimise::<f64>(x, stopping, &mut stage),
+            Precision::F32 => lbfgs::minimise::<f32>(x, stopping, &mut stage),
+        };
+        self.state.iterations += minimum.iterations;
+        self.state.evaluations += objective.evaluations - before;
         self.ending = minimum.ending;
         if minimum.ending != Ending::NotFinite {
-            (self.x, self.value) = (minimum.x, minimum.value);
+            (self.state.x, self.value) = (minimum.x, minimum.value);
             self.gradient_norm = minimum.gradient_norm;
         }
     }
@@ -206,42 +191,23 @@ impl Descent {
     /// Whether x is a minimum with at most this `violation` of the bound, after at least two stages in which multipliers
     /// converge.
     pub fn is_minimum_within(&self, violation: f64) -> bool {
-        self.stage >= 2 && self.ending == Ending::Stationary && self.violation <= violation
+        let FitState { stage, violation: found, .. } = self.state;
+        stage >= 2 && self.ending == Ending::Stationary && found <= violation
     }
 
     /// The solution `found` on the way, with the outcome and the work of this descent.
     pub fn with(&self, found: Solution) -> Solution {
-        let &Self { outcome, iterations, evaluations, .. } = self;
-        Solution { outcome, iterations, evaluations, ..found }
+        let FitState { iterations, evaluations, .. } = self.state;
+        Solution { outcome: self.outcome, iterations, evaluations, ..found }
     }
-}
-
-/// The initial inverse Hessian of L-BFGS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InitialHessian {
-    /// A multiple of the identity: plain L-BFGS.
-    Identity,
-    /// The inverses of the damped Gauss–Newton blocks of each query and each key, as in fits.
-    Blocks,
 }
 
 /// The augmented Lagrangian at fixed multipliers and slope.
-pub(super) struct Lagrangian<'a, 'p, F> {
-    pub objective: &'a mut Objective<'p>,
-    pub penalty: &'a Penalty,
-    pub initial: InitialHessian,
+struct Lagrangian<'a, 'p, F> {
+    objective: &'a mut Objective<'p>,
+    penalty: &'a Penalty,
     /// Called after each iteration; `false` ends the stage.
-    pub goes_on: F,
-}
-
-impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Lagrangian<'_, 'p, F> {
-    /// One stage from x.
-    pub fn minimise(&mut self, x: &[f64], stopping: Stopping) -> Minimum {
-        match self.objective.precision() {
-            Precision::F64 => lbfgs::minimise::<f64>(x.to_vec(), stopping, self),
-            Precision::F32 => lbfgs::minimise::<f32>(x.to_vec(), stopping, self),
-        }
-    }
+    goes_on: F,
 }
 
 impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Smooth for Lagrangian<'_, 'p, F> {
@@ -254,9 +220,6 @@ impl<'p, F: FnMut(&mut Objective<'p>, &Iterate<'_>) -> bool> Smooth for Lagrangi
     }
 
     fn preconditioner(&mut self, x: &[f64]) -> Option<Arc<Preconditioner>> {
-        match self.initial {
-            InitialHessian::Identity => None,
-            InitialHessian::Blocks => self.objective.preconditioner(x, self.penalty),
-        }
+        self.objective.preconditioner(x, self.penalty)
     }
 }

@@ -69,7 +69,6 @@ const REFRESH: usize = 100;
 pub(super) struct Iterate<'a> {
     pub x: &'a [f64],
     pub value: f64,
-    pub gradient: &'a [f64],
     /// Number of iterations so far.
     pub iterations: usize,
 }
@@ -189,12 +188,7 @@ pub(super) fn minimise<T: Stored>(
         };
         history.push(&at, &next);
         at = next;
-        if !objective.goes_on(&Iterate {
-            x: &at.x,
-            value: at.value,
-            gradient: &at.gradient,
-            iterations,
-        }) {
+        if !objective.goes_on(&Iterate { x: &at.x, value: at.value, iterations }) {
             break Ending::Stopped;
         }
     };

@@ -131,7 +131,7 @@ impl LogitBoundSearch {
         let end = Descent::run(objective, from, &mut self, attendance)?;
         let best = match self.best {
             Some(best) => best,
-            None => feasible(objective, &end.x, end.penalty.cap, f64::INFINITY)?,
+            None => feasible(objective, &end.state.x, end.state.penalty.cap, f64::INFINITY)?,
         };
         Ok(end.with(best))
     }
@@ -164,10 +164,8 @@ impl Policy for LogitBoundSearch {
             Some(_) => (SPARING_ITERATIONS, SPARING_VIOLATION),
         };
         Plan {
-            stages: STAGES,
-            iterations: self.effort.iterations,
+            budget: SolverBudget { stages: STAGES, ..self.effort },
             stage_iterations,
-            relative_decrease: self.effort.relative_decrease,
             early: 1.0,
             enough: self.far_below * self.tolerance,
             tolerated,
@@ -184,28 +182,29 @@ impl Policy for LogitBoundSearch {
         at: &Descent,
     ) -> Result<Option<f64>, FitError> {
         let Self { tolerance, caps, effort, sparing, .. } = *self;
-        let mut here = feasible(objective, &at.x, at.penalty.cap, at.gradient_norm)?;
+        let FitState { x, penalty, violation, .. } = &at.state;
+        let mut here = feasible(objective, x, penalty.cap, at.gradient_norm)?;
         // The augmented Lagrangian's value estimates E*(L) while the bound is still violated. Once the estimate has settled,
         // the error of the factors scaled to the bound decides. If the violation exceeds the early-stop tolerance, that error
         // mostly comes from scaling the logits down.
-        let mut step = self.newton(&at.penalty, at.value);
-        let is_held = sparing.is_none() || at.violation <= SPARING_VIOLATION;
+        let mut step = self.newton(penalty, at.value);
+        let is_held = sparing.is_none() || *violation <= SPARING_VIOLATION;
         if step.abs() <= SETTLED && is_held {
-            step = self.newton(&at.penalty, here.kl_nats);
+            step = self.newton(penalty, here.kl_nats);
         }
         let meets = here.kl_nats <= tolerance;
         if sparing.is_some() {
-            here = reaching(objective, here, tolerance, self.slope(&at.penalty, at.value));
+            here = reaching(objective, here, tolerance, self.slope(penalty, at.value));
         }
         let reaches_with = here.max_abs_logit;
         self.best = Some(match self.best.take() {
             Some(best) if !here.preferred(&best, tolerance).is_lt() => best,
             _ => here,
         });
-        let next = at.penalty.cap * step.exp();
+        let next = penalty.cap * step.exp();
         let reached = self.best.as_ref().filter(|best| best.kl_nats <= tolerance);
         // Not while the bound is still falling from its first value or from the last that reached ε.
-        let of_here = |least: &f64| *least <= HERE * at.penalty.cap;
+        let of_here = |least: &f64| *least <= HERE * penalty.cap;
         let least = reached.map(|best| best.max_abs_logit).filter(of_here);
         if let (Some(sparing), Some(least)) = (&mut self.sparing, least)
             && sparing.is_done(least)
@@ -214,12 +213,12 @@ impl Policy for LogitBoundSearch {
         {
             return Ok(None);
         }
-        let at_limit = at.penalty.cap >= caps.largest && step > 0.0;
+        let at_limit = penalty.cap >= caps.largest && step > 0.0;
         let done = at.is_minimum_within(effort.violation)
             && (at_limit || (meets && step.abs() <= SETTLED));
         let is_far = step <= -LARGEST_MOVE.ln();
         let next = match sparing.map(|sparing| LANDING * sparing.enough) {
-            Some(landing) if is_far && at.penalty.cap > landing => next.max(landing),
+            Some(landing) if is_far && penalty.cap > landing => next.max(landing),
             _ => next,
         };
         Ok((!done).then(|| caps.clamp(next)))

@@ -231,9 +231,8 @@ fn beginning_at(
     caps: Caps,
     sparing: Option<Sparing>,
 ) -> FitState {
-    let rows = (problem.heads(), problem.rows());
     let cap = just_above(own).min(sparing.map_or(f64::INFINITY, |s| s.first_cap()));
-    FitState { best: Some(x.clone()), ..FitState::at(x, caps.clamp(cap), rows) }
+    FitState { best: Some(x.clone()), ..FitState::at(x, problem, caps.clamp(cap)) }
 }
 
 impl Needed {

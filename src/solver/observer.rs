@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::factors::Factors;
-use super::penalty::{FIRST_SLOPE, Multipliers};
+use super::penalty::{FIRST_SLOPE, Penalty};
 use super::problem::Problem;
 use super::solution::{FrontierPoint, Solution};
 
@@ -31,11 +31,7 @@ pub struct FitState {
     /// For each head its queries and its keys, (n, rank) each; with several heads, at the end log π.
     pub x: Vec<f64>,
     /// The bound on |z|.
-    pub cap: f64,
-    /// The penalty's slope, in nats per squared logit.
-    pub slope: f64,
-    /// The multipliers of the active bounds.
-    pub multipliers: Multipliers,
+    pub penalty: Penalty,
     /// The share by which the bound was exceeded after the stage before; ∞ in the first.
     pub violation: f64,
     /// The augmented Lagrangian's stage, counted from 0.
@@ -49,18 +45,16 @@ pub struct FitState {
 }
 
 impl FitState {
-    /// A fit at the logit bound `cap` that starts at `factors`.
+    /// A fit of `problem` at the logit bound `cap` that starts at `factors`.
     pub(super) fn new(factors: &Factors, problem: &Problem, cap: f64) -> Self {
-        Self::at(factors.to_vector(), cap, (problem.heads(), problem.rows()))
+        Self::at(factors.to_vector(), problem, cap)
     }
 
-    /// A fit at the logit bound `cap` that starts at `x`, for a problem with these numbers of heads and rows.
-    pub(super) fn at(x: Vec<f64>, cap: f64, (heads, n): (usize, usize)) -> Self {
+    /// A fit of `problem` at the logit bound `cap` that starts at `x`.
+    pub(super) fn at(x: Vec<f64>, problem: &Problem, cap: f64) -> Self {
         Self {
             x,
-            cap,
-            slope: FIRST_SLOPE / cap,
-            multipliers: vec![vec![Vec::new(); n]; heads],
+            penalty: Penalty::new(problem, cap, FIRST_SLOPE / cap),
             violation: f64::INFINITY,
             stage: 0,
             iterations: 0,

@@ -15,28 +15,31 @@ const SLOPE_GROWTH: f64 = 4.0;
 
 /// The bound |z| ≤ cap as an augmented Lagrangian: with multiplier λ ≥ 0 and slope ρ, (max(0, λ + ρ(|z| − cap))² − λ²)/(2ρ) for
 /// each allowed pair and each bound, divided by n.
-#[derive(Clone, Debug)]
-pub(super) struct Penalty {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Penalty {
+    /// The bound on |z|.
     pub cap: f64,
+    /// The slope ρ, in nats per squared logit.
     pub slope: f64,
+    /// The multipliers of the active bounds.
     pub multipliers: Multipliers,
 }
 
 impl Penalty {
     /// A new penalty without multipliers.
-    pub fn new(problem: &Problem, cap: f64, slope: f64) -> Self {
+    pub(super) fn new(problem: &Problem, cap: f64, slope: f64) -> Self {
         Self { cap, slope, multipliers: vec![vec![Vec::new(); problem.rows()]; problem.heads()] }
     }
 
     /// Raises the slope if a stage has not halved the violation, which was `before` and is now `violation`.
-    pub fn raise_slope(&mut self, violation: f64, before: f64) {
+    pub(super) fn raise_slope(&mut self, violation: f64, before: f64) {
         if violation > 0.5 * before {
             self.slope *= SLOPE_GROWTH;
         }
     }
 
     /// Σ|λ|/n: at a minimum this is minus the derivative of kl_nats with respect to the bound.
-    pub fn total_multiplier(&self) -> f64 {
+    pub(super) fn total_multiplier(&self) -> f64 {
         let rows = self.multipliers.first().map_or(1, Vec::len) as f64;
         let all = self.multipliers.iter().flatten().flatten();
         // The sum starts at 0.0, because an empty `sum()` is −0, whose reciprocal is −∞.
@@ -44,7 +47,7 @@ impl Penalty {
     }
 
     /// The value and the slope that a multiplier adds to the hinge of a pair.
-    pub fn correction(&self, z: f64, multiplier: f64) -> (f64, f64) {
+    pub(super) fn correction(&self, z: f64, multiplier: f64) -> (f64, f64) {
         let (sign, lambda) = (multiplier.signum(), multiplier.abs());
         let plain = self.slope * (sign * z - self.cap).max(0.0);
         let shifted = (lambda + self.slope * (sign * z - self.cap)).max(0.0);
@@ -53,7 +56,7 @@ impl Penalty {
     }
 
     /// Whether the penalty has curvature at a pair: whether its logit exceeds the bound shifted by the pair's multiplier.
-    pub fn acts(&self, z: f64, multiplier: f64) -> bool {
+    pub(super) fn acts(&self, z: f64, multiplier: f64) -> bool {
         self.shifted(z, multiplier).1 > 0.0
     }
 
@@ -64,7 +67,7 @@ impl Penalty {
     }
 
     /// One row's multipliers after an update at its allowed logits `z`, which start at column `first`.
-    pub fn update_row(
+    pub(super) fn update_row(
         &self,
         z: impl Iterator<Item = f64>,
         first: usize,

@@ -340,18 +340,16 @@ impl FixedCap {
         attendance: &FitHandle<'_>,
     ) -> Result<Solution, FitError> {
         let end = Descent::run(objective, from, &mut self, attendance)?;
-        Ok(end.with(feasible(objective, &end.x, end.penalty.cap, end.gradient_norm)?))
+        let FitState { x, penalty, .. } = &end.state;
+        Ok(end.with(feasible(objective, x, penalty.cap, end.gradient_norm)?))
     }
 }
 
 impl Policy for FixedCap {
     fn plan(&self) -> Plan {
-        let SolverBudget { iterations, stages, relative_decrease, .. } = self.effort;
         Plan {
-            stages,
-            iterations,
-            stage_iterations: iterations / 4,
-            relative_decrease,
+            budget: self.effort,
+            stage_iterations: self.effort.iterations / 4,
             early: 10.0,
             enough: f64::NEG_INFINITY,
             tolerated: f64::NEG_INFINITY,
@@ -368,6 +366,6 @@ impl Policy for FixedCap {
     }
 
     fn next_cap(&mut self, _: &mut Objective<'_>, at: &Descent) -> Result<Option<f64>, FitError> {
-        Ok((!at.is_minimum_within(self.effort.violation)).then_some(at.penalty.cap))
+        Ok((!at.is_minimum_within(self.effort.violation)).then_some(at.state.penalty.cap))
     }
 }

@@ -26,11 +26,6 @@ impl Outcome {
     pub fn name(self) -> &'static str {
         self.into()
     }
-
-    /// The outcome with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        name.parse().ok()
-    }
 }
 
 /// Improvements by less than this share do not trigger fits at other logit bounds.

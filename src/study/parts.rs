@@ -13,7 +13,9 @@ use super::definition::StudyDefinition;
 use super::shard::Shard;
 use crate::experiment::Kind;
 use crate::run::manifest::{MANIFEST, Manifest};
-use crate::system::{FileError, Lock, disk, lock_now, sha256_of_file, write_whole};
+use crate::system::{
+    FileError, Lock, disk, lock_now, remove_if_there, sha256_of_file, write_whole,
+};
 
 /// Folder of all shards.
 const SHARDS: &str = "shards";
@@ -122,7 +124,9 @@ impl Part {
 
     /// Removes the files of a locked shard, its rows first: without them the rest counts as leftovers.
     fn remove(&self, lock: Lock) -> Result<(), StudyError> {
-        [self.rows(), self.folder.join(MANIFEST)].iter().try_for_each(|path| remove_file(path))?;
+        [self.rows(), self.folder.join(MANIFEST)]
+            .iter()
+            .try_for_each(|path| remove_if_there(path))?;
         lock.remove()?;
         remove_empty(&self.folder)
     }
@@ -155,7 +159,7 @@ pub(super) fn tidy(study: &Path) -> Result<(), StudyError> {
     let order = shards.join(CELLS);
     let mut others = std::fs::read_dir(&shards).into_iter().flatten().flatten();
     if others.all(|entry| entry.path() == order) {
-        remove_file(&order)?;
+        remove_if_there(&order)?;
         remove_empty(&shards)?;
     }
     Ok(())
@@ -178,13 +182,6 @@ pub(super) fn keep_order(study: &Path, order: &[String]) -> Result<(), StudyErro
 pub(super) fn order(study: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(study.join(SHARDS).join(CELLS)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
-}
-
-fn remove_file(path: &Path) -> Result<(), StudyError> {
-    match disk::remove_file(path) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(FileError::write(path, e).into()),
-        _ => Ok(()),
-    }
 }
 
 /// Removes a folder, unless it has contents, for example because another process has started to work in it.

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, ParquetWriter, PolarsError};
+use polars::prelude::DataFrame;
 
 use super::StudyError;
 use super::rows_file::RowsFile;
 use super::study_manifest::StudyManifest;
-use crate::record::{Column, Line, to_csv, to_frame};
-use crate::system::{FileError, Lock, lock, sha256, write_whole, write_whole_with};
+use crate::record::{Column, Line, to_csv, to_frame, write_parquet};
+use crate::system::{FileError, Lock, lock, sha256, write_whole};
 use crate::targets::read_frame;
 
 /// The rows of one study, or of one of its shards.
@@ -232,24 +232,8 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write_parquet(&self) -> Result<(), StudyError> {
-        let path = self.folder.join(PARQUET);
-        let mut rows = self.rows();
-        let written = write_whole_with(&path, |file| {
-            let write = || {
-                let none = to_frame(&self.columns, &[] as &[Line])?;
-                let mut writer = ParquetWriter::new(file).batched(none.schema())?;
-                loop {
-                    let group: Vec<&Line> = rows.by_ref().take(GROUP).collect();
-                    if group.is_empty() {
-                        return writer.finish();
-                    }
-                    writer.write_batch(&to_frame(&self.columns, &group)?)?;
-                }
-            };
-            write().map(drop).map_err(|e: PolarsError| std::io::Error::other(e.to_string()))
-        });
-        Ok(written.map_err(|e| FileError::write(&path, e))?)
+    pub fn write_parquet(&self) -> Result<(), FileError> {
+        write_parquet(&self.folder.join(PARQUET), &self.columns, self.rows().map(Ok))
     }
 
     /// Compares `rows.parquet` with these rows, and returns a message if they differ. A column that was added later may be
@@ -278,5 +262,3 @@ impl Store {
 
 /// Name of the file in the study's folder.
 const PARQUET: &str = "rows.parquet";
-/// Rows per group: a few megabytes of text, so that large files are never in memory twice.
-const GROUP: usize = 1 << 15;

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use super::aside::Aside;
 use super::disk::{File, folder_of, make_folders};
+#[cfg(feature = "study")]
+use super::{FileError, disk::remove_file};
 
 /// Writes `bytes` to a temporary file, which is then renamed to `path`. Missing folders are created. On return the file
 /// is on the disk itself: a power failure does not undo it.
@@ -21,14 +23,7 @@ pub(crate) fn write_whole_with(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<Remembering<&mut File>>) -> io::Result<()>,
 ) -> io::Result<()> {
-    named(Aside::new(folder_of(path))?, path, write)
-}
-
-fn named(
-    mut aside: Aside,
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<Remembering<&mut File>>) -> io::Result<()>,
-) -> io::Result<()> {
+    let mut aside = Aside::new(folder_of(path))?;
     let mut buffer = BufWriter::new(Remembering { to: &mut aside.file, failed: None });
     let written = write(&mut buffer).and_then(|()| buffer.flush());
     let (Remembering { failed, .. }, _) = buffer.into_parts();
@@ -54,6 +49,18 @@ impl<W: Write> Write for Remembering<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
+    }
+}
+
+/// Removes a file, if it exists.
+///
+/// # Errors
+/// The file cannot be removed.
+#[cfg(feature = "study")]
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), FileError> {
+    match remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(FileError::write(path, e)),
+        _ => Ok(()),
     }
 }
 

@@ -2,24 +2,16 @@
 
 use std::path::Path;
 
-use super::memory::in_words;
-
-/// Error for files that need more space than their disk has free. The message gives both sizes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{needed} of disk ({free} free)")]
-pub struct NoDisk {
-    needed: String,
-    free: String,
-}
+use super::memory::{NoRoom, in_words};
 
 /// Checks that the disk of `folder`, which need not exist yet, has `needed` bytes free.
 ///
 /// # Errors
 /// The disk has less free space. If the free space is unknown, the check passes.
-pub fn check_disk(folder: &Path, needed: f64) -> Result<(), NoDisk> {
+pub fn check_disk(folder: &Path, needed: f64) -> Result<(), NoRoom> {
     match free_bytes(folder) {
         Some(free) if needed > free => {
-            Err(NoDisk { needed: in_words(needed), free: in_words(free) })
+            Err(NoRoom(format!("{} of disk ({} free)", in_words(needed), in_words(free))))
         }
         _ => Ok(()),
     }

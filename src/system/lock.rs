@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::disk::{self, File, make_folders};
+use super::disk::{File, make_folders};
 use super::error::FileError;
+use super::files::remove_if_there;
 use super::{aside, machine};
 
 /// Lock file in a folder. It contains the name of the process that holds the lock.
@@ -37,10 +38,7 @@ impl Lock {
     /// # Errors
     /// I/O errors, except that the file does not exist.
     pub(crate) fn remove(self) -> Result<(), FileError> {
-        match disk::remove_file(&self.path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(FileError::write(&self.path, e)),
-            _ => Ok(()),
-        }
+        remove_if_there(&self.path)
     }
 }
 

@@ -22,26 +22,25 @@ const LITTLE: f64 = 1_048_576.0;
 /// Limit in bytes if the system does not report one: the address space of a process.
 const ADDRESSES: u64 = 1 << 47;
 
-/// Error for a request that needs more memory than is available. The message gives both sizes.
+/// Error for a request that needs more memory, or more space of a disk, than is free. The message gives both sizes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{needed} of memory ({free} available)")]
-pub struct NoMemory {
-    needed: String,
-    free: String,
-}
+#[error("{0}")]
+pub struct NoRoom(pub(super) String);
 
 /// Checks that `needed` bytes of memory are available. Callers pass a lower estimate, so that no request is refused
 /// that would fit.
 ///
 /// # Errors
 /// Less memory is available.
-pub fn check_memory(needed: f64) -> Result<(), NoMemory> {
+pub fn check_memory(needed: f64) -> Result<(), NoRoom> {
     if needed < LITTLE {
         return Ok(());
     }
     let free = available_bytes().unwrap_or(ADDRESSES) as f64;
     match needed > free {
-        true => Err(NoMemory { needed: in_words(needed), free: in_words(free) }),
+        true => {
+            Err(NoRoom(format!("{} of memory ({} available)", in_words(needed), in_words(free))))
+        }
         false => Ok(()),
     }
 }

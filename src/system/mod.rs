@@ -22,34 +22,35 @@ mod text;
 #[cfg(feature = "lm")]
 mod toml_words;
 
-#[cfg(feature = "study")]
-pub(crate) use command_line::arguments;
-#[cfg(feature = "cli")]
-pub(crate) use command_line::{program, set_command_line};
-#[cfg(feature = "lm")]
-pub(crate) use digest::{hexadecimal, sha256, sha256_of_file};
 pub use error::FileError;
 pub(crate) use files::write_whole_with;
 pub use files::{check_writable, write_whole};
-#[cfg(feature = "lm")]
-pub use free::{NoDisk, check_disk};
-#[cfg(feature = "study")]
-pub(crate) use lock::lock_now;
-#[cfg(feature = "study")]
-pub use lock::{Lock, lock};
-#[cfg(feature = "lm")]
-pub(crate) use machine::has_no_locks;
-pub use memory::{NoMemory, available_bytes, check_memory, peak_rss_bytes};
-#[cfg(feature = "study")]
-pub(crate) use name::below;
+pub use memory::{NoRoom, available_bytes, check_memory, peak_rss_bytes};
 pub use name::{NameError, check_folder_name, check_name};
 pub use nearest::{near_files, near_names};
+pub use text::{printable, printable_lines};
+
 #[cfg(any(feature = "lm", feature = "parquet"))]
 pub(crate) use panics::caught;
 #[cfg(any(feature = "lm", feature = "parquet"))]
 pub use panics::panic_message;
-pub use text::{printable, printable_lines};
-#[cfg(feature = "study")]
-pub(crate) use toml_words::key_within;
+
 #[cfg(feature = "lm")]
-pub(crate) use toml_words::{lay_over, syntax, wrong_value};
+pub(crate) use self::{
+    digest::{hexadecimal, sha256, sha256_of_file},
+    machine::has_no_locks,
+    toml_words::{lay_over, syntax, wrong_value},
+};
+#[cfg(feature = "lm")]
+pub use free::check_disk;
+
+#[cfg(feature = "study")]
+pub(crate) use self::{
+    command_line::arguments, files::remove_if_there, lock::lock_now, name::below,
+    toml_words::key_within,
+};
+#[cfg(feature = "study")]
+pub use lock::{Lock, lock};
+
+#[cfg(feature = "cli")]
+pub(crate) use command_line::{program, set_command_line};

@@ -2,25 +2,6 @@
 
 use std::path::Path;
 
-/// A name that is not one of the valid ones.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} {found:?}; {instead}")]
-pub struct UnknownName {
-    /// Kind of name: a family, a visibility, a key.
-    pub what: &'static str,
-    /// The name as given.
-    pub found: String,
-    /// Advice: the most similar valid name, then all others.
-    pub instead: String,
-}
-
-impl UnknownName {
-    /// Creates the error for the name `found`, which is not in `valid`.
-    pub(crate) fn of(what: &'static str, found: &str, valid: &[&str]) -> Self {
-        Self { what, found: found.to_owned(), instead: instead(found, valid) }
-    }
-}
-
 /// Returns the member of `valid` that is most similar to `found`: a synonym, or the least Damerau–Levenshtein distance.
 pub(crate) fn nearest(found: &str, valid: &[&str]) -> String {
     let nearest = || valid.iter().min_by_key(|name| strsim::damerau_levenshtein(found, name));

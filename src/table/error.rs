@@ -1,6 +1,6 @@
 //! Errors of rows that a table is made from.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::record::RowsError;
 use crate::run::RunError;
@@ -27,15 +27,8 @@ pub enum TableError {
     #[error(transparent)]
     Fit(#[from] FitError),
     /// A file without a row for the table.
-    #[error("{}: {why}; {advice}", path.display())]
-    NoRows {
-        /// The file.
-        path: PathBuf,
-        /// Rows that are missing, in words.
-        why: String,
-        /// Advice for the user.
-        advice: String,
-    },
+    #[error("{0}")]
+    NoRows(String),
     /// A table that the data-frame library cannot write.
     #[error("{name}: cannot be written as Parquet: {source}")]
     Frame {
@@ -55,8 +48,7 @@ impl TableError {
         advice: &str,
     ) -> Result<Vec<T>, Self> {
         if found.is_empty() {
-            let (path, why, advice) = (path.to_owned(), why.to_owned(), advice.to_owned());
-            return Err(Self::NoRows { path, why, advice });
+            return Err(Self::NoRows(format!("{}: {why}; {advice}", path.display())));
         }
         Ok(found)
     }

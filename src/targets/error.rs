@@ -1,16 +1,12 @@
 //! Errors of target matrices and their descriptions.
 
 use std::fmt::Display;
-use std::path::PathBuf;
 
-use crate::system::nearest::UnknownName;
+use crate::system::nearest::instead;
 
 /// An error while a target is built, read or written. Each message says what was found and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// A name that is not valid.
-    #[error(transparent)]
-    UnknownName(#[from] UnknownName),
     /// A parameter with an invalid value, or a missing parameter.
     #[error("family {family}: {why}")]
     Parameter {
@@ -22,14 +18,6 @@ pub enum TargetError {
     /// Weight on a pair that the mask forbids.
     #[error("{0}")]
     Mask(String),
-    /// A file that holds no matrix, or one that cannot be a target.
-    #[error("{}: {problem}", path.display())]
-    InFile {
-        /// The file.
-        path: PathBuf,
-        /// The error in the matrix.
-        problem: Box<TargetError>,
-    },
     /// Any other error.
     #[error("{0}")]
     Other(String),
@@ -42,6 +30,11 @@ impl From<String> for TargetError {
 }
 
 impl TargetError {
+    /// The name `found` of a `what`, which is not in `valid`.
+    pub(super) fn unknown(what: &str, found: &str, valid: &[&str]) -> Self {
+        Self::Other(format!("unknown {what} {found:?}; {}", instead(found, valid)))
+    }
+
     /// A matrix with no rows.
     pub(super) fn empty() -> Self {
         Self::Other("the target has no rows; give at least a 1 × 1 matrix".to_owned())

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::parameters::Check;
 use super::{Parameters, TargetError};
-use crate::system::nearest::UnknownName;
 
 /// A family of target attention matrices with its parameters.
 ///
@@ -100,7 +99,7 @@ impl Family {
     /// The family called `name` with `parameters`, defaults filled in.
     ///
     /// # Errors
-    /// `UnknownName` with the nearest name; `Parameter` if a parameter is missing, does not belong to the family, or has an
+    /// An unknown name; `Parameter` if a parameter is missing, does not belong to the family, or has an
     /// invalid value.
     pub fn from_parameters(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
         let family = Self::read(name, parameters)?;
@@ -119,7 +118,7 @@ impl Family {
     /// Reads and checks the parameters of the family; others are ignored.
     fn read(name: &str, parameters: &Parameters) -> Result<Self, TargetError> {
         let Some(&family) = Self::NAMES.iter().find(|&&valid| valid == name) else {
-            return Err(UnknownName::of("family", name, Self::NAMES).into());
+            return Err(TargetError::unknown("family", name, Self::NAMES));
         };
         let check = Check { family, parameters };
         Ok(match family {

@@ -80,18 +80,11 @@ impl Layout {
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut first = true;
-        for run in self.0.chunk_by(|a, b| a == b) {
-            if !first {
-                f.write_str("+")?;
-            }
-            first = false;
-            if run.len() > 1 {
-                write!(f, "{}x", run.len())?;
-            }
-            write!(f, "{}", run[0])?;
-        }
-        Ok(())
+        let runs = self.0.chunk_by(|a, b| a == b).map(|run| match run.len() {
+            1 => run[0].to_string(),
+            heads => format!("{heads}x{}", run[0]),
+        });
+        f.write_str(&runs.collect::<Vec<_>>().join("+"))
     }
 }
 

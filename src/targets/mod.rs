@@ -16,7 +16,6 @@ mod spectrum;
 mod statistics;
 mod visibility;
 
-pub use crate::system::nearest::UnknownName;
 pub use error::TargetError;
 pub use family::Family;
 #[cfg(feature = "study")]

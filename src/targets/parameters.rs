@@ -170,10 +170,7 @@ impl<'a> Check<'a> {
         valid: bool,
         bounds: &str,
     ) -> Result<f64, TargetError> {
-        if valid {
-            Ok(value)
-        } else {
-            Err(self.wrong(format!("{parameter} is {value}; it must be {bounds}")))
-        }
+        let wrong = || self.wrong(format!("{parameter} is {value}; it must be {bounds}"));
+        valid.then_some(value).ok_or_else(wrong)
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::system::nearest::UnknownName;
+use super::TargetError;
 
 /// The set of columns j that row i of an n × n attention matrix may attend to.
 ///
@@ -23,7 +23,7 @@ use crate::system::nearest::UnknownName;
 )]
 #[cfg_attr(feature = "lm", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown_mask)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = TargetError, parse_err_fn = unknown_mask)]
 pub enum Visibility {
     /// j ≤ i.
     Causal,
@@ -49,6 +49,6 @@ impl Visibility {
     }
 }
 
-fn unknown_mask(text: &str) -> UnknownName {
-    UnknownName::of("mask", text, &["causal", "bidirectional"])
+fn unknown_mask(text: &str) -> TargetError {
+    TargetError::unknown("mask", text, &["causal", "bidirectional"])
 }

@@ -8,7 +8,7 @@ use rank_study::experiments::TargetColumns;
 use rank_study::experiments::fits::{FitAsked, FitKey, FitMeasurement, FitTerms, Proven, Reached};
 use rank_study::experiments::training::{ModelColumns, TrainingKey, TrainingMeasurement};
 use rank_study::lm::Split;
-use rank_study::record::{Line, Measurement, columns, line, records_to_csv, to_csv};
+use rank_study::record::{Line, Measurement, columns, line, to_csv, write_records};
 use rank_study::run::{Course, CurveRow, EvaluationRow};
 use rank_study::solver::{BoundKind, Outcome};
 use rank_study::targets::Visibility;
@@ -243,6 +243,6 @@ fn training_logs(folder: &Path, arm: &str, last: f64, logit: f64) {
             });
         }
     }
-    fs::write(folder.join("curve.csv"), records_to_csv(&curve).unwrap()).unwrap();
-    fs::write(folder.join("eval.csv"), records_to_csv(&evaluations).unwrap()).unwrap();
+    write_records(&folder.join("curve.csv"), &curve).unwrap();
+    write_records(&folder.join("eval.csv"), &evaluations).unwrap();
 }

@@ -13,14 +13,14 @@ use crate::cli::progress::Progress;
 use crate::cli::stop::{Stopped, stop_at_signal};
 use crate::experiments::fits::tables::one_fit::TARGET;
 use crate::experiments::fits::{CheckpointStore, FitMeasurement, FrontierRow, fit_search_settings};
-use crate::record::{read_records, records_to_csv};
+use crate::record::{read_records, write_records};
 use crate::run::Manifest;
 use crate::solver::{
     Candidate, FitObserver, FitProgress, FitState, FrontierPoint, Kept, LowerBounds, Problem,
     SearchOptions, Solution, frontier, needed_logit, write_factors,
 };
 use crate::study::StudyError;
-use crate::system::{FileError, check_writable, write_whole};
+use crate::system::{FileError, check_writable};
 use crate::targets::write_matrix;
 
 /// Maximum time between two checkpoints of a running fit.
@@ -281,10 +281,7 @@ impl<'a> Job<'a> {
             }
             rows.push(row);
         }
-        let path = self.place.out.join(ROWS);
-        records_to_csv(&rows)
-            .and_then(|bytes| write_whole(&path, &bytes))
-            .map_err(|source| FileError::Write { path, source })?;
+        write_records(&self.place.out.join(ROWS), &rows)?;
         Ok(rows)
     }
 

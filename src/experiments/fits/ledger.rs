@@ -10,7 +10,7 @@ use super::row::FitMeasurement;
 use crate::experiment::{StudyError, search_settings};
 use crate::record::Measurement as _;
 use crate::solver::{
-    Factors, FitState, Kept, Multipliers, Outcome, Problem, SearchOptions, Solution,
+    Factors, FitState, Kept, Multipliers, Penalty, Problem, SearchOptions, Solution,
 };
 use crate::system::{FileError, disk, sha256, write_whole};
 
@@ -120,25 +120,26 @@ impl CheckpointStore {
     /// # Errors
     /// A file that cannot be written; then the previous state of the fit is kept.
     pub fn write_underway(&self, fit: &str, state: &FitState) -> Result<(), FileError> {
-        let rows = || state.multipliers.iter().flatten();
+        let Penalty { cap, slope, multipliers } = &state.penalty;
+        let rows = || multipliers.iter().flatten();
         let numbers = [
-            state.cap,
-            state.slope,
+            *cap,
+            *slope,
             state.violation,
             state.stage as f64,
             state.iterations as f64,
             state.evaluations as f64,
-            state.multipliers.len() as f64,
+            multipliers.len() as f64,
         ];
         let counts: Vec<f64> = rows().map(|row| row.len() as f64).collect();
-        let (columns, multipliers): (Vec<f64>, Vec<f64>) =
+        let (columns, values): (Vec<f64>, Vec<f64>) =
             rows().flatten().map(|&(column, multiplier)| (f64::from(column), multiplier)).unzip();
         let mut arrays = vec![
             ("x", aview1(&state.x).into_dyn()),
             ("numbers", aview1(&numbers).into_dyn()),
             ("counts", aview1(&counts).into_dyn()),
             ("columns", aview1(&columns).into_dyn()),
-            ("multipliers", aview1(&multipliers).into_dyn()),
+            ("multipliers", aview1(&values).into_dyn()),
         ];
         arrays.extend(state.best.as_ref().map(|best| ("best", aview1(best).into_dyn())));
         self.write(fit, &arrays, "underway")
@@ -215,9 +216,7 @@ fn kept(bytes: &[u8]) -> Option<Kept> {
         };
         return Some(Kept::Underway(FitState {
             x: self::numbers(&file, "x")?,
-            cap,
-            slope,
-            multipliers: multipliers(&file, heads as usize)?,
+            penalty: Penalty { cap, slope, multipliers: multipliers(&file, heads as usize)? },
             violation,
             stage: stage as usize,
             iterations: iterations as usize,
@@ -237,7 +236,7 @@ fn kept(bytes: &[u8]) -> Option<Kept> {
         kl_nats,
         max_abs_logit,
         logit_spread,
-        outcome: Outcome::from_name(&outcome)?,
+        outcome: outcome.parse().ok()?,
         gradient_norm,
         iterations: iterations as usize,
         evaluations: evaluations as usize,

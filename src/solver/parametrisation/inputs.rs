@@ -68,21 +68,18 @@ impl Inputs {
         self.basis.ncols()
     }
 
-    /// The inputs of queries (`side` = 0) or keys (1).
-    pub(super) fn of_side(&self, side: usize) -> &Array2<f64> {
-        match &self.queried {
-            Some((_, rows)) if side == 0 => rows,
-            _ => &self.basis,
-        }
+    /// The inputs of queries and of keys.
+    pub(super) fn of_sides(&self) -> [&Array2<f64>; 2] {
+        [self.queried.as_ref().map_or(&*self.basis, |(_, rows)| rows), &self.basis]
     }
 
-    /// The inputs of a side in float32.
-    pub(super) fn in_single(&self, side: usize) -> &Array2<f32> {
+    /// The inputs of queries and of keys in float32.
+    pub(super) fn in_single(&self) -> [&Array2<f32>; 2] {
         let single = |m: &Arc<Array2<f64>>| m.mapv(|v| v as f32);
         let (all, queried) = self.single.get_or_init(|| {
             (single(&self.basis), self.queried.as_ref().map(|(_, rows)| single(rows)))
         });
-        queried.as_ref().filter(|_| side == 0).unwrap_or(all)
+        [queried.as_ref().unwrap_or(all), all]
     }
 
     /// The position among the inputs of row number `row` of queries or keys.
@@ -96,11 +93,11 @@ impl Inputs {
     /// The queries or keys of the rows that have inputs.
     pub(super) fn rows_of(&self, side: usize, factors: &Factors) -> Array2<f64> {
         let m = [factors.queries(), factors.keys()][side];
-        m.slice(s![0, ..self.of_side(side).nrows(), ..]).to_owned()
+        m.slice(s![0, ..self.of_sides()[side].nrows(), ..]).to_owned()
     }
 
     /// The W for which inputs·W is nearest to the `rows` of queries or keys, in squares; `None` if LAPACK fails.
     pub(super) fn nearest_weights(&self, side: usize, rows: &Array2<f64>) -> Option<Array2<f64>> {
-        on_one_thread(|| self.of_side(side).least_squares(rows)).ok().map(|found| found.solution)
+        on_one_thread(|| self.of_sides()[side].least_squares(rows)).ok().map(|found| found.solution)
     }
 }

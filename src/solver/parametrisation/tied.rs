@@ -148,7 +148,7 @@ impl SharedProjection {
     ) -> Vec<f64> {
         let mut point = Vec::with_capacity(self.length());
         for side in [queries, keys] {
-            let weights = product(self.inputs.of_side(1).t(), side) / self.n() as f64;
+            let weights = product(self.inputs.of_sides()[1].t(), side) / self.n() as f64;
             point.extend(weights.iter());
         }
         if self.normalisation.is_some() {
@@ -197,17 +197,14 @@ impl SharedProjection {
     }
 }
 
-/// The inputs of queries (0) or keys (1), in the arithmetic of T.
-type Basis<'a, T> = &'a dyn Fn(usize) -> &'a Array2<T>;
-
 impl SharedProjection {
-    /// The factors at x, with products in the arithmetic of T.
-    fn factors_by<T: Real>(&self, basis: Basis<'_, T>, x: &[f64]) -> Vec<f64> {
+    /// The factors at x, with products of the inputs `basis` in the arithmetic of T.
+    fn factors_by<T: Real>(&self, basis: [&Array2<T>; 2], x: &[f64]) -> Vec<f64> {
         let (n, d) = (self.n(), self.rank);
         let mut factors = vec![0.0; 2 * n * d];
         for (side, to) in factors.chunks_exact_mut(n * d).enumerate() {
             let (weights, gain) = self.side(x, side);
-            let rows = product(basis(side).view(), weights.mapv(T::from_f64).view());
+            let rows = product(basis[side].view(), weights.mapv(T::from_f64).view());
             for (at, (row, from)) in to.chunks_exact_mut(d).zip(rows.rows()).enumerate() {
                 row.iter_mut().zip(from).for_each(|(to, v)| *to = v.to_f64());
                 if let Some(normalisation) = self.normalisation {
@@ -224,7 +221,7 @@ impl SharedProjection {
 
     fn pull_back_by<T: Real>(
         &self,
-        basis: Basis<'_, T>,
+        basis: [&Array2<T>; 2],
         x: &[f64],
         of_factors: &[f64],
         to: &mut [f64],
@@ -234,7 +231,7 @@ impl SharedProjection {
         let (matrices, gain_gradients) = to.split_at_mut(self.length() - 2 * gains);
         gain_gradients.fill(0.0);
         for (side, from) in of_factors.chunks_exact(n * d).enumerate() {
-            let made_of = basis(side);
+            let made_of = basis[side];
             let shape = (made_of.nrows(), d);
             let from = &from[..made_of.nrows() * d];
             let mut rows = ArrayView2::from_shape(shape, from).expect("as many numbers").to_owned();
@@ -267,17 +264,17 @@ impl SharedProjection {
 impl Varied for SharedProjection {
     fn factors<'x>(&self, precision: Precision, x: &'x [f64]) -> Cow<'x, [f64]> {
         Cow::Owned(match (precision, self.sparing) {
-            (Precision::F32, true) => self.factors_by(&|side| self.inputs.in_single(side), x),
-            _ => self.factors_by(&|side| self.inputs.of_side(side), x),
+            (Precision::F32, true) => self.factors_by(self.inputs.in_single(), x),
+            _ => self.factors_by(self.inputs.of_sides(), x),
         })
     }
 
     fn pull_back(&self, precision: Precision, x: &[f64], of_factors: &[f64], to: &mut [f64]) {
         match (precision, self.sparing) {
             (Precision::F32, true) => {
-                self.pull_back_by(&|side| self.inputs.in_single(side), x, of_factors, to);
+                self.pull_back_by(self.inputs.in_single(), x, of_factors, to);
             }
-            _ => self.pull_back_by(&|side| self.inputs.of_side(side), x, of_factors, to),
+            _ => self.pull_back_by(self.inputs.of_sides(), x, of_factors, to),
         }
     }
 

@@ -59,7 +59,7 @@ impl SharedProjection {
         }
         let [of_queries, of_keys] = channels;
         let side = |side: usize, of_channels: Array2<f64>| {
-            let made_of = self.inputs.of_side(side);
+            let made_of = self.inputs.of_sides()[side];
             let mut weighed = made_of.clone();
             let mut total = 0.0;
             for (at, (mut row, trace)) in

@@ -1,6 +1,6 @@
 //! Text files of numbers, one line per row, as spreadsheets, pandas, R and `numpy.savetxt` write them.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use csv::StringRecord;
 use ndarray::{Array2, s};
@@ -129,10 +129,10 @@ fn no_number(line: u64, field: usize, text: &str) -> String {
 }
 
 /// Writes each number in the shortest form that reads back as the same float64.
-pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {
+pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(file);
     for row in dense.outer_iter() {
-        writer.write_record(row.iter().map(f64::to_string)).map_err(|error| error.to_string())?;
+        writer.write_record(row.iter().map(f64::to_string))?;
     }
-    writer.flush().map_err(|error| error.to_string())
+    writer.flush()
 }

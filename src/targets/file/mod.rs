@@ -1,9 +1,9 @@
 //! Targets read from files and written to them.
 
 mod csv;
+mod mistakes;
 mod npy;
 mod npz;
-mod padding;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod safetensors;

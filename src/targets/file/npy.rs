@@ -102,6 +102,6 @@ pub(crate) fn read_npy(path: &Path) -> io::Result<ArrayD<f64>> {
     read(&std::fs::read(path)?).map_err(io::Error::other)
 }
 
-pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {
-    dense.write_npy(file).map_err(|error| error.to_string())
+pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> io::Result<()> {
+    dense.write_npy(file).map_err(io::Error::other)
 }

@@ -1,7 +1,7 @@
 //! Parquet files: one numeric column per matrix column. The library trusts the numbers in page headers, so a damaged one makes it
 //! allocate any amount of memory; they are checked first.
 
-use std::io::{Cursor, Read as _, Write};
+use std::io::{self, Cursor, Read as _, Write};
 use std::ops::Range;
 #[cfg(feature = "study")]
 use std::path::Path;
@@ -115,15 +115,13 @@ pub(crate) fn read_frame(path: &Path) -> Result<DataFrame, String> {
 }
 
 /// Writes the matrix; columns are named by their index, from 0.
-pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> Result<(), String> {
-    let columns = dense
-        .columns()
-        .into_iter()
-        .enumerate()
-        .map(|(at, entries)| Column::new(at.to_string().into(), entries.to_vec()))
-        .collect();
-    let mut frame = DataFrame::new(dense.nrows(), columns).map_err(|error| one_line(&error))?;
-    ParquetWriter::new(file).finish(&mut frame).map(|_| ()).map_err(|error| one_line(&error))
+pub(super) fn write(dense: &Array2<f64>, file: &mut impl Write) -> io::Result<()> {
+    let columns = dense.columns().into_iter().enumerate();
+    let columns = columns.map(|(at, entries)| Column::new(at.to_string().into(), entries.to_vec()));
+    DataFrame::new(dense.nrows(), columns.collect())
+        .and_then(|mut frame| ParquetWriter::new(file).finish(&mut frame))
+        .map(drop)
+        .map_err(|error| io::Error::other(one_line(&error)))
 }
 
 /// Joins an error message of several lines into one line.
@@ -171,7 +169,7 @@ fn check_column(
         }
         seen += values.unwrap_or(0) as usize;
         let length = u64::try_from(header.compressed_page_size).unwrap_or(u64::MAX);
-        let skipped = std::io::copy(&mut reader.by_ref().take(length), &mut std::io::sink());
+        let skipped = io::copy(&mut reader.by_ref().take(length), &mut io::sink());
         if skipped.ok() != Some(length) {
             return Err("a page extends past its column".to_owned());
         }

@@ -1,6 +1,6 @@
 //! Safetensors files, which can hold several tensors.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use half::{bf16, f16};
 use ndarray::{Array2, ArrayD};
@@ -37,10 +37,9 @@ fn numbers<const WIDTH: usize>(data: &[u8], number: impl Fn([u8; WIDTH]) -> f64)
     data.as_chunks::<WIDTH>().0.iter().map(|&bytes| number(bytes)).collect()
 }
 
-pub(super) fn write(dense: &Array2<f64>, name: &str, file: &mut impl Write) -> Result<(), String> {
+pub(super) fn write(dense: &Array2<f64>, name: &str, file: &mut impl Write) -> io::Result<()> {
     let data: Vec<u8> = dense.iter().flat_map(|value| value.to_le_bytes()).collect();
     let shape = dense.shape().to_vec();
-    let tensor = TensorView::new(Dtype::F64, shape, &data).map_err(|error| error.to_string())?;
-    let bytes = serialize([(name, tensor)], None).map_err(|error| error.to_string())?;
-    file.write_all(&bytes).map_err(|error| error.to_string())
+    let tensor = TensorView::new(Dtype::F64, shape, &data).map_err(io::Error::other)?;
+    file.write_all(&serialize([(name, tensor)], None).map_err(io::Error::other)?)
 }

@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayView1, s};
 #[cfg(feature = "parquet")]
 use super::parquet;
 use super::stack::{StackIndex, matrix_of};
-use super::{csv, npy, npz, padding, safetensors};
+use super::{csv, mistakes, npy, npz, safetensors};
 use crate::system::write_whole_with;
 use crate::targets::matrix::ROW_SUM_TOLERANCE;
 use crate::targets::{Target, TargetError, Visibility};
@@ -55,14 +55,14 @@ impl TargetFile {
     /// is divided by its sum.
     ///
     /// # Errors
-    /// `InFile` if the file is missing, cut off, of an unknown format or holds no such matrix of numbers, and around an error
-    /// of [`TargetRead::of_matrix`].
+    /// The file is missing, cut off, of an unknown format or holds no such matrix of numbers; those of
+    /// [`TargetRead::of_matrix`].
     pub fn read(&self, visibility: Visibility) -> Result<TargetRead, TargetError> {
         let (mut matrix, left_out) =
             read_matrix(&self.path, self.index).map_err(|problem| in_file(&self.path, problem))?;
         let mut left_out: Vec<String> = left_out.into_iter().map(ToOwned::to_owned).collect();
         if self.trim_padding {
-            let (n, kept) = (matrix.nrows(), padding::tokens(&matrix, self.logits));
+            let (n, kept) = (matrix.nrows(), mistakes::without_padding(&matrix, self.logits));
             matrix = matrix.slice_move(s![kept.clone(), kept.clone()]);
             let trimmed = n - matrix.nrows();
             if trimmed > 0 {
@@ -78,7 +78,7 @@ impl TargetFile {
 }
 
 fn in_file(path: &Path, problem: TargetError) -> TargetError {
-    TargetError::InFile { path: path.to_owned(), problem: Box::new(problem) }
+    TargetError::Other(format!("{}: {problem}", path.display()))
 }
 
 impl TargetRead {
@@ -108,7 +108,8 @@ impl TargetRead {
         match Target::from_rows(dense.outer_iter().map(entries).collect(), visibility) {
             Ok(target) => Ok(Self { target, rescaled, left_out: Vec::new() }),
             Err(error) => {
-                Err(padding::why_no_attention(&dense, visibility).map_or(error, TargetError::Other))
+                Err(mistakes::why_no_attention(&dense, visibility)
+                    .map_or(error, TargetError::Other))
             }
         }
     }
@@ -220,16 +221,13 @@ fn read_matrix(
 /// # Errors
 /// As [`Target::write`].
 pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError> {
-    write_whole_with(path, |file| {
-        match extension(path).map_err(io::Error::other)?.as_str() {
-            "npy" => npy::write(matrix, file),
-            "csv" => csv::write(matrix, file),
-            "safetensors" => safetensors::write(matrix, TENSOR_NAME, file),
-            #[cfg(feature = "parquet")]
-            "parquet" => parquet::write(matrix, file),
-            _ => Err("use .npy, .csv, .parquet or .safetensors".to_owned()),
-        }
-        .map_err(io::Error::other)
+    write_whole_with(path, |file| match extension(path).map_err(io::Error::other)?.as_str() {
+        "npy" => npy::write(matrix, file),
+        "csv" => csv::write(matrix, file),
+        "safetensors" => safetensors::write(matrix, TENSOR_NAME, file),
+        #[cfg(feature = "parquet")]
+        "parquet" => parquet::write(matrix, file),
+        _ => Err(io::Error::other("use .npy, .csv, .parquet or .safetensors")),
     })
     .map_err(|why| format!("cannot write the target {}: {why}", path.display()).into())
 }

@@ -82,14 +82,8 @@ pub fn run_logs(place: &Path) -> Target {
     trained(&six, &corpus, &stopped, Some(4)).unwrap();
     trained(&six, &corpus, &ended, None).unwrap();
     let kept = [stopped, ended].map(|folder| Kept::of(&folder));
-    let of_stopped = [
-        "steps.csv",
-        "eval.csv",
-        "heads.log",
-        "events.out.tfevents.rank-study",
-        "manifest.toml",
-        "training.safetensors",
-    ];
+    let of_stopped =
+        ["steps.csv", "eval.csv", "heads.log", "manifest.toml", "training.safetensors"];
     let of_ended = ["heads.parquet", "manifest.toml", "steps.csv"];
     let mut places: Vec<(usize, usize)> = of_stopped.map(|name| (0, kept[0].place(name))).into();
     places.extend(of_ended.map(|name| (1, kept[1].place(name))));

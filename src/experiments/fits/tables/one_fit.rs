@@ -54,14 +54,9 @@ impl OneFit {
     pub fn read(folder: &Path) -> Result<Self, TableError> {
         let path = folder.join(FRONTIER);
         let advice = "fit again into another folder";
-        let rows: Vec<FrontierRow> = read_records(&path, advice)?;
-        let Some(FrontierRow { asked, terms, .. }) = rows.first() else {
-            return Err(TableError::NoRows {
-                path,
-                why: "no row".to_owned(),
-                advice: advice.to_owned(),
-            });
-        };
+        let rows: Vec<FrontierRow> =
+            TableError::unless_empty(read_records(&path, advice)?, &path, "no row", advice)?;
+        let FrontierRow { asked, terms, .. } = &rows[0];
         let label =
             format!("{}, n = {}, rank {}, {}", asked.target, asked.n, asked.rank, asked.layout);
         let (layout, rank) = (asked.layout.clone(), asked.rank);

@@ -1,4 +1,4 @@
-//! Why a saved matrix is no attention: it holds padding, attention after dropout, or logits.
+//! What is often saved instead of attention: padding, attention after dropout, logits.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const LEAST_DROPPED: f64 = 0.02;
 const MEAN_AFTER_DROPOUT: f64 = 0.25;
 
 /// The tokens without those at either end whose row or column is zero, or −∞ in logits. All, if none would remain.
-pub(super) fn tokens(matrix: &Array2<f64>, logits: bool) -> Range<usize> {
+pub(super) fn without_padding(matrix: &Array2<f64>, logits: bool) -> Range<usize> {
     let none = if logits { f64::NEG_INFINITY } else { 0.0 };
     let is_padding = |token: &usize| {
         let (row, column) = (matrix.row(*token), matrix.column(*token));
