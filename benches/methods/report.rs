@@ -82,7 +82,8 @@ pub fn rows(measured: &[Measured]) -> Table {
 /// The table of medians over seeds, one line per problem and method.
 pub fn summary(measured: &[Measured]) -> Table {
     let [short, long] = BUDGETS.map(|budget| budget.as_secs_f64());
-    let [over_short, over_long] = [format!("over the best at {short} s"), format!("at {long} s")];
+    let [over_short, over_long] =
+        [format!("over the best at {short} s (%)"), format!("at {long} s (%)")];
     let gradient = format!("gradient at {long} s");
     let lines = measured.iter().filter(|run| run.chosen && run.is_first_of_its_line());
     let lines = lines.map(|first| {
@@ -108,11 +109,11 @@ pub fn summary(measured: &[Measured]) -> Table {
     Table::from_groups("methods", title, lines)
         .words("problem", "problem", |run| run.problem)
         .words("method", "method", |run| run.method.name())
-        .per_group("over_best_short", (&*over_short, "%"), median(BUDGETS[0], Measured::excess))
-        .per_group("over_best", (&*over_long, "%"), median(BUDGETS[1], Measured::excess))
-        .per_group("within_1pct_s", ("within 1 %", "s"), |line| reached(line, SHARES[0]))
-        .per_group("within_01pct_s", ("within 0.1 %", "s"), |line| reached(line, SHARES[1]))
-        .per_group("gradient_norm", &*gradient, median(BUDGETS[1], |run| run.trace.gradient_norm))
+        .per_group("over_best_short", &over_short, median(BUDGETS[0], Measured::excess))
+        .per_group("over_best", &over_long, median(BUDGETS[1], Measured::excess))
+        .per_group("within_1pct_s", "within 1 % (s)", |line| reached(line, SHARES[0]))
+        .per_group("within_01pct_s", "within 0.1 % (s)", |line| reached(line, SHARES[1]))
+        .per_group("gradient_norm", &gradient, median(BUDGETS[1], |run| run.trace.gradient_norm))
         .per_group("evaluations", "evaluations", median(BUDGETS[1], |r| r.trace.evaluations as f64))
         .per_group("products", "products", median(BUDGETS[1], |run| run.trace.products as f64))
         .note(format!("The best values in nats: {}.", bests.join("; ")))

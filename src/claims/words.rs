@@ -15,10 +15,10 @@ pub(crate) fn from_to(values: impl IntoIterator<Item = f64>, digits: usize) -> S
     }
 }
 
-/// The distinct values in order, separated by commas; `None` if there are none.
-pub(crate) fn listed<T: Ord + ToString>(values: impl Iterator<Item = T>) -> Option<String> {
+/// The distinct values in order, separated by commas.
+pub(crate) fn listed<T: Ord + ToString>(values: impl Iterator<Item = T>) -> String {
     let values: BTreeSet<T> = values.collect();
-    (!values.is_empty()).then(|| joined(values.iter().map(ToString::to_string), ", "))
+    joined(values.iter().map(ToString::to_string), ", ")
 }
 
 /// Joins texts with `between` between them.

@@ -145,27 +145,6 @@ pub(crate) struct FitCell {
     search: SearchOptions,
 }
 
-impl FitCell {
-    fn run(&self) -> Result<Vec<FitMeasurement>, StudyError> {
-        let started = Instant::now();
-        let target = self.family.build(self.n, self.seed, self.visibility)?;
-        let problem = Problem::new(target, self.layout.clone(), self.rank)?;
-        Ok(match &self.goal {
-            FitGoal::Caps(caps) => {
-                let points = frontier(&problem, caps, self.search, &())?;
-                let each_s = started.elapsed().as_secs_f64() / points.len() as f64;
-                let bounds = &mut LowerBounds::new(&problem);
-                points.iter().map(|point| FitMeasurement::at_cap(point, bounds, each_s)).collect()
-            }
-            FitGoal::Tolerance(tolerance) => {
-                let found = needed_logit(&problem, *tolerance, self.search, &())?;
-                let wall_time_s = started.elapsed().as_secs_f64();
-                vec![FitMeasurement::needed(&problem, *tolerance, &found, wall_time_s)]
-            }
-        })
-    }
-}
-
 impl Experiment for FitStudy {
     type Cell = FitCell;
 
@@ -284,8 +263,26 @@ impl Measure for FitCell {
         }
     }
 
-    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<FitMeasurement>>, String> {
-        let rows = self.run().map_err(|e| e.to_string())?;
+    fn measure(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<FitMeasurement>>, StudyError> {
+        let started = Instant::now();
+        let target = self.family.build(self.n, self.seed, self.visibility)?;
+        let problem = Problem::new(target, self.layout.clone(), self.rank)?;
+        let rows = match &self.goal {
+            FitGoal::Caps(caps) => {
+                let points = frontier(&problem, caps, self.search, &())?;
+                let each_s = started.elapsed().as_secs_f64() / points.len() as f64;
+                let bounds = &mut LowerBounds::new(&problem);
+                points.iter().map(|point| FitMeasurement::at_cap(point, bounds, each_s)).collect()
+            }
+            FitGoal::Tolerance(tolerance) => {
+                let found = needed_logit(&problem, *tolerance, self.search, &())?;
+                let wall_time_s = started.elapsed().as_secs_f64();
+                vec![FitMeasurement::needed(&problem, *tolerance, &found, wall_time_s)]
+            }
+        };
         (context.advanced)(1.0);
         Ok(Some(rows))
     }

@@ -28,19 +28,17 @@ use toml::{Table, Value};
 use self::figures::{heads, prediction};
 use self::tables::heads::TrainedHeads;
 use self::tables::published::PublishedHeads;
-use super::model_cell::{ModelCell, dtype_of};
-use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_errors};
+use super::trained_model::TrainedModel;
+use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_errors, dtype_of};
 use crate::claims::Group::{PublishedModels, TrainedHeads as InTraining};
 use crate::experiment::{
-    Analysed, Both, CellContext, DefinitionTable, Experiment, MeasuredStudy, ModelReferences,
-    RawDefinition, SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads,
-    search_settings,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, Measure, MeasuredStudy,
+    ModelReferences, Needs, RawDefinition, SearchKeys, StudyError, TextSource, View, rows_of,
+    search_of_heads, search_settings,
 };
 use crate::heads::LayerFit;
 use crate::solver::SearchOptions;
 use crate::table::TableError;
-use crate::targets::HeadKind;
 
 pub use crate::heads::HeadMeasurement;
 pub use row::HeadKey;
@@ -126,14 +124,11 @@ impl Experiment for PredictStudy {
     }
 }
 
-impl ModelCell for PredictCell {
+impl Measure for PredictCell {
     type Row = HeadMeasurement;
 
-    fn model(&self) -> &TrainedModel {
-        &self.model
-    }
-
-    fn add_settings(&self, table: &mut Table) {
+    fn settings(&self) -> Table {
+        let mut table = self.model.settings();
         let PredictStudy { keys: Predict { epsilon, rows, above, .. }, search, .. } = &*self.study;
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         set("layer", (self.layer as i64).into());
@@ -145,28 +140,27 @@ impl ModelCell for PredictCell {
             set("above", (*above).into());
         }
         set("search", search_settings(search).into());
+        table
     }
 
-    fn add_defaults(table: &mut Table) {
+    fn defaults() -> Table {
+        let mut table = TrainedModel::defaults();
         table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
+        table
     }
 
     /// The cost of an evaluation is about proportional to the number of pairs, and a global head takes thousands of
     /// evaluations. With `above`, the number of fitted heads is not known in advance; all are assumed.
     fn cost_s(&self) -> f64 {
         let study = &*self.study;
-        let source = self.model.source();
-        let n = self.model.tokens() as f64;
-        let rows = n.min(study.keys.rows.unwrap_or(MOST_ROWS) as f64);
-        let seen = |kind: HeadKind| visible_pairs(kind, rows, n);
-        let pairs: f64 = source.head_kinds(self.layer).into_iter().map(seen).sum();
+        let pairs = self.model.pairs([self.layer], study.keys.rows.unwrap_or(MOST_ROWS));
         let passages = self.model.passages();
         let fits = passages * study.keys.epsilon.len() as f64;
         let screened = passages * pairs * SECONDS_PER_SCREENED_PAIR;
         if study.keys.above == Some(f64::INFINITY) {
             return screened;
         }
-        let channels = source.head_dimension() as f64 + 16.0;
+        let channels = self.model.source().head_dimension() as f64 + 16.0;
         let is_sparing = study.search.starts == 0 && study.search.passes == 0;
         let fitted = if is_sparing { SECONDS_PER_SPARING_PAIR } else { SECONDS_PER_PAIR };
         screened + fits * pairs * channels * fitted
@@ -176,11 +170,22 @@ impl ModelCell for PredictCell {
         HeadKey { model: self.model.key(), layer: self.layer }
     }
 
-    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<HeadMeasurement>>, StudyError> {
+    fn needs(&self) -> Option<Needs> {
+        self.model.needs()
+    }
+
+    fn lacks(&self, _folder: &Path) -> bool {
+        self.model.lacks()
+    }
+
+    fn measure(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<HeadMeasurement>>, StudyError> {
         let model = self.model.read()?;
         let model = &*model;
         let study = &*self.study;
-        let groups = self.model.read_passages(model, context)?;
+        let groups = self.model.read_passages(model, context, 0)?;
         let fit = LayerFit {
             layer: self.layer,
             epsilons: &study.keys.epsilon,

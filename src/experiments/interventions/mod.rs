@@ -13,20 +13,19 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use self::tables::Surgeries;
-use super::model_cell::{ModelCell, dtype_of};
 use super::model_key::ModelKey;
-use super::trained_model::{TrainedModel, visible_pairs};
-use super::trained_models::{self, ModelKeys, TrainedModels, check_errors};
+use super::trained_model::TrainedModel;
+use super::trained_models::{self, ModelKeys, TrainedModels, check_errors, dtype_of};
 use crate::claims::Group;
 use crate::experiment::{
-    Analysed, Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition,
-    SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads, search_settings,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, Measure, ModelReferences, Needs,
+    RawDefinition, SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads,
+    search_settings,
 };
 use crate::heads::{Edit, Surgery};
 use crate::run::ModelSource;
 use crate::solver::SearchOptions;
 use crate::system::nearest::nearest;
-use crate::targets::HeadKind;
 
 pub use crate::heads::InterventionMeasurement;
 
@@ -115,12 +114,11 @@ impl InterventionCell {
     /// The approximate time of one edit on one group, in seconds of one core.
     fn cost_of(&self, edit: Edit) -> f64 {
         let source = self.model.source();
-        let n = self.model.tokens() as f64;
-        let seen = |kind: HeadKind| visible_pairs(kind, n, n);
-        let kinds = (0..source.layers()).flat_map(|layer| source.head_kinds(layer));
-        let pairs: f64 = kinds.map(seen).sum::<f64>() * self.model.passages_of_a_group() as f64;
-        let squares = (source.layers() * source.head_kinds(0).len()) as f64 * n * n;
-        let pass = squares * self.model.passages_of_a_group() as f64 * SECONDS_PER_ENTRY;
+        let n = self.model.tokens();
+        let passages = self.model.passages_of_a_group() as f64;
+        let pairs = passages * self.model.pairs(0..source.layers(), n);
+        let heads = (source.layers() * source.head_kinds(0).len()) as f64;
+        let pass = passages * heads * (n as f64).powi(2) * SECONDS_PER_ENTRY;
         pass + edit.fit().map_or(0.0, |(_, rank)| pairs * (rank as f64 + 16.0) * SECONDS_PER_PAIR)
     }
 }
@@ -197,14 +195,11 @@ impl Experiment for InterventionStudy {
     }
 }
 
-impl ModelCell for InterventionCell {
+impl Measure for InterventionCell {
     type Row = InterventionMeasurement;
 
-    fn model(&self) -> &TrainedModel {
-        &self.model
-    }
-
-    fn add_settings(&self, table: &mut Table) {
+    fn settings(&self) -> Table {
+        let mut table = self.model.settings();
         let InterventionStudy { keys: Keys { fit_groups, learned_on, .. }, search, .. } =
             &*self.study;
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
@@ -224,10 +219,13 @@ impl ModelCell for InterventionCell {
         set("fit_groups", (*fit_groups as i64).into());
         set("learned_on", (*learned_on as i64).into());
         set("search", search_settings(search).into());
+        table
     }
 
-    fn add_defaults(table: &mut Table) {
+    fn defaults() -> Table {
+        let mut table = TrainedModel::defaults();
         table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
+        table
     }
 
     fn cost_s(&self) -> f64 {
@@ -244,17 +242,25 @@ impl ModelCell for InterventionCell {
         self.model.key()
     }
 
-    fn run(
+    fn needs(&self) -> Option<Needs> {
+        self.model.needs()
+    }
+
+    fn lacks(&self, _folder: &Path) -> bool {
+        self.model.lacks()
+    }
+
+    fn measure(
         &self,
         context: &CellContext<'_>,
     ) -> Result<Option<Vec<InterventionMeasurement>>, StudyError> {
         let run = self.model.read_run()?;
         let run = run.ok_or_else(|| StudyError::Definition {
-            path: ModelCell::key(self).run.into(),
+            path: self.key().run.into(),
             why: NO_RUN.to_owned(),
         })?;
         let InterventionStudy { models, keys, search, .. } = &*self.study;
-        let mut groups = self.model.read_more_passages(&run, context, keys.learned_on)?;
+        let mut groups = self.model.read_passages(&run, context, keys.learned_on)?;
         let learned_on = groups.split_off(models.keys.groups).concat();
         let surgery = Surgery {
             model: run.model(),

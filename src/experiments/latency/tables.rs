@@ -62,9 +62,9 @@ impl Latencies {
         let table = Table::from_items("latency", title, &self.cells)
             .words("run", "model", |cell| &cell.run)
             .numbers("n", "n", |cell| cell.n)
-            .numbers("prefill_s", ("reading n tokens", "s"), |cell| cell.over(|r| r.prefill_s))
-            .numbers("decode_s", ("one more token", "s"), |cell| cell.over(|r| r.decode_s))
-            .numbers("cache_bytes", ("cached keys and values", "bytes"), bytes)
+            .numbers("prefill_s", "reading n tokens (s)", |cell| cell.over(|r| r.prefill_s))
+            .numbers("decode_s", "one more token (s)", |cell| cell.over(|r| r.decode_s))
+            .numbers("cache_bytes", "cached keys and values (bytes)", bytes)
             .numbers("prefill_over_mhsa", "reading / multi-head", |c| ratio(c, |r| r.prefill_s))
             .numbers("decode_over_mhsa", "one token / multi-head", |c| ratio(c, |r| r.decode_s))
             .numbers("cache_over_mhsa", "cache / multi-head", |c| {

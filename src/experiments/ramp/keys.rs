@@ -1,6 +1,5 @@
 //! View `keys`: how much of a head's logits one score per key explains, by the size of the logits.
 
-use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
@@ -9,7 +8,7 @@ use crate::experiments::ramp::figures::variant_of;
 use crate::experiments::ramp::tables::{RampHead, Ramps};
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape};
 use crate::table::groups::sorted;
-use crate::table::{RankCorrelation, Spread, Table, distinct, groups};
+use crate::table::{Estimate, RankCorrelation, Spread, Table, distinct, groups};
 use crate::targets::HeadKind;
 
 /// The half-range of QKᵀ/√d from which on a head is large.

@@ -3,7 +3,7 @@
 use crate::experiments::ramp::RampMeasurement;
 use crate::record::{Row, Rows};
 use crate::table::error::READ_ERR;
-use crate::table::groups::{distinct, groups, keep_last_steps};
+use crate::table::groups::{distinct, groups};
 use crate::table::{Table, TableError};
 use crate::targets::HeadKind;
 
@@ -106,9 +106,11 @@ impl Ramps {
 
     /// Gathers heads at any steps.
     pub fn of_heads(all: Vec<RampHead>, failed: usize) -> Self {
-        let mut heads = all.clone();
-        keep_last_steps(&mut heads, RampHead::model, |head| head.step());
-        Self { heads, all, failed }
+        let models = groups(&all, RampHead::model);
+        let last = |model: &Vec<&RampHead>| model.iter().map(|head| head.step()).max();
+        let last: Vec<_> = models.iter().map(|model| (model[0].model(), last(model))).collect();
+        let is_last = |head: &&RampHead| last.contains(&(head.model(), Some(head.step())));
+        Self { heads: all.iter().filter(is_last).cloned().collect(), all, failed }
     }
 
     /// Every model, in the order of the rows.

@@ -1,14 +1,13 @@
 //! Verdicts on logit growth, for dense local targets and for sparse global ones.
 
 use super::scale_of_cells;
-use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
 use crate::claims::{Claim, Origin, Verdict};
 use crate::experiments::fits::tables::growth::{Growth, GrowthSlope};
 use crate::experiments::fits::tables::growth_cell::GrowthCell;
-use crate::table::{Interval, plural, significant};
+use crate::table::{Estimate, plural, significant};
 
 /// A slope whose interval lies below this counts as no growth: at 0.1, 100 times the n/d costs 1.6 times the logits.
 const NO_GROWTH: f64 = 0.1;
@@ -112,7 +111,7 @@ fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Estimate)
     let same =
         |other: &&GrowthSlope| other.label == family.label && other.tolerance == family.tolerance;
     let own = study.slopes.iter().filter(same);
-    own.filter_map(|own| Some((own.rank?, own.slope?.into()))).collect()
+    own.filter_map(|own| Some((own.rank?, own.slope?))).collect()
 }
 
 /// Says why there is no slope of `dirichlet-band`.
@@ -132,7 +131,7 @@ fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Estim
     let of_family = study.pooled_slopes().filter(|family| family.family == name);
     let with_slope = of_family.filter_map(|family| Some((family, family.slope?)));
     let (family, slope) = with_slope.max_by_key(|(family, _)| family.support)?;
-    Some((family, slope.into(), [slope.low, slope.high]))
+    Some((family, slope, slope.ends()?))
 }
 
 /// Sparse global: the rank penalty of `landmark` (low rank by construction) and of `random-sparse` (not). It covers the
@@ -182,11 +181,12 @@ fn largest_penalty(cells: &[&GrowthCell]) -> String {
 /// Low rank is easy for a family if every fit reached ε and the whole interval of every cell's rank penalty is at most
 /// [`EASY`]. It is not easy if in some cell the whole interval is above, or no seed reached ε.
 fn cost(cells: &[&GrowthCell]) -> Ruling {
-    let within = |cell: &GrowthCell, holds: &dyn Fn(Interval) -> bool| {
-        cell.inflation_within().is_some_and(holds)
+    let within = |cell: &GrowthCell, holds: fn([f64; 2]) -> bool| {
+        cell.inflation_within().and_then(|penalty| penalty.ends()).is_some_and(holds)
     };
-    let is_easy = |cell: &&GrowthCell| cell.unreached() == 0 && within(cell, &|i| i.high <= EASY);
-    let is_hard = |cell: &&GrowthCell| cell.reached() == 0 || within(cell, &|i| i.low >= EASY);
+    let is_easy =
+        |cell: &&GrowthCell| cell.unreached() == 0 && within(cell, |[_, high]| high <= EASY);
+    let is_hard = |cell: &&GrowthCell| cell.reached() == 0 || within(cell, |[low, _]| low >= EASY);
     Ruling::of_rule(cells.iter().all(is_easy), cells.iter().any(is_hard))
 }
 
@@ -226,7 +226,7 @@ mod tests {
             support: Some(8),
             tolerance: 0.05,
             rank: None,
-            slope: slope.map(|(low, high)| Interval { value: 0.5 * (low + high), low, high }),
+            slope: slope.map(|(low, high)| Estimate::within(0.5 * (low + high), [low, high])),
             points: 9,
             reached: 27,
             unreached,

@@ -140,8 +140,7 @@ fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
 
 /// The ink of the training variant that has such heads; a single global head has its own.
 fn ink(cell: &LayoutCell) -> Ink {
-    let heads = cell.heads().map_or(0, |layout| layout.heads().len());
-    match (cell.is_split(), cell.is_global(), heads) {
+    match (cell.is_split(), cell.is_global(), cell.layout.heads().len()) {
         (true, _, _) => Variant::plain("ls").ink(),
         (_, true, 0 | 1) => Ink { colour: DARK, ..Ink::numbered(1) },
         (_, true, _) => Variant::plain("mhsa").ink(),
@@ -151,9 +150,8 @@ fn ink(cell: &LayoutCell) -> Ink {
 
 /// The label of a layout: `2 global heads of rank 8`, `1 local head (window 24) + 1 global head of rank 8`.
 fn name(cell: &LayoutCell) -> String {
-    let Some(layout) = cell.heads() else { return cell.label() };
     let mut parts: Vec<String> = Vec::new();
-    for alike in layout.heads().chunk_by(|a, b| a == b) {
+    for alike in cell.layout.heads().chunk_by(|a, b| a == b) {
         parts.push(match alike[0].window() {
             None => plural(alike.len(), "global head"),
             Some(window) => format!("{} (window {window})", plural(alike.len(), "local head")),

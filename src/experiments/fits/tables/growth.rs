@@ -5,7 +5,7 @@ use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
 use crate::record::{Row, Rows};
 use crate::solver::Outcome;
 use crate::table::groups::{distinct, groups, sorted};
-use crate::table::{Columns, Interval, Table, TableError, plural};
+use crate::table::{Columns, Estimate, Table, TableError, plural};
 
 /// The growth of the rank penalty with n/d in one family.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub struct GrowthSlope {
     ///
     /// The points are cells, not rows. The seeds of one (n, d) share the deviation from the line there, so counting
     /// them separately would make the interval too narrow.
-    pub slope: Option<Interval>,
+    pub slope: Option<Estimate>,
     /// The number of points.
     pub points: usize,
     /// The number of fits that reached ε; the slope is based on them.
@@ -123,7 +123,7 @@ fn slope(family: &[GrowthCell], rank: Option<usize>) -> GrowthSlope {
         support: family[0].support,
         tolerance: family[0].tolerance,
         rank,
-        slope: Interval::of_slope(&points),
+        slope: Estimate::of_slope(&points),
         points: points.len(),
         reached: cells.iter().map(|cell| cell.reached()).sum(),
         unreached: cells.iter().map(|cell| cell.unreached()).sum(),
@@ -147,11 +147,11 @@ impl Growth {
         let rank = |of: &GrowthSlope| of.rank.map_or("all".to_owned(), |rank| rank.to_string());
         let table = Table::from_items("slopes", title, &self.slopes)
             .words("target", "target", |of| &of.label)
-            .settings("tolerance", ("ε", "nats"), |of| of.tolerance)
+            .settings("tolerance", "ε (nats)", |of| of.tolerance)
             .words("rank", "rank d", rank)
             .numbers("slope", "slope", |of| of.slope.map(|slope| slope.value))
-            .numbers("slope_low", "95 % CI, low", |of| of.slope.map(|slope| slope.low))
-            .numbers("slope_high", "95 % CI, high", |of| of.slope.map(|slope| slope.high))
+            .numbers("slope_low", "95 % CI, low", |of| Some(of.slope?.ends()?[0]))
+            .numbers("slope_high", "95 % CI, high", |of| Some(of.slope?.ends()?[1]))
             .numbers("points", "configurations (n, d)", |of| of.slope.map(|_| of.points))
             .numbers("reached", "fits that reached ε", |of| of.reached)
             .numbers("not_reached", "fits that did not reach ε", |of| of.unreached)
@@ -166,7 +166,7 @@ impl Growth {
         let title = "Logits needed at equal error, and the rank penalty";
         let table = Table::from_items("cells", title, &self.cells)
             .words("target", "target", |cell| &cell.label)
-            .settings("tolerance", ("ε", "nats"), |cell| cell.tolerance)
+            .settings("tolerance", "ε (nats)", |cell| cell.tolerance)
             .numbers("n", "n", |cell| cell.n)
             .numbers("rank", "rank d", |cell| cell.rank)
             .numbers("n_over_d", "n/d", GrowthCell::ratio)

@@ -1,6 +1,6 @@
 //! The seeds of one cell of a study of logit growth.
 
-use crate::table::{Interval, Spread};
+use crate::table::{Estimate, Spread};
 
 /// One fit of a study of logit growth: one seed of one target at one rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,13 +13,6 @@ pub struct GrowthSeed {
     pub floor: Option<f64>,
     /// L*(ε) / L⁰(ε), the rank penalty.
     pub inflation: Option<f64>,
-}
-
-impl GrowthSeed {
-    /// Whether any logit bound tried reached ε.
-    pub fn reached(&self) -> bool {
-        self.needed.is_some()
-    }
 }
 
 /// The seeds of one target family at one n and rank.
@@ -65,14 +58,14 @@ impl GrowthCell {
     }
 
     /// Student's interval of the geometric mean of L*(ε) / L⁰(ε), over the seeds that reached ε.
-    pub fn inflation_within(&self) -> Option<Interval> {
+    pub fn inflation_within(&self) -> Option<Estimate> {
         let logs = self.seeds.iter().filter_map(|seed| Some(seed.inflation?.ln()));
-        Interval::of(logs).map(Interval::exp)
+        Estimate::interval(logs).map(Estimate::exp)
     }
 
     /// The number of seeds that reached ε.
     pub fn reached(&self) -> usize {
-        self.seeds.iter().filter(|seed| seed.reached()).count()
+        self.seeds.iter().filter(|seed| seed.needed.is_some()).count()
     }
 
     /// Whether more than half of the seeds reached ε.

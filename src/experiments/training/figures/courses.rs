@@ -14,7 +14,7 @@ pub fn course(run: &RunCourse) -> Vec<Figure> {
     let mut figures = vec![loss(run)];
     match run.heads.is_empty() {
         true if run.max_logit.is_empty() => {}
-        true => figures.push(logits_of_all(run)),
+        true => figures.extend(courses(std::slice::from_ref(run)).into_iter().next()),
         false => {
             let of = |of: fn(&HeadCourse) -> &Curve| {
                 let head = |head: &HeadCourse| HeadCurve {
@@ -70,17 +70,6 @@ fn loss(run: &RunCourse) -> Figure {
         caption,
         keys,
         panels: vec![panel(&run.name, LOSS, None, series)],
-    }
-}
-
-fn logits_of_all(run: &RunCourse) -> Figure {
-    let line = Series::new("all heads", Ink::numbered(1), Shape::Line, run.max_logit.clone());
-    Figure {
-        name: "logits".to_owned(),
-        caption: "The largest |logit| over all heads at each step, over short stretches of steps."
-            .to_owned(),
-        keys: Vec::new(),
-        panels: vec![panel(&run.name, LOGITS, Some(0.0), vec![line])],
     }
 }
 

@@ -6,20 +6,19 @@ use std::path::Path;
 use toml::Value;
 
 use crate::experiments::training::Settings;
-use crate::experiments::training::tables::run_log::{Curve, series, validation_losses};
+use crate::experiments::training::tables::run_log::{
+    Curve, series, validation_losses, without_partial_stretch,
+};
 use crate::lm::TrainDefinition;
 use crate::record::read_records;
 use crate::run::files::STEPS;
 use crate::run::heads_log::each_head;
 use crate::run::manifest::MANIFEST;
 use crate::run::run_manifest::{CORPUS, DEFINITION, so_far};
-use crate::run::series::CURVE;
-use crate::run::spikes::spikes_above_median;
-use crate::run::{CurveRow, Manifest, StepRow, kept_files};
+use crate::run::series::{CURVE, RunSeries};
+use crate::run::{CurveRow, Manifest, kept_files};
 use crate::table::TableError;
 
-/// The maximum number of points of a series.
-const POINTS: usize = 200;
 /// The advice in errors about an unreadable log.
 const ADVICE: &str = "go on with the run by train --resume, which mends its logs";
 
@@ -77,7 +76,7 @@ impl RunCourse {
     pub fn read(folder: &Path) -> Result<Self, TableError> {
         let manifest = Manifest::read(&folder.join(MANIFEST))?;
         kept_files::check(&manifest, folder)?;
-        let run = Self {
+        let mut run = Self {
             name: name(folder),
             settings: settings(&manifest),
             outcome: manifest.text("outcome").to_owned(),
@@ -85,79 +84,24 @@ impl RunCourse {
             valid: validation_losses(folder, ADVICE)?,
             ..Self::default()
         };
-        let path = folder.join(STEPS);
-        match path.is_file() {
-            true => run.with_steps(&read_records(&path, ADVICE)?).with_heads(folder),
-            false => Ok(run.with_curve(&read_records(&folder.join(CURVE), ADVICE)?)),
-        }
-    }
-
-    fn with_steps(self, rows: &[StepRow]) -> Self {
-        let stretches = stretches_of(rows);
-        let series = |of: fn(&[StepRow]) -> f64| {
-            let points = stretches.iter().map(|s| (s[s.len() - 1].step as f64, of(s)));
-            points.filter(|(_, value)| value.is_finite()).collect::<Curve>()
-        };
-        let losses: Vec<f64> = rows.iter().map(|row| row.loss_nats).collect();
-        let spikes = spikes_above_median(&losses).into_iter();
-        Self {
-            steps: rows.last().map_or(0, |last| last.step),
-            loss: series(|s| s.iter().map(|row| row.loss_nats).sum::<f64>() / s.len() as f64),
-            spikes: spikes
-                .map(|at| (rows[at].step as f64, losses[at]))
-                .filter(|(_, loss)| loss.is_finite())
-                .collect(),
-            ..self
-        }
-    }
-
-    fn with_curve(self, rows: &[CurveRow]) -> Self {
-        Self {
-            steps: rows.last().map_or(0, |last| last.step),
-            loss: series(rows, |row| Some(row.loss_nats)),
-            max_logit: series(rows, |row| row.max_abs_logit),
-            ..self
-        }
-    }
-
-    fn with_heads(self, folder: &Path) -> Result<Self, TableError> {
-        let each = stretch(self.steps);
-        let mut heads: BTreeMap<(usize, usize), Stretches> = BTreeMap::new();
-        let mut all: BTreeMap<usize, f64> = BTreeMap::new();
-        let last = self.steps;
-        each_head(folder, |record| {
-            // After a kill, the log may be ahead of the steps.
-            if record.step == 0 || record.step > last {
-                return;
+        let has_steps = folder.join(STEPS).is_file();
+        let rows = match has_steps {
+            true => {
+                let series = RunSeries::so_far(folder, ADVICE)?;
+                let spikes = series.spikes().into_iter().map(|(step, loss)| (step as f64, loss));
+                run.spikes = spikes.filter(|(_, loss)| loss.is_finite()).collect();
+                series.curve()
             }
-            let nth = (record.step - 1) / each;
-            let end = if nth + 1 >= last / each { last } else { (nth + 1) * each };
-            let of_head = heads.entry((record.layer, record.head)).or_default();
-            of_head.kind = record.head_kind().to_string();
-            let (largest, sum, count) = of_head.by_end.entry(end).or_insert((0.0, 0.0, 0));
-            *largest = largest.max(record.max_abs_logit);
-            *sum += record.entropy_nats;
-            *count += 1;
-            let largest = all.entry(end).or_insert(0.0);
-            *largest = largest.max(record.max_abs_logit);
-        })?;
-        let head = |((layer, head), of): ((usize, usize), Stretches)| HeadCourse {
-            layer,
-            head,
-            kind: of.kind,
-            max_logit: of.by_end.iter().map(|(&end, &(most, ..))| (end as f64, most)).collect(),
-            entropy_nats: of
-                .by_end
-                .iter()
-                .map(|(&end, &(_, sum, count))| (end as f64, sum / count as f64))
-                .filter(|(_, entropy)| entropy.is_finite())
-                .collect(),
+            false => read_records(&folder.join(CURVE), ADVICE)?,
         };
-        Ok(Self {
-            max_logit: all.into_iter().map(|(end, most)| (end as f64, most)).collect(),
-            heads: heads.into_iter().map(head).collect(),
-            ..self
-        })
+        let rows = without_partial_stretch(&rows);
+        run.steps = rows.last().map_or(0, |last| last.step);
+        run.loss = series(&rows, |row| Some(row.loss_nats));
+        run.max_logit = series(&rows, |row| row.max_abs_logit);
+        if has_steps {
+            run.heads = heads(folder, &rows)?;
+        }
+        Ok(run)
     }
 
     /// The number of steps in its definition.
@@ -189,18 +133,33 @@ struct Stretches {
     by_end: BTreeMap<usize, (f64, f64, usize)>,
 }
 
-/// Splits `rows` into intervals; a remainder is joined to the last one, because a few steps alone would look like a spike.
-fn stretches_of(rows: &[StepRow]) -> Vec<&[StepRow]> {
-    let each = stretch(rows.len());
-    let whole = rows.len() / each;
-    let of =
-        |at: usize| &rows[at * each..if at + 1 == whole { rows.len() } else { (at + 1) * each }];
-    (0..whole).map(of).collect()
-}
-
-/// The number of steps per point.
-fn stretch(steps: usize) -> usize {
-    steps.div_ceil(POINTS).max(1)
+/// Every head over the intervals of `rows`.
+fn heads(folder: &Path, rows: &[CurveRow]) -> Result<Vec<HeadCourse>, TableError> {
+    let mut heads: BTreeMap<(usize, usize), Stretches> = BTreeMap::new();
+    each_head(folder, |record| {
+        // After a kill, the log may be ahead of the steps.
+        let within = rows.get(rows.partition_point(|row| row.step < record.step));
+        let Some(stretch) = within.filter(|_| record.step > 0) else { return };
+        let of_head = heads.entry((record.layer, record.head)).or_default();
+        of_head.kind = record.head_kind().to_string();
+        let (largest, sum, count) = of_head.by_end.entry(stretch.step).or_insert((0.0, 0.0, 0));
+        *largest = largest.max(record.max_abs_logit);
+        *sum += record.entropy_nats;
+        *count += 1;
+    })?;
+    let head = |((layer, head), of): ((usize, usize), Stretches)| HeadCourse {
+        layer,
+        head,
+        kind: of.kind,
+        max_logit: of.by_end.iter().map(|(&end, &(most, ..))| (end as f64, most)).collect(),
+        entropy_nats: of
+            .by_end
+            .iter()
+            .map(|(&end, &(_, sum, count))| (end as f64, sum / count as f64))
+            .filter(|(_, entropy)| entropy.is_finite())
+            .collect(),
+    };
+    Ok(heads.into_iter().map(head).collect())
 }
 
 /// The folder's name; for the folder of a seed, preceded by its run's.

@@ -26,10 +26,10 @@ pub fn runs_table(runs: &[RunCourse]) -> Table {
     }
     table
         .numbers("steps_taken", "steps taken", |run| run.steps)
-        .numbers("train_loss_nats", ("training loss, last 100 steps", "nats"), |run| {
+        .numbers("train_loss_nats", "training loss, last 100 steps (nats)", |run| {
             run.train_loss_nats
         })
-        .numbers("valid_loss_nats", ("validation loss", "nats"), RunCourse::valid_loss_nats)
+        .numbers("valid_loss_nats", "validation loss (nats)", RunCourse::valid_loss_nats)
         .numbers("perplexity", "perplexity", |run| run.valid_loss_nats().map(f64::exp))
         .numbers("peak_max_abs_logit", "peak max |logit|", |run| run.peak().map(|peak| peak.1))
         .numbers("max_abs_logit", "max |logit| at the end", |run| last(&run.max_logit))

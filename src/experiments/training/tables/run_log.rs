@@ -67,7 +67,7 @@ fn curves(rows: &[CurveRow]) -> RunLog {
 
 /// Joins the last row to the one before it if its interval is shorter. The mean or the maximum of a few steps would
 /// look like a spike.
-fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
+pub(super) fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
     let mut rows = rows.to_vec();
     let [.., first, before, last] = &rows[..] else { return rows };
     let (whole, part) = (before.step - first.step, last.step - before.step);
