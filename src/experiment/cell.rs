@@ -51,7 +51,9 @@ pub(crate) trait Measure: Send + Sync + 'static {
     fn defaults() -> Table;
 
     /// The estimated time, in seconds of one core.
-    fn cost_s(&self) -> f64;
+    fn cost_s(&self) -> f64 {
+        1.0
+    }
 
     /// The columns that identify the cell in its rows.
     fn key(&self) -> <Self::Row as Measurement>::Key;

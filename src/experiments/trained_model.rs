@@ -15,7 +15,6 @@ use crate::heads::Passages;
 use crate::lm::{ExportedHeads, LmError, Probed, Split, TrainDefinition};
 use crate::run::{ModelSource, RunError, TrainedRun};
 use crate::table::distinct;
-use crate::targets::HeadKind;
 
 /// The number of passages of a group if the definition gives none.
 const PASSAGES_OF_A_GROUP: usize = 2;
@@ -179,22 +178,6 @@ impl TrainedModel {
             ModelSource::Exported { heads } => (heads.passages() / self.among.keys.groups).max(1),
             ModelSource::Run { .. } | ModelSource::Published { .. } => PASSAGES_OF_A_GROUP,
         })
-    }
-
-    /// The approximate number of pairs that the masks of the heads of `layers` allow in `rows` rows of a passage.
-    pub fn pairs(&self, layers: impl IntoIterator<Item = usize>, rows: usize) -> f64 {
-        let n = self.tokens() as f64;
-        let rows = n.min(rows as f64);
-        let pairs = |kind: HeadKind| match kind.window() {
-            None => rows * n / 2.0,
-            Some(window) => rows * (window as f64).min(n),
-        };
-        layers.into_iter().flat_map(|layer| self.source.head_kinds(layer)).map(pairs).sum()
-    }
-
-    /// The number of passages of all groups, for estimates; a float, so that it cannot overflow.
-    pub fn passages(&self) -> f64 {
-        self.passages_of_a_group() as f64 * self.among.keys.groups as f64
     }
 
     /// The part of a cell's settings that identifies the model, its text, its step and its passages.

@@ -231,20 +231,6 @@ impl Measure for FitCell {
         table
     }
 
-    /// Assumes that each fit uses most of its iterations. Passes after the first seldom improve anything, so they are
-    /// not counted. Several heads take longer to differentiate from each other.
-    fn cost_s(&self) -> f64 {
-        let caps = match &self.goal {
-            FitGoal::Caps(caps) => caps.len(),
-            FitGoal::Tolerance(_) => 0,
-        };
-        let search = SearchOptions { passes: 0, ..self.search };
-        let pairs = (self.n as f64).powi(2) / 2.0;
-        let heads = self.layout.heads().len() as f64;
-        let iteration = pairs.powf(0.8) * self.rank as f64 * heads * heads * SECONDS_PER_PAIR;
-        search.most_iterations(caps) as f64 * iteration
-    }
-
     fn key(&self) -> FitKey {
         let tolerance = match &self.goal {
             FitGoal::Caps(_) => None,
@@ -287,9 +273,6 @@ impl Measure for FitCell {
         Ok(Some(rows))
     }
 }
-
-/// Seconds of one core that an iteration takes, per (allowed pair)^0.8 and channel.
-const SECONDS_PER_PAIR: f64 = 1.6e-8;
 
 const VIEWS: &[View] = &[
     View::new(

@@ -149,23 +149,6 @@ impl Measure for PredictCell {
         table
     }
 
-    /// The cost of an evaluation is about proportional to the number of pairs, and a global head takes thousands of
-    /// evaluations. With `above`, the number of fitted heads is not known in advance; all are assumed.
-    fn cost_s(&self) -> f64 {
-        let study = &*self.study;
-        let pairs = self.model.pairs([self.layer], study.keys.rows.unwrap_or(MOST_ROWS));
-        let passages = self.model.passages();
-        let fits = passages * study.keys.epsilon.len() as f64;
-        let screened = passages * pairs * SECONDS_PER_SCREENED_PAIR;
-        if study.keys.above == Some(f64::INFINITY) {
-            return screened;
-        }
-        let channels = self.model.source().head_dimension() as f64 + 16.0;
-        let is_sparing = study.search.starts == 0 && study.search.passes == 0;
-        let fitted = if is_sparing { SECONDS_PER_SPARING_PAIR } else { SECONDS_PER_PAIR };
-        screened + fits * pairs * channels * fitted
-    }
-
     fn key(&self) -> HeadKey {
         HeadKey { model: self.model.key(), layer: self.layer }
     }
@@ -206,13 +189,6 @@ impl Measure for PredictCell {
         Ok(ended.then_some(rows))
     }
 }
-
-/// Seconds of one core that the fits of a head take, per allowed pair and (rank + 16).
-const SECONDS_PER_PAIR: f64 = 3e-6;
-/// The same for fits with early stopping.
-const SECONDS_PER_SPARING_PAIR: f64 = 3e-7;
-/// Seconds of one core that screening takes, per allowed pair.
-const SECONDS_PER_SCREENED_PAIR: f64 = 1e-6;
 
 /// The view of the rows that the command `predict` measures without a study.
 pub(crate) const PREDICTION: View = View::new(

@@ -110,19 +110,6 @@ pub(crate) struct InterventionCell {
     study: Arc<InterventionStudy>,
 }
 
-impl InterventionCell {
-    /// The approximate time of one edit on one group, in seconds of one core.
-    fn cost_of(&self, edit: Edit) -> f64 {
-        let source = self.model.source();
-        let n = self.model.tokens();
-        let passages = self.model.passages_of_a_group() as f64;
-        let pairs = passages * self.model.pairs(0..source.layers(), n);
-        let heads = (source.layers() * source.head_kinds(0).len()) as f64;
-        let pass = passages * heads * (n as f64).powi(2) * SECONDS_PER_ENTRY;
-        pass + edit.fit().map_or(0.0, |(_, rank)| pairs * (rank as f64 + 16.0) * SECONDS_PER_PAIR)
-    }
-}
-
 impl Experiment for InterventionStudy {
     type Cell = InterventionCell;
 
@@ -228,16 +215,6 @@ impl Measure for InterventionCell {
         table
     }
 
-    fn cost_s(&self) -> f64 {
-        let groups = self.study.models.keys.groups;
-        let times = |edit: &Edit| match edit {
-            Edit::Fit { .. } => groups.min(self.study.keys.fit_groups),
-            _ => groups,
-        };
-        let edits = [Edit::Own].into_iter().chain(self.edits.iter().copied());
-        edits.map(|edit| times(&edit) as f64 * self.cost_of(edit)).sum()
-    }
-
     fn key(&self) -> ModelKey {
         self.model.key()
     }
@@ -268,10 +245,15 @@ impl Measure for InterventionCell {
             fit_groups: keys.fit_groups,
             search: *search,
         };
-        let whole = self.cost_s();
+        let times = |edit: &Edit| match edit {
+            Edit::Fit { .. } => models.keys.groups.min(keys.fit_groups),
+            _ => models.keys.groups,
+        };
+        // The unaltered model is measured too.
+        let whole = models.keys.groups + self.edits.iter().map(times).sum::<usize>();
         let mut rows = Vec::new();
         let ended = surgery.run(&learned_on, &groups, context.stop, |found| {
-            (context.advanced)(found.edit().map_or(0.0, |edit| self.cost_of(edit)) / whole);
+            (context.advanced)(1.0 / whole as f64);
             rows.push(found);
             Ok(())
         })?;
@@ -280,7 +262,3 @@ impl Measure for InterventionCell {
 }
 
 const NO_RUN: &str = "is a published model, whose loss cannot be computed; name training runs";
-/// Seconds of one core per forward pass and entry of attention.
-const SECONDS_PER_ENTRY: f64 = 5e-8;
-/// Seconds of one core per free fit, allowed pair and (rank + 16).
-const SECONDS_PER_PAIR: f64 = 1e-6;

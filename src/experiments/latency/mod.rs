@@ -120,10 +120,6 @@ impl Measure for LatencyCell {
         Table::from_iter([("model".to_owned(), model.into())])
     }
 
-    fn cost_s(&self) -> f64 {
-        0.1 + 0.5 * (self.n as f64 / 4096.0).powi(2)
-    }
-
     fn key(&self) -> LatencyKey {
         let model = ModelColumns::of(&self.run, &self.definition);
         LatencyKey { model, n: self.n, round: self.round }

@@ -121,13 +121,6 @@ impl Measure for RampCell {
         TrainedModel::defaults()
     }
 
-    /// Each allowed pair is evaluated some hundreds of times.
-    fn cost_s(&self) -> f64 {
-        let rows = self.study.rows.unwrap_or(MOST_ROWS);
-        let pairs = self.model.passages() * self.model.pairs(self.model.layers(), rows);
-        SECONDS_OF_A_MODEL + pairs * SECONDS_PER_PAIR
-    }
-
     fn key(&self) -> RampKey {
         let [positions, slopes] = match self.model.source() {
             ModelSource::Run { definition, .. } => {
@@ -179,8 +172,3 @@ impl Measure for RampCell {
         Ok(Some(found))
     }
 }
-
-/// Seconds of one core per head and allowed pair.
-const SECONDS_PER_PAIR: f64 = 1.5e-6;
-/// Seconds to read a model and its text.
-const SECONDS_OF_A_MODEL: f64 = 0.15;

@@ -146,11 +146,6 @@ impl Measure for SpectrumCell {
         target_defaults()
     }
 
-    /// Two decompositions, of n³ operations each.
-    fn cost_s(&self) -> f64 {
-        0.002 + 0.6 * (self.n as f64 / 1024.0).powi(3)
-    }
-
     fn key(&self) -> SpectrumKey {
         SpectrumKey {
             of: TargetColumns::from(&self.target.family),

@@ -20,7 +20,6 @@ use crate::run::series::{CURVE, RunSeries};
 use crate::run::train::set_aside_another;
 use crate::run::{Begin, Training, kept_files, run_manifest, train};
 use crate::table::distinct;
-use crate::targets::HeadKind;
 
 /// One training run of a study.
 #[derive(Clone, Debug)]
@@ -145,27 +144,6 @@ impl Measure for TrainCell {
         model_settings(&TrainDefinition::default())
     }
 
-    fn cost_s(&self) -> f64 {
-        let d = &self.definition;
-        let tokens = d.steps as f64 * d.tokens_per_step() as f64;
-        let [layers, d_model] = [d.layers, d.d_model].map(|size| size as f64);
-        let d_head = d.head_dimension() as f64;
-        let dense = 4.0 * layers * d_model * (d.heads as f64 * d_head + 2.0 * d_model);
-        let tokens_of = |kind: &HeadKind| match kind.window() {
-            None => d.context / 2,
-            Some(window) => window.min(d.context),
-        };
-        let seen: f64 = d
-            .layers_by_kinds()
-            .iter()
-            .map(|(layers, kinds)| {
-                *layers as f64 * kinds.iter().map(tokens_of).sum::<usize>() as f64
-            })
-            .sum();
-        let attention = 2.0 * seen * d_head;
-        SECONDS_OF_A_START + tokens * 6.0 * (dense + attention) / SUSTAINED_FLOPS
-    }
-
     fn key(&self) -> TrainingKey {
         let text = self.text.as_ref().map(|text| text.name.as_str());
         TrainingKey::of(&self.run, &self.definition, text)
@@ -225,8 +203,3 @@ impl Measure for TrainCell {
 pub(crate) fn cell_key(run: &str, seed: u64) -> String {
     format!("{run}/s{seed}")
 }
-
-/// Sustained FLOP/s of one core in training; only for the estimate of the remaining time.
-const SUSTAINED_FLOPS: f64 = 4.4e10;
-/// Seconds to build the corpus and the model, for the same estimate.
-const SECONDS_OF_A_START: f64 = 0.2;
