@@ -18,7 +18,6 @@ mod study;
 /// Tables of this experiment.
 pub mod tables {
     pub mod run_course;
-    pub mod run_courses;
     pub mod run_log;
     pub mod training;
     pub mod variants;

@@ -1,7 +1,6 @@
 //! The figures of training runs from their folders: one run head by head, or several runs compared.
 
-use crate::experiments::training::tables::run_course::{HeadCourse, RunCourse};
-use crate::experiments::training::tables::run_courses::label;
+use crate::experiments::training::tables::run_course::{HeadCourse, RunCourse, label};
 use crate::experiments::training::tables::run_log::Curve;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{distinct, groups};
@@ -13,7 +12,7 @@ const LOSS: &str = "loss (nats per token)";
 pub fn course(run: &RunCourse) -> Vec<Figure> {
     let mut figures = vec![loss(run)];
     match run.heads.is_empty() {
-        true if run.max_logit.is_empty() => {}
+        true if run.log.max_logit.is_empty() => {}
         true => figures.extend(courses(std::slice::from_ref(run)).into_iter().next()),
         false => {
             let of = |of: fn(&HeadCourse) -> &Curve| {
@@ -49,8 +48,8 @@ fn loss(run: &RunCourse) -> Figure {
     let valid_ink = Ink::numbered(1);
     let spike_ink = Ink::grey(Stroke::Solid);
     let mut series = vec![
-        Series::new("training", ink, Shape::Line, run.loss.clone()),
-        Series::new("validation", valid_ink, Shape::LineMarkers, run.valid.clone()),
+        Series::new("training", ink, Shape::Line, run.log.train_loss.clone()),
+        Series::new("validation", valid_ink, Shape::LineMarkers, run.log.valid_loss.clone()),
     ];
     let mut keys = vec![
         Key::new("training", ink, Shape::Line),
@@ -134,7 +133,7 @@ pub fn courses(runs: &[RunCourse]) -> Vec<Figure> {
         Figure {
             name: name.to_owned(),
             caption: caption.to_owned(),
-            keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
+            keys: Key::of_series(&series, Shape::Line),
             panels: vec![panel(title, label, from, series)],
         }
     };
@@ -144,21 +143,21 @@ pub fn courses(runs: &[RunCourse]) -> Vec<Figure> {
             LOGITS,
             "The largest |logit| over all heads at each step, over short stretches of steps. Each line is one run.",
             Some(0.0),
-            |run| &run.max_logit,
+            |run| &run.log.max_logit,
         ),
         figure(
             ("training-loss", "Training loss"),
             LOSS,
             "Training loss, as means over short stretches of steps. Each line is one run.",
             None,
-            |run| &run.loss,
+            |run| &run.log.train_loss,
         ),
         figure(
             ("validation-loss", "Validation loss"),
             LOSS,
             "The loss on the validation split. Each line is one run.",
             None,
-            |run| &run.valid,
+            |run| &run.log.valid_loss,
         ),
     ]
 }

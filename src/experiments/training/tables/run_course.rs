@@ -7,7 +7,7 @@ use toml::Value;
 
 use crate::experiments::training::Settings;
 use crate::experiments::training::tables::run_log::{
-    Curve, series, validation_losses, without_partial_stretch,
+    Curve, RunLog, curves, validation_losses, without_partial_stretch,
 };
 use crate::lm::TrainDefinition;
 use crate::record::read_records;
@@ -17,7 +17,7 @@ use crate::run::manifest::MANIFEST;
 use crate::run::run_manifest::{CORPUS, DEFINITION, so_far};
 use crate::run::series::{CURVE, RunSeries};
 use crate::run::{CurveRow, Manifest, kept_files};
-use crate::table::TableError;
+use crate::table::{Table, TableError};
 
 /// The advice in errors about an unreadable log.
 const ADVICE: &str = "go on with the run by train --resume, which mends its logs";
@@ -35,14 +35,10 @@ pub struct RunCourse {
     pub steps: usize,
     /// Mean training loss of the last 100 steps, in nats per token; `None` for a run that is in progress or was killed.
     pub train_loss_nats: Option<f64>,
-    /// (step, mean training loss over the interval that ends there), in nats per token.
-    pub loss: Curve,
-    /// (step, loss on the validation split), in nats per token.
-    pub valid: Curve,
+    /// Its losses and its largest logits.
+    pub log: RunLog,
     /// (step, loss) of loss spikes: see docs/methods.md, Spikes and times.
     pub spikes: Curve,
-    /// (step, largest |logit| over all heads in the interval).
-    pub max_logit: Curve,
     /// Every head; empty if only the curve is left of the logs.
     pub heads: Vec<HeadCourse>,
 }
@@ -81,7 +77,6 @@ impl RunCourse {
             settings: settings(&manifest),
             outcome: manifest.text("outcome").to_owned(),
             train_loss_nats: so_far(&manifest).and_then(|result| result.train_loss_nats),
-            valid: validation_losses(folder, ADVICE)?,
             ..Self::default()
         };
         let has_steps = folder.join(STEPS).is_file();
@@ -96,8 +91,7 @@ impl RunCourse {
         };
         let rows = without_partial_stretch(&rows);
         run.steps = rows.last().map_or(0, |last| last.step);
-        run.loss = series(&rows, |row| Some(row.loss_nats));
-        run.max_logit = series(&rows, |row| row.max_abs_logit);
+        run.log = RunLog { valid_loss: validation_losses(folder, ADVICE)?, ..curves(&rows) };
         if has_steps {
             run.heads = heads(folder, &rows)?;
         }
@@ -111,12 +105,12 @@ impl RunCourse {
 
     /// The last loss on the validation split, in nats per token.
     pub fn valid_loss_nats(&self) -> Option<f64> {
-        self.valid.last().map(|(_, loss)| *loss)
+        self.log.valid_loss.last().map(|(_, loss)| *loss)
     }
 
     /// The largest |logit| of the run and the step that ends its interval.
     pub fn peak(&self) -> Option<(f64, f64)> {
-        self.max_logit.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
+        self.log.max_logit.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// The head with the largest |logit| of the run.
@@ -189,6 +183,48 @@ fn settings(manifest: &Manifest) -> Settings {
     settings
 }
 
+/// The keys in which the runs differ, in order.
+fn differing(runs: &[RunCourse]) -> Vec<&str> {
+    Settings::differing(runs.iter().map(|run| &run.settings))
+}
+
+/// The values of a run for the keys in which `runs` differ, without the seed: `arm = ls, context = 512`.
+pub fn label(runs: &[RunCourse], run: &RunCourse) -> String {
+    let keys = differing(runs).into_iter().filter(|key| *key != "seed");
+    let value = |key: &str| run.settings.get(key).unwrap_or("none");
+    keys.map(|key| format!("{key} = {}", value(key))).collect::<Vec<_>>().join(", ")
+}
+
+/// The table of each run's results, with the settings that differ.
+pub fn runs_table(runs: &[RunCourse]) -> Table {
+    let last = |curve: &[(f64, f64)]| curve.last().map(|point| point.1);
+    let mut table =
+        Table::from_items("runs", "Training runs", runs).words("run", "run", |r| &r.name);
+    for key in differing(runs) {
+        table = table.words(key, key, |run| run.settings.get(key));
+    }
+    table
+        .numbers("steps_taken", "steps taken", |run| run.steps)
+        .numbers("train_loss_nats", "training loss, last 100 steps (nats)", |run| {
+            run.train_loss_nats
+        })
+        .numbers("valid_loss_nats", "validation loss (nats)", RunCourse::valid_loss_nats)
+        .numbers("perplexity", "perplexity", |run| run.valid_loss_nats().map(f64::exp))
+        .numbers("peak_max_abs_logit", "peak max |logit|", |run| run.peak().map(|peak| peak.1))
+        .numbers("max_abs_logit", "max |logit| at the end", |run| last(&run.log.max_logit))
+        .numbers("loss_spikes", "loss spikes", |run| {
+            // The curve alone does not have them.
+            (!run.heads.is_empty()).then_some(run.spikes.len())
+        })
+        .words("outcome", "outcome", |run| &run.outcome)
+        .note(
+            "Max |logit| at the end is that of the last stretch of steps, 1/200 of the run. \
+             Training losses exist for runs that ended or were stopped. A spike is a loss more \
+             than 7 standard deviations above the median around it.",
+        )
+        .build()
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -239,14 +275,18 @@ mod tests {
         run(folder.path());
         let course = RunCourse::read(folder.path()).unwrap();
         assert_eq!(course.steps, STEPS_TAKEN);
-        assert_eq!(course.loss.len(), 150);
+        assert_eq!(course.log.train_loss.len(), 150);
         assert_eq!(
-            course.loss[..2],
+            course.log.train_loss[..2],
             [(3.0, 2.0), (6.0, 5.0)],
             "means of three steps, at their end"
         );
         assert_eq!(course.peak(), Some((201.0, 77.0)));
-        assert_eq!(course.max_logit.last(), Some(&(450.0, 5.0)), "nothing beyond the last step");
+        assert_eq!(
+            course.log.max_logit.last(),
+            Some(&(450.0, 5.0)),
+            "nothing beyond the last step"
+        );
         assert_eq!(course.valid_loss_nats(), Some(2.5));
         let [head] = &course.heads[..] else { panic!("{:?}", course.heads) };
         assert_eq!((head.layer, head.head, head.kind.as_str()), (1, 2, "local:4"));
