@@ -24,7 +24,8 @@ const PASSAGES_OF_A_GROUP: usize = 2;
 pub(crate) struct TrainedModel {
     /// The name of the run in its study, or of the folder.
     name: String,
-    source: ModelSource,
+    /// The source of its weights.
+    pub source: ModelSource,
     /// The run of another study that trains it, if any.
     of: Option<(Needs, TrainCell)>,
     /// The step; `None` for a published model.
@@ -72,8 +73,7 @@ impl TrainedModel {
                     if let (None, Some(step)) = (&model.of, missing) {
                         let kept: Vec<usize> = steps.into_iter().flatten().collect();
                         return Err(wrong(format!(
-                            "has no weights of step {step}; it has those of {}",
-                            ranges(&kept)
+                            "has no weights of step {step}; it has those of {kept:?}"
                         )));
                     }
                     among.keys.steps.iter().map(|&step| Some(step)).collect()
@@ -82,7 +82,7 @@ impl TrainedModel {
             };
             let there = model.source.held_layers();
             if let Some(layer) = among.keys.layers.iter().find(|layer| !there.contains(layer)) {
-                return Err(wrong(format!("has layers {}, not {layer}", ranges(&there))));
+                return Err(wrong(format!("has layers {there:?}, not {layer}")));
             }
             let context = model.source.context();
             if let Some(tokens) = among.keys.tokens.filter(|&tokens| tokens > context) {
@@ -162,18 +162,8 @@ impl TrainedModel {
         }
     }
 
-    /// The source of its weights.
-    pub fn source(&self) -> &ModelSource {
-        &self.source
-    }
-
-    /// The number of tokens of a passage.
-    pub fn tokens(&self) -> usize {
-        self.among.keys.tokens.unwrap_or_else(|| self.source.context())
-    }
-
     /// The number of passages of a group. The default is two, or an equal share of the passages of a file of exported heads.
-    pub fn passages_of_a_group(&self) -> usize {
+    fn passages_of_a_group(&self) -> usize {
         self.among.keys.passages.unwrap_or_else(|| match &self.source {
             ModelSource::Exported { heads } => (heads.passages() / self.among.keys.groups).max(1),
             ModelSource::Run { .. } | ModelSource::Published { .. } => PASSAGES_OF_A_GROUP,
@@ -273,11 +263,11 @@ impl TrainedModel {
         context: &CellContext<'_>,
         more: usize,
     ) -> Result<Vec<Vec<Vec<u32>>>, LmError> {
-        let TrainedModels { keys: ModelKeys { groups, .. }, split, .. } = *self.among;
+        let TrainedModels { keys: ModelKeys { groups, tokens, .. }, split, .. } = *self.among;
         let passages = Passages {
             groups: groups + more,
             passages: self.passages_of_a_group(),
-            tokens: self.tokens(),
+            tokens: tokens.unwrap_or_else(|| self.source.context()),
             split,
         };
         passages.of(model, context.texts)
@@ -302,14 +292,5 @@ fn check_exported(
     match needed > found {
         true => Err(LmError::FewPassages { found, needed }.to_string()),
         false => Ok(()),
-    }
-}
-
-/// Writes layers as text: `0 to 11` if they are consecutive.
-fn ranges(layers: &[usize]) -> String {
-    let is_next = |pair: &[usize]| pair[1] == pair[0] + 1;
-    match layers {
-        [first, .., last] if layers.windows(2).all(is_next) => format!("{first} to {last}"),
-        _ => layers.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
     }
 }

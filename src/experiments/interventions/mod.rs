@@ -161,7 +161,7 @@ impl Experiment for InterventionStudy {
         let shared = Arc::new(self.clone());
         let mut cells = Vec::new();
         for (name, model) in TrainedModel::all(&self.models, text, data)? {
-            let edits = match model.source() {
+            let edits = match &model.source {
                 ModelSource::Run { definition, .. } => self.edits(definition.head_dimension()),
                 ModelSource::Published { .. } | ModelSource::Exported { .. } => {
                     let why = NO_RUN.to_owned();

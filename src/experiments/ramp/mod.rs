@@ -122,7 +122,7 @@ impl Measure for RampCell {
     }
 
     fn key(&self) -> RampKey {
-        let [positions, slopes] = match self.model.source() {
+        let [positions, slopes] = match &self.model.source {
             ModelSource::Run { definition, .. } => {
                 [Some(definition.positions.name()), Some(definition.slopes.name())]
             }
