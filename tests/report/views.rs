@@ -1,7 +1,6 @@
 //! Figures of studies whose tables are made up here: their fields, series and labels.
 
-use rank_study::experiments::fits::tables::growth::Growth;
-use rank_study::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
+use rank_study::experiments::fits::tables::growth::{Growth, GrowthCell, GrowthSeed};
 use rank_study::experiments::fits::tables::layouts::{LayoutCell, LayoutSeed, Layouts};
 use rank_study::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use rank_study::experiments::heads::{HeadKey, HeadMeasurement};

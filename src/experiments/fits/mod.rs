@@ -13,7 +13,6 @@ mod row;
 /// Tables of this experiment.
 pub mod tables {
     pub mod growth;
-    pub mod growth_cell;
     pub mod layouts;
     pub mod one_fit;
 }

@@ -4,8 +4,7 @@ use super::scale_of_cells;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::{Claim, Origin, Verdict};
-use crate::experiments::fits::tables::growth::Growth;
-use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
+use crate::experiments::fits::tables::growth::{Growth, GrowthCell, GrowthSeed};
 use crate::solver::LARGEST_CAP;
 use crate::table::Estimate;
 

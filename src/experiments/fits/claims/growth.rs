@@ -5,8 +5,7 @@ use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
 use crate::claims::{Claim, Origin, Verdict};
-use crate::experiments::fits::tables::growth::{Growth, GrowthSlope};
-use crate::experiments::fits::tables::growth_cell::GrowthCell;
+use crate::experiments::fits::tables::growth::{Growth, GrowthCell, GrowthSlope};
 use crate::table::{Estimate, plural, significant};
 
 /// A slope whose interval lies below this counts as no growth: at 0.1, 100 times the n/d costs 1.6 times the logits.
@@ -25,6 +24,10 @@ pub(crate) const DENSE_LOCAL_GROWS: Claim = Claim {
         "The whole interval lies below {0}, and every fit reached its KL.",
     ],
     bounds: &[NO_GROWTH],
+    lacking: [
+        "too few fits for an exponent",
+        "Needs fits of dirichlet-band that reached the KL in three configurations or more.",
+    ],
     ..Claim::PLAIN
 };
 
@@ -57,8 +60,7 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
 /// *Not measured*: no slope, or an interval that includes both outcomes.
 fn dense_local(study: &Growth) -> Verdict {
     let Some((family, slope, [low, high])) = slope_of(study, "dirichlet-band") else {
-        let headline = "too few fits for an exponent";
-        return Verdict::unmeasured(DENSE_LOCAL_GROWS, headline, why_no_slope(study));
+        return Verdict::lacking(DENSE_LOCAL_GROWS);
     };
     let controls: Vec<(&GrowthSlope, Estimate, [f64; 2])> =
         ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
@@ -112,18 +114,6 @@ fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Estimate)
         |other: &&GrowthSlope| other.label == family.label && other.tolerance == family.tolerance;
     let own = study.slopes.iter().filter(same);
     own.filter_map(|own| Some((own.rank?, own.slope?))).collect()
-}
-
-/// Says why there is no slope of `dirichlet-band`.
-fn why_no_slope(study: &Growth) -> String {
-    match study.pooled_slopes().find(|family| family.family == "dirichlet-band") {
-        None => "Needs rows of dirichlet-band.".to_owned(),
-        Some(family) => format!(
-            "An exponent needs three configurations; {} of dirichlet-band reached the KL, {} did not.",
-            plural(family.reached, "fit"),
-            family.unreached
-        ),
-    }
 }
 
 /// The slope of a family with the ends of its interval; if the family has several widths, that of the widest.
@@ -212,7 +202,7 @@ mod tests {
     use super::*;
     use crate::claims::Reason;
     use crate::claims::VerdictStatus;
-    use crate::experiments::fits::tables::growth_cell::GrowthSeed;
+    use crate::experiments::fits::tables::growth::GrowthSeed;
 
     fn family(
         name: &str,

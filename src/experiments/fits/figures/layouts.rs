@@ -105,17 +105,13 @@ fn series(
     series
 }
 
-/// The errors of some layouts against the logit bound: ticks for single seeds and markers for medians. A line through the medians
-/// ends where it falls below `least`.
-fn errors<'c>(
-    name: &str,
-    ink: Ink,
-    cells: impl IntoIterator<Item = &'c LayoutCell>,
-    least: f64,
-) -> [Series; 3] {
-    let seeds = cells.into_iter().flat_map(|cell| {
+/// The errors of a layout against the logit bound: ticks for single seeds and markers for medians. A line through the
+/// medians ends where it falls below `least`.
+fn errors(name: &str, ink: Ink, cells: &[LayoutCell], least: f64) -> [Series; 3] {
+    let of_cell = |cell: &LayoutCell| {
         cell.seeds.iter().map(|seed| (cell.cap, seed.kl_nats)).collect::<Vec<_>>()
-    });
+    };
+    let seeds = cells.iter().flat_map(of_cell);
     let [mut seeds, medians] = Series::over_seeds(name, ink, seeds.collect());
     let line = Series::new(name, ink, Shape::Line, cut_below(&medians.points, least));
     let mut markers = Series { shape: Shape::Points, ..medians };

@@ -1,7 +1,6 @@
 //! The heat map of the rank penalty over w/d and n/d.
 
-use crate::experiments::fits::tables::growth::Growth;
-use crate::experiments::fits::tables::growth_cell::GrowthCell;
+use crate::experiments::fits::tables::growth::{Growth, GrowthCell};
 use crate::figure::style::BEYOND;
 use crate::figure::{Axis, Figure, Key, Panel, Rgb, Tile, heat};
 use crate::table::{Spread, distinct};

@@ -88,9 +88,20 @@ impl Layouts {
     /// # Errors
     /// [`TableError::NoRows`] if no row has a logit bound and an error in nats.
     pub fn of(rows: &Rows<FitMeasurement>) -> Result<Self, TableError> {
+        let fitted = rows.rows.iter().filter(|row| {
+            row.of.terms.tolerance.is_none()
+                && row.found.cap.is_some()
+                && row.found.reached.is_some()
+        });
+        let place = |row: &Row<FitMeasurement>| {
+            let asked = &row.of.asked;
+            (row.of.label(), asked.n, asked.layout.to_string(), asked.rank, row.found.cap)
+        };
+        let sorted = sorted(fitted, |row| (place(row), row.of.asked.seed));
+        let cells = groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect();
         let why = "no finished row has a cap, so there is nothing to compare";
         let advice = "give the study's definition caps and run it again";
-        let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
+        let cells = TableError::unless_empty(cells, &rows.path, why, advice)?;
         Ok(Self { cells, failed: rows.failed })
     }
 
@@ -115,18 +126,6 @@ impl Layouts {
             .note_failed(self.failed);
         vec![table.build()]
     }
-}
-
-fn gather(rows: &[Row<FitMeasurement>]) -> Vec<LayoutCell> {
-    let fitted = rows.iter().filter(|row| {
-        row.of.terms.tolerance.is_none() && row.found.cap.is_some() && row.found.reached.is_some()
-    });
-    let place = |row: &Row<FitMeasurement>| {
-        let asked = &row.of.asked;
-        (row.of.label(), asked.n, asked.layout.to_string(), asked.rank, row.found.cap)
-    };
-    let sorted = sorted(fitted, |row| (place(row), row.of.asked.seed));
-    groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
 }
 
 fn cell_of(rows: &[&Row<FitMeasurement>]) -> Option<LayoutCell> {

@@ -40,30 +40,6 @@ pub(crate) const TWO_FIFTHS: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// Pairs of `ls` with every stabiliser that has an effect.
-struct Rivals {
-    tuned: Tuned,
-    found: Vec<(&'static str, Pairs)>,
-}
-
-impl Rivals {
-    /// Pairs the losses of runs; `None` if there is no pair.
-    fn of(study: &Trainings) -> Option<Self> {
-        let tuned = Tuned::of(study, &[], |run| run.arm() == "ls" || is_stabiliser(run));
-        let against = |arm: &'static str| {
-            Some((arm, Pairs::of_arms(&tuned.study, ["ls", arm], TrainingRun::loss)?))
-        };
-        let acting = STABILISERS.into_iter().filter(|arm| acts(&tuned.study, arm));
-        let found: Vec<(&str, Pairs)> = acting.filter_map(against).collect();
-        (!found.is_empty()).then_some(Self { tuned, found })
-    }
-
-    /// Every setting with the name of the stabiliser.
-    fn settings(&self) -> impl Iterator<Item = (&'static str, &PairsOfSetting)> {
-        self.found.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(|one| (*arm, one)))
-    }
-}
-
 fn is_stabiliser(run: &TrainingRun) -> bool {
     STABILISERS.contains(&run.arm())
 }
@@ -107,14 +83,24 @@ fn least_ratio(study: &Trainings) -> Option<f64> {
 /// *Not measured*: the intervals allow both 2/5 and no gain. Or there are no runs of a stabiliser or of `ls`, or the
 /// corpus's entropy rules out such a ratio.
 pub(crate) fn two_fifths(study: &Trainings) -> Verdict {
-    let Some(rivals) = Rivals::of(study) else { return Verdict::lacking(TWO_FIFTHS) };
+    let tuned = Tuned::of(study, &[], |run| run.arm() == "ls" || is_stabiliser(run));
+    let against = |arm: &'static str| {
+        Some((arm, Pairs::of_arms(&tuned.study, ["ls", arm], TrainingRun::loss)?))
+    };
+    let acting = STABILISERS.into_iter().filter(|arm| acts(&tuned.study, arm));
+    let rivals: Vec<(&str, Pairs)> = acting.filter_map(against).collect();
+    if rivals.is_empty() {
+        return Verdict::lacking(TWO_FIFTHS);
+    }
+    // Every setting with the name of the stabiliser.
+    let settings =
+        || rivals.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(move |one| (arm, one)));
     let ratio = |setting: &PairsOfSetting| setting.estimate(difference).exp();
-    let ratios: Vec<Estimate> = rivals.settings().map(|(_, setting)| ratio(setting)).collect();
-    let room = least_ratio(&rivals.tuned.study).filter(|least| *least > MOST_PERPLEXITY);
-    let ruling = ruling(&ratios).hidden_if(room.is_some()).undecided_if(!rivals.tuned.is_tuned);
-    let each = rivals
-        .settings()
-        .map(|(arm, setting)| format!("{} of {arm}'s", ratio(setting).shown_of_seeds(3)));
+    let ratios: Vec<Estimate> = settings().map(|(_, setting)| ratio(setting)).collect();
+    let room = least_ratio(&tuned.study).filter(|least| *least > MOST_PERPLEXITY);
+    let ruling = ruling(&ratios).hidden_if(room.is_some()).undecided_if(!tuned.is_tuned);
+    let each =
+        settings().map(|(arm, setting)| format!("{} of {arm}'s", ratio(setting).shown_of_seeds(3)));
     let why = match (room, ruling) {
         (Some(least), _) => format!("The corpus allows {} at least", significant(least, 2)),
         (None, Ruling::Hidden) => "The intervals decide nothing".to_owned(),
@@ -123,18 +109,18 @@ pub(crate) fn two_fifths(study: &Trainings) -> Verdict {
     let headline = format!(
         "perplexity {}× that of {}{}",
         from_to(ratios.iter().map(|ratio| ratio.value), 2),
-        plural(rivals.found.len(), "stabiliser"),
+        plural(rivals.len(), "stabiliser"),
         if room.is_some() { "; corpus leaves no room" } else { "" }
     );
-    let runs = rivals.tuned.study.runs.iter();
+    let runs = tuned.study.runs.iter();
     let compared = runs.filter(|run| run.arm() == "ls" || is_stabiliser(run));
     let sentences = [
         format!("LS-attention's perplexity is {}", joined(each, ", ")),
         scale_of_runs(compared),
-        rivals.tuned.note().to_owned(),
+        tuned.note().to_owned(),
         why,
     ];
-    let seeds = Seeds::of_settings(rivals.settings().map(|(_, setting)| setting.seeds.len()));
+    let seeds = Seeds::of_settings(settings().map(|(_, setting)| setting.seeds.len()));
     Verdict::new(TWO_FIFTHS, ruling, seeds, headline, sentences)
 }
 

@@ -108,24 +108,23 @@ pub fn head_size(study: &Trainings) -> Figure {
     let sizes = || study.runs.iter().map(|run| run.d_head() as f64);
     let x = Axis::log_at("dimensions per head, d_head", sizes());
     let counts = distinct(study.runs.iter().map(|run| run.of.model.heads));
-    let look = |heads: usize| (plural(heads, "head"), Ink::of_rank(2 * heads));
     let panel = |title: &str, y: Axis, of: Value| {
         let series = counts.iter().flat_map(|&heads| {
             let point = |run: &TrainingRun| Some((run.d_head() as f64, of(run)?));
             let here = study.runs.iter().filter(|run| run.of.model.heads == heads);
-            let (name, ink) = look(heads);
+            let (name, ink) = (plural(heads, "head"), Ink::of_rank(2 * heads));
             Series::over_seeds(&name, ink, along_x(here.filter_map(point)))
         });
         Panel::new(title, x.clone(), y, series.collect())
     };
     let values = |of: Value| study.runs.iter().filter_map(of);
-    let mut keys: Vec<Key> = counts
-        .iter()
-        .map(|&heads| {
-            let (name, ink) = look(heads);
-            Key::new(&name, ink, Shape::LineMarkers)
-        })
-        .collect();
+    let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(TrainingRun::peak));
+    let losses = Axis::linear("validation loss (nats per token)", values(TrainingRun::loss), None);
+    let panels = vec![
+        panel("Peak logit", peaks, TrainingRun::peak),
+        panel("Loss", losses, TrainingRun::loss),
+    ];
+    let mut keys = Key::of_series(&panels[0].series, Shape::LineMarkers);
     keys.push(Key::seed());
     Figure {
         name: "head-size".to_owned(),
@@ -134,14 +133,7 @@ pub fn head_size(study: &Trainings) -> Figure {
                   heads changes; between lines at one d_head, only their number."
             .to_owned(),
         keys,
-        panels: vec![
-            panel("Peak logit", Axis::log("peak max |logit|, QKᵀ/√d", values(TrainingRun::peak)), TrainingRun::peak),
-            panel(
-                "Loss",
-                Axis::linear("validation loss (nats per token)", values(TrainingRun::loss), None),
-                TrainingRun::loss,
-            ),
-        ],
+        panels,
     }
 }
 

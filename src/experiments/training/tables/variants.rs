@@ -39,16 +39,6 @@ impl Variant<'_> {
         Spread::of(self.seeds.iter().filter_map(value))
     }
 
-    /// The peak max |logit| over its seeds.
-    pub(crate) fn peak(&self) -> Option<Spread> {
-        self.over(TrainingRun::peak)
-    }
-
-    /// The ratio of the peaks: the geometric mean and its 95 % interval over seeds.
-    pub fn peak_ratio(&self) -> Option<Estimate> {
-        Estimate::interval(self.log_peaks.iter().copied()).map(Estimate::exp)
-    }
-
     /// The difference of the losses, in nats: the mean and its 95 % interval over seeds.
     pub fn loss_difference(&self) -> Option<Estimate> {
         Estimate::interval(self.losses.iter().copied())
@@ -59,8 +49,7 @@ impl Trainings {
     /// Compares every run with the unchanged runs, which `baselines` names: its peak with that of the same variant, its
     /// loss with that of `ls`. The unchanged runs are included.
     pub fn variants<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
-        let unchanged =
-            |arm: &str, of: &TrainingRun| self.baseline_of(of, baselines, |base| base.arm() == arm);
+        let unchanged = |arm: &str, of: &TrainingRun| self.baseline_of(of, baselines, arm);
         let log_peak = |run: &TrainingRun| {
             let base = unchanged(run.arm(), run)?;
             Some((run.peak()? / base.peak()?).ln())
@@ -74,18 +63,18 @@ impl Trainings {
         self.by_run().map(variant).collect()
     }
 
-    /// The run in `baselines` that `run` is compared with. It has the same seed, length and steps. It also has the same
-    /// value of every key in which the candidates differ, such as the learning rate.
+    /// The run of a variant in `baselines` that `run` is compared with. It has the same seed, length and steps. It also
+    /// has the same value of every key in which the candidates differ, such as the learning rate.
     fn baseline_of(
         &self,
         run: &TrainingRun,
         baselines: &[String],
-        is_meant: impl Fn(&TrainingRun) -> bool,
+        arm: &str,
     ) -> Option<&TrainingRun> {
         let is_alike = |base: &&TrainingRun| {
             baselines.contains(&base.of.model.run)
                 && base.setting() == run.setting()
-                && is_meant(base)
+                && base.arm() == arm
         };
         let meant: Vec<&TrainingRun> = self.runs.iter().filter(is_alike).collect();
         let keys = Settings::differing(meant.iter().map(|base| &base.settings));
@@ -111,8 +100,12 @@ impl Trainings {
         let shown = |interval: Option<Estimate>| interval.map(|interval| interval.shown(2));
         self.differing_columns(table, Variant::first, &SHOWN)
             .numbers("steps", "steps", |v| v.first().of.steps)
-            .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", Variant::peak)
-            .words("peak_ratio", "ratio to the unchanged run", |v| shown(v.peak_ratio()))
+            .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", |v| {
+                v.over(TrainingRun::peak)
+            })
+            .words("peak_ratio", "ratio to the unchanged run", |v| {
+                shown(Estimate::interval(v.log_peaks.iter().copied()).map(Estimate::exp))
+            })
             .numbers("valid_loss_nats", "validation loss (nats)", |v| {
                 Cell::over(v.over(TrainingRun::loss), 4)
             })
