@@ -62,7 +62,7 @@ mod tests {
             (interval(0.7, 0.6, 0.8), Ruling::Fails, open),
             (interval(1.2, 1.1, 1.3), Ruling::Fails, Ruling::Holds),
             (interval(0.5, 0.4, 1.3), open, open),
-            (Estimate::once(0.1), Ruling::Holds, Ruling::Fails),
+            (Estimate::range(0.1, [0.1; 2]), Ruling::Holds, Ruling::Fails),
             (Estimate::mean([0.1]).unwrap(), open, open),
         ] {
             assert_eq!(estimate.at_most(0.5), at_most, "{estimate:?}");

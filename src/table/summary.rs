@@ -189,11 +189,6 @@ impl Estimate {
         Self { value, ends: Ends::Range(ends) }
     }
 
-    /// A single measured value: its range is that value.
-    pub fn once(value: f64) -> Self {
-        Self::range(value, [value; 2])
-    }
-
     /// The ends of the interval or range; `None` if unknown.
     pub fn ends(&self) -> Option<[f64; 2]> {
         match self.ends {

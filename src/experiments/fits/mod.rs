@@ -112,19 +112,14 @@ fn heads(grid: &Grid) -> Result<Vec<(Layout, usize)>, String> {
 }
 
 fn goal(grid: &Grid) -> Result<FitGoal, String> {
-    let positive = |values: &[f64], key: &str| match values
-        .iter()
-        .find(|v| !(v.is_finite() && **v > 0.0))
-    {
-        None => Ok(values.to_vec()),
-        Some(v) => Err(format!("grid.{key} has {v}; every value must be a finite number above 0")),
-    };
-    match (grid.caps.as_slice(), grid.tolerance.as_slice()) {
-        (caps @ [_, ..], []) => Ok(FitGoal::Caps(positive(caps, "caps")?)),
-        ([], &[tolerance]) => {
-            positive(&[tolerance], "tolerance")?;
-            Ok(FitGoal::Tolerance(tolerance))
+    for (key, values) in [("caps", &grid.caps), ("tolerance", &grid.tolerance)] {
+        if let Some(v) = values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
+            return Err(format!("grid.{key} has {v}; every value must be a finite number above 0"));
         }
+    }
+    match (grid.caps.as_slice(), grid.tolerance.as_slice()) {
+        (caps @ [_, ..], []) => Ok(FitGoal::Caps(caps.to_vec())),
+        ([], &[tolerance]) => Ok(FitGoal::Tolerance(tolerance)),
         _ => {
             Err("grid needs either caps (bounds on max |logit|) or one tolerance (an error in nats), not both".to_owned())
         }

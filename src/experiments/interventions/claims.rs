@@ -96,12 +96,6 @@ impl<'m> Edited<'m> {
         joined(runs, "; ")
     }
 
-    /// The number of groups of passages behind the intervals, as text.
-    fn groups(&self) -> String {
-        let groups = self.models.iter().map(|model| model.deltas.len()).min().unwrap_or(0);
-        format!("over {} of passages", plural(groups, "group"))
-    }
-
     fn seeds(&self) -> Seeds {
         Seeds::of_settings(self.runs().map(<[_]>::len))
     }
@@ -120,12 +114,13 @@ fn small_error(study: &Surgeries) -> Verdict {
     };
     let ruling = fits.every(|loss| loss.at_most(HARMLESS_NATS));
     let headline = format!("loss changes by {} nats per token", fits.means());
+    let groups = fits.models.iter().map(|model| model.deltas.len()).min().unwrap_or(0);
     let sentences = [
         format!(
             "Loss added by free fits at a KL of {EPSILON} in place of all attention, nats per token: {}",
             fits.by_run()
         ),
-        format!("Intervals {}", fits.groups()),
+        format!("Intervals over {} of passages", plural(groups, "group")),
     ];
     Verdict::new(SMALL_ERROR_IS_HARMLESS, ruling, fits.seeds(), headline, sentences)
 }

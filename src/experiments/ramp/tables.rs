@@ -17,14 +17,9 @@ pub const AGE: usize = 3_000;
 pub type RampHead = Row<RampMeasurement>;
 
 impl RampHead {
-    /// Whether the head is local.
-    pub fn is_local(&self) -> bool {
-        self.found.mass_within_16 >= LOCAL_MASS
-    }
-
     /// Whether the head is local, and no window makes it so.
     fn is_local_without_window(&self) -> bool {
-        self.is_local() && self.found.kind == HeadKind::Global
+        self.found.mass_within_16 >= LOCAL_MASS && self.found.kind == HeadKind::Global
     }
 
     /// Whether it is a global head of `mhsa` with learned positions and without a position bias, so that only its logits

@@ -123,15 +123,14 @@ impl TrainedHeads {
 
     /// The `count` heads with the largest logits of each run, seed, rank and ε, at the last step of each.
     pub fn largest_at_last_step(&self, count: usize) -> Vec<&HeadRow> {
-        fn largest(mut heads: Vec<&HeadRow>, count: usize) -> Vec<&HeadRow> {
+        let mut runs = groups(&self.heads, HeadRow::all_steps);
+        for heads in &mut runs {
             let last = heads.iter().map(|head| head.step()).max();
             heads.retain(|head| Some(head.step()) == last);
             heads.sort_by(|a, b| b.found.actual.total_cmp(&a.found.actual));
             heads.truncate(count);
-            heads
         }
-        let runs = groups(&self.heads, HeadRow::all_steps).into_iter();
-        runs.flat_map(|heads| largest(heads, count)).collect()
+        runs.concat()
     }
 
     /// The contributions to the growth of each run's largest logit, for runs with several steps.

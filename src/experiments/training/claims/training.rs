@@ -138,7 +138,11 @@ fn logits(study: &Trainings) -> Verdict {
     };
     let sentences = [
         format!("Ratio of peak max |logit|: {}", pairs.by_setting(ratio)),
-        lower_in("Lower", pairs.count(|ls, mhsa| ls < mhsa), &pairs),
+        format!(
+            "Lower in {} of {}",
+            pairs.count(|ls, mhsa| ls < mhsa),
+            plural(pairs.len(), "pair")
+        ),
         scale(&tuned.study),
         tuned.note().to_owned(),
         none_large,
@@ -150,11 +154,6 @@ fn logits(study: &Trainings) -> Verdict {
         headline,
         sentences,
     )
-}
-
-/// A count of pairs as text: `Lower in 3 of 3 pairs`.
-fn lower_in(what: &str, count: usize, pairs: &Pairs) -> String {
-    format!("{what} in {count} of {}", plural(pairs.len(), "pair"))
 }
 
 /// Divergence, only from runs with the paper's length and number of steps.

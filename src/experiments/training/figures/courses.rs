@@ -44,16 +44,10 @@ pub fn course(run: &RunCourse) -> Vec<Figure> {
 }
 
 fn loss(run: &RunCourse) -> Figure {
-    let ink = Ink::numbered(0);
-    let valid_ink = Ink::numbered(1);
-    let spike_ink = Ink::grey(Stroke::Solid);
+    let (train, valid) = (run.log.train_loss.clone(), run.log.valid_loss.clone());
     let mut series = vec![
-        Series::new("training", ink, Shape::Line, run.log.train_loss.clone()),
-        Series::new("validation", valid_ink, Shape::LineMarkers, run.log.valid_loss.clone()),
-    ];
-    let mut keys = vec![
-        Key::new("training", ink, Shape::Line),
-        Key::new("validation", valid_ink, Shape::LineMarkers),
+        Series::new("training", Ink::numbered(0), Shape::Line, train),
+        Series::new("validation", Ink::numbered(1), Shape::LineMarkers, valid),
     ];
     let mut caption =
         "Training loss, as means over short stretches of steps, and validation loss.".to_owned();
@@ -61,13 +55,13 @@ fn loss(run: &RunCourse) -> Figure {
         caption.push_str(
             " Circles mark spikes: single steps more than 7 standard deviations above the median around them.",
         );
-        series.push(Series::new("spike", spike_ink, Shape::OpenPoints, run.spikes.clone()));
-        keys.push(Key::new("spike", spike_ink, Shape::OpenPoints));
+        let ink = Ink::grey(Stroke::Solid);
+        series.push(Series::new("spike", ink, Shape::OpenPoints, run.spikes.clone()));
     }
     Figure {
         name: "loss".to_owned(),
         caption,
-        keys,
+        keys: series.iter().map(|one| Key::new(&one.name, one.ink, one.shape)).collect(),
         panels: vec![panel(&run.name, LOSS, None, series)],
     }
 }

@@ -73,7 +73,7 @@ fn logit_axis(series: &[Series]) -> Axis {
 /// Loss and max |logit| against step at several context lengths: one figure for each, one panel per length.
 pub fn by_context(study: &Trainings) -> Vec<Figure> {
     let looks = Looks::from_study(study);
-    let keys = looks.keys(study.runs.iter(), Shape::Line);
+    let keys = looks.keys(study);
     let figure = |name: &str, caption: String, axis: fn(&[Series]) -> Axis, curve: Curve| {
         let line = |run: &TrainingRun| {
             let name = format!("{}, seed {}", looks.label(run), run.of.seed);

@@ -167,13 +167,10 @@ impl Looks {
     }
 
     /// The legend: one entry per label, sorted by label.
-    pub(crate) fn keys<'r>(
-        &self,
-        runs: impl Iterator<Item = &'r TrainingRun>,
-        shape: Shape,
-    ) -> Vec<Key> {
-        let alike = groups(runs, |run| self.label(run)).into_iter();
-        let key = |runs: Vec<&TrainingRun>| Key::new(self.label(runs[0]), self.ink(runs[0]), shape);
+    pub(crate) fn keys(&self, study: &Trainings) -> Vec<Key> {
+        let alike = groups(&study.runs, |run| self.label(run)).into_iter();
+        let key =
+            |runs: Vec<&TrainingRun>| Key::new(self.label(runs[0]), self.ink(runs[0]), Shape::Line);
         let mut keys: Vec<Key> = alike.map(key).collect();
         keys.sort_by_cached_key(|key| natural(&key.label));
         keys

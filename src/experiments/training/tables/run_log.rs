@@ -61,10 +61,10 @@ const ADVICE: &str = "remove the run's rows and run its study again, which write
 pub(super) fn curves(rows: &[CurveRow]) -> RunLog {
     RunLog {
         train_loss: series(rows, |row| Some(row.loss_nats)),
-        valid_loss: Curve::new(),
         max_logit: series(rows, |row| row.max_abs_logit),
         max_logit_global: series(rows, |row| row.max_abs_logit_global),
         max_logit_local: series(rows, |row| row.max_abs_logit_local),
+        ..RunLog::default()
     }
 }
 
