@@ -10,10 +10,12 @@ use super::trained_models::{ModelKeys, TrainedModels};
 use super::training::{StudyRun, TrainCell, TrainingKey, cell_key, kept_steps};
 use crate::experiment::{
     CellContext, Measure as _, Needs, StudyError, TextSource, check_model_name, model_settings,
+    search_settings,
 };
 use crate::heads::Passages;
 use crate::lm::{ExportedHeads, LmError, Probed, Split, TrainDefinition};
 use crate::run::{ModelSource, RunError, TrainedRun};
+use crate::solver::SearchOptions;
 use crate::table::distinct;
 
 /// The number of passages of a group if the definition gives none.
@@ -199,13 +201,14 @@ impl TrainedModel {
         table
     }
 
-    /// The values of those keys if a definition does not give them.
+    /// The values of those keys, and of a search, if a definition does not give them.
     pub fn defaults() -> Table {
         let mut table = Table::new();
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         set("run", TrainCell::defaults().into());
         set("groups", 1.into());
         set("split", Split::Valid.name().into());
+        set("search", search_settings(&SearchOptions::default()).into());
         table
     }
 

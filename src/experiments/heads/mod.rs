@@ -144,9 +144,7 @@ impl Measure for PredictCell {
     }
 
     fn defaults() -> Table {
-        let mut table = TrainedModel::defaults();
-        table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
-        table
+        TrainedModel::defaults()
     }
 
     fn key(&self) -> HeadKey {

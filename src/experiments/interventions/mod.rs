@@ -210,9 +210,7 @@ impl Measure for InterventionCell {
     }
 
     fn defaults() -> Table {
-        let mut table = TrainedModel::defaults();
-        table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
-        table
+        TrainedModel::defaults()
     }
 
     fn key(&self) -> ModelKey {
