@@ -59,12 +59,15 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
 ///
 /// *Not measured*: no slope, or an interval that includes both outcomes.
 fn dense_local(study: &Growth) -> Verdict {
-    let Some((family, slope, [low, high])) = slope_of(study, "dirichlet-band") else {
+    let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
         return Verdict::lacking(DENSE_LOCAL_GROWS);
     };
-    let controls: Vec<(&GrowthSlope, Estimate, [f64; 2])> =
+    let ends = |slope: Estimate| slope.ends().unwrap_or([f64::NAN; 2]);
+    let [low, high] = ends(slope);
+    let controls: Vec<(&GrowthSlope, Estimate)> =
         ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
-    let is_apart = controls.len() == 2 && controls.iter().all(|(_, _, ends)| ends[1] < low);
+    let is_apart = controls.len() == 2
+        && controls.iter().all(|(_, slope)| slope.at_most(low) == Ruling::Holds);
     let by_rank = slopes_by_rank(study, family);
     let at_each_rank = by_rank.iter().all(|(_, slope)| slope.at_least(0.0) == Ruling::Holds);
     let grows = low > 0.0 && high > NO_GROWTH;
@@ -80,20 +83,19 @@ fn dense_local(study: &Growth) -> Verdict {
         });
         joined(each, ", ")
     };
-    let two_decimals = |slope: Estimate, [low, high]: [f64; 2]| {
+    let two_decimals = |slope: Estimate| {
+        let [low, high] = ends(slope);
         format!("{:.2} [{low:.2}, {high:.2}]", slope.value)
     };
     let (headline, of_ranks) = if by_rank.is_empty() {
-        let exponent = two_decimals(slope, [low, high]);
-        (format!("rank penalty: exponent of n/d {exponent}"), String::new())
+        (format!("rank penalty: exponent of n/d {}", two_decimals(slope)), String::new())
     } else {
         let of_ranks = format!("Exponent of n/d in a band's rank penalty: {}", exponents(true));
         (format!("penalty's exponent of n/d: {}", exponents(false)), of_ranks)
     };
-    let all = [("band", slope, [low, high])].into_iter().chain(
-        controls.iter().map(|(control, slope, ends)| (control.family.as_str(), *slope, *ends)),
-    );
-    let all = all.map(|(family, slope, ends)| format!("{family} {}", two_decimals(slope, ends)));
+    let controls = controls.iter().map(|(control, slope)| (control.family.as_str(), *slope));
+    let all = [("band", slope)].into_iter().chain(controls);
+    let all = all.map(|(family, slope)| format!("{family} {}", two_decimals(slope)));
     let of_band = study.cells.iter().filter(|cell| cell.family == "dirichlet-band");
     let unreached = plural(family.unreached, "band fit");
     let sentences = [
@@ -116,12 +118,11 @@ fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Estimate)
     own.filter_map(|own| Some((own.rank?, own.slope?))).collect()
 }
 
-/// The slope of a family with the ends of its interval; if the family has several widths, that of the widest.
-fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Estimate, [f64; 2])> {
+/// The slope of a family; if the family has several widths, that of the widest.
+fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Estimate)> {
     let of_family = study.pooled_slopes().filter(|family| family.family == name);
     let with_slope = of_family.filter_map(|family| Some((family, family.slope?)));
-    let (family, slope) = with_slope.max_by_key(|(family, _)| family.support)?;
-    Some((family, slope, slope.ends()?))
+    with_slope.max_by_key(|(family, _)| family.support)
 }
 
 /// Sparse global: the rank penalty of `landmark` (low rank by construction) and of `random-sparse` (not). It covers the

@@ -49,11 +49,8 @@ impl Pairs {
     ) -> Option<Self> {
         let is_pair = &is_pair;
         let pairs = study.runs.iter().flat_map(|our| {
-            study
-                .runs
-                .iter()
-                .filter(move |their| is_pair(our, their))
-                .map(move |their| (our, their))
+            let theirs = study.runs.iter().filter(move |their| is_pair(our, their));
+            theirs.map(move |their| (our, their))
         });
         // A setting is everything but the seed.
         let of_pair = |(our, their): (&'s TrainingRun, &'s TrainingRun)| {
