@@ -87,16 +87,19 @@ impl Claim {
 }
 
 /// The part of the work to which a claim belongs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 pub enum Group {
     /// Fits of low-rank logits to synthetic attention matrices.
     #[default]
+    #[strum(to_string = "Synthetic targets")]
     SyntheticTargets,
     /// Training runs: logits, losses, divergence.
     Training,
     /// Heads of models that were trained here.
+    #[strum(to_string = "Trained heads")]
     TrainedHeads,
     /// Heads of published models.
+    #[strum(to_string = "Published models")]
     PublishedModels,
     /// Time and memory.
     Cost,
@@ -114,13 +117,7 @@ impl Group {
 
     /// The heading of the group.
     pub fn title(self) -> &'static str {
-        match self {
-            Self::SyntheticTargets => "Synthetic targets",
-            Self::Training => "Training",
-            Self::TrainedHeads => "Trained heads",
-            Self::PublishedModels => "Published models",
-            Self::Cost => "Cost",
-        }
+        self.into()
     }
 }
 

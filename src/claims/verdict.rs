@@ -62,11 +62,9 @@ pub(crate) struct Seeds {
 impl Seeds {
     /// The range over settings, from the number of seeds of each.
     pub fn of_settings(seeds: impl IntoIterator<Item = usize>) -> Self {
-        let range = seeds.into_iter().fold(None, |range: Option<(usize, usize)>, seeds| {
-            let (fewest, most) = range.unwrap_or((seeds, seeds));
-            Some((fewest.min(seeds), most.max(seeds)))
-        });
-        let (fewest, most) = range.unwrap_or((0, 0));
+        let seeds: Vec<usize> = seeds.into_iter().collect();
+        let fewest = seeds.iter().copied().min().unwrap_or(0);
+        let most = seeds.iter().copied().max().unwrap_or(0);
         Self { fewest, most, noun: "seed" }
     }
 

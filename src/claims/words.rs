@@ -6,19 +6,13 @@ use crate::table::Spread;
 
 /// A range such as `0.45–0.46`, or one number if both ends are equal.
 pub(crate) fn from_to(values: impl IntoIterator<Item = f64>, digits: usize) -> String {
-    let (low, high) = values
-        .into_iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
-    match low > high {
-        true => "–".to_owned(),
-        false => Spread { median: low, low, high }.range(digits),
-    }
+    Spread::of(values).map_or_else(|| "–".to_owned(), |spread| spread.range(digits))
 }
 
-/// The distinct values in order, separated by commas; `None` if there are none.
-pub(crate) fn listed<T: Ord + ToString>(values: impl Iterator<Item = T>) -> Option<String> {
+/// The distinct values in order, separated by commas.
+pub(crate) fn listed<T: Ord + ToString>(values: impl Iterator<Item = T>) -> String {
     let values: BTreeSet<T> = values.collect();
-    (!values.is_empty()).then(|| joined(values.iter().map(ToString::to_string), ", "))
+    joined(values.iter().map(ToString::to_string), ", ")
 }
 
 /// Joins texts with `between` between them.

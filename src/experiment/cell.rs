@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use toml::Table;
 
+use super::error::StudyError;
 use super::identity::identity_of;
 use crate::lm::{Device, Texts};
 use crate::record::{Line, Measurement, Record as _, line};
@@ -66,7 +67,7 @@ pub(crate) trait Measure: Send + Sync + 'static {
     ///
     /// # Errors
     /// A sentence that says why it failed; it becomes the row's `err`.
-    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<Self::Row>>, String>;
+    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<Self::Row>>, StudyError>;
 }
 
 /// A cell of a plan, of any kind.
@@ -157,7 +158,8 @@ impl<M: Measure> Work for M {
         cell: &Cell,
         context: &CellContext<'_>,
     ) -> Result<Option<Measured>, String> {
-        let Some(found) = Measure::measure(self, context)? else { return Ok(None) };
+        let found = Measure::measure(self, context).map_err(|e| e.to_string())?;
+        let Some(found) = found else { return Ok(None) };
         let key = Measure::key(self);
         let written = |found| line::<M::Row>(study, &cell.key, &key, Ok(found), &cell.settings);
         Ok(Some(Measured {

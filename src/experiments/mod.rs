@@ -6,7 +6,6 @@ pub mod fits;
 pub mod heads;
 pub mod interventions;
 pub mod latency;
-mod model_cell;
 mod model_key;
 pub mod ramp;
 pub mod spectrum;

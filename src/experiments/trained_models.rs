@@ -11,6 +11,7 @@ use crate::experiment::{
     ModelReferences, Preset, RawDefinition, StudyError, check_study_name, read_both,
 };
 use crate::lm::Split;
+use crate::solver::Precision;
 
 /// The trained models that a study measures, and the passages that they read.
 #[derive(Clone, Debug)]
@@ -95,86 +96,44 @@ pub(super) fn read<T: DeserializeOwned>(
     Ok((models, own))
 }
 
-/// The source of trained models.
-#[derive(Clone, Debug)]
-pub(crate) enum RunSource {
-    /// A run of another study, at each of its seeds.
-    Study { of: String, run: Box<StudyRun> },
-    /// The folder of one run or of a published model, or a file of exported heads.
-    Folder(PathBuf),
-}
-
 impl TrainedModels {
-    /// The sources: the runs of other studies as they are now defined, and the folders.
+    /// The runs of other studies as they are now defined, each with its study, at the seeds that are read.
     ///
     /// # Errors
     /// A study that is not defined beside this one or that trains nothing, with the nearest name. A run that no named
     /// study has. A step whose weights a run does not keep.
-    pub(crate) fn sources(&self) -> Result<Vec<RunSource>, StudyError> {
+    pub(crate) fn runs(&self) -> Result<Vec<(String, StudyRun)>, StudyError> {
         self.named().map_err(|why| StudyError::Definition { path: self.path.clone(), why })
     }
 
-    fn named(&self) -> Result<Vec<RunSource>, String> {
-        let mut sources: Vec<RunSource> =
-            self.keys.folders.iter().cloned().map(RunSource::Folder).collect();
+    fn named(&self) -> Result<Vec<(String, StudyRun)>, String> {
+        let Self { keys: ModelKeys { runs, seeds, steps, .. }, place, .. } = self;
+        let mut found = Vec::new();
         for of in &self.keys.of {
-            let runs = runs_of(of, &self.path, self.preset)
-                .map_err(|why| format!("{}.of {of:?}: {why}", self.place))?;
-            let source = |run| RunSource::Study { of: of.clone(), run: Box::new(run) };
-            sources.extend(runs.into_iter().map(source));
+            let all = runs_of(of, &self.path, self.preset)
+                .map_err(|why| format!("{place}.of {of:?}: {why}"))?;
+            found.extend(all.into_iter().map(|run| (of.clone(), run)));
         }
-        if !self.keys.runs.is_empty() {
-            let known: Vec<&str> = sources.iter().filter_map(RunSource::run).collect();
-            for run in &self.keys.runs {
-                check_known_run(run, &known)
-                    .map_err(|why| format!("{}.runs has {why}", self.place))?;
+        if !runs.is_empty() {
+            let known: Vec<&str> = found.iter().map(|(_, run)| run.name.as_str()).collect();
+            for run in runs {
+                check_known_run(run, &known).map_err(|why| format!("{place}.runs has {why}"))?;
             }
-            sources.retain(|source| {
-                source.run().is_none_or(|name| self.keys.runs.iter().any(|run| run == name))
-            });
+            found.retain(|(_, run)| runs.contains(&run.name));
         }
-        if !self.keys.seeds.is_empty() {
-            for source in &mut sources {
-                if let RunSource::Study { run, .. } = source {
-                    run.seeds.retain(|seed| self.keys.seeds.contains(seed));
-                }
-            }
-            let has = |source: &RunSource, seed: &u64| match source {
-                RunSource::Study { run, .. } => run.seeds.contains(seed),
-                RunSource::Folder(_) => false,
-            };
-            if let Some(seed) =
-                self.keys.seeds.iter().find(|seed| !sources.iter().any(|source| has(source, seed)))
-            {
-                return Err(format!(
-                    "{}.seeds has {seed}, which none of these runs uses",
-                    self.place
-                ));
+        if !seeds.is_empty() {
+            found.iter_mut().for_each(|(_, run)| run.seeds.retain(|seed| seeds.contains(seed)));
+            let is_used = |seed: &&u64| found.iter().any(|(_, run)| run.seeds.contains(seed));
+            if let Some(seed) = seeds.iter().find(|seed| !is_used(seed)) {
+                return Err(format!("{place}.seeds has {seed}, which none of these runs uses"));
             }
         }
-        for source in &sources {
-            source.check(self.place, &self.keys.steps)?;
+        for (of, run) in &found {
+            for &step in steps {
+                check_kept_step(step, of, run).map_err(|why| format!("{place}.steps has {why}"))?;
+            }
         }
-        Ok(sources)
-    }
-}
-
-impl RunSource {
-    /// The name of the run in its study.
-    pub(crate) fn run(&self) -> Option<&str> {
-        match self {
-            Self::Study { run, .. } => Some(&run.name),
-            Self::Folder(_) => None,
-        }
-    }
-
-    /// Returns an error for steps whose weights the run does not keep.
-    fn check(&self, place: &str, steps: &[usize]) -> Result<(), String> {
-        let Self::Study { of, run } = self else { return Ok(()) };
-        steps
-            .iter()
-            .try_for_each(|&step| check_kept_step(step, of, run))
-            .map_err(|why| format!("{place}.steps has {why}"))
+        Ok(found)
     }
 }
 
@@ -184,7 +143,15 @@ impl ModelReferences for TrainedModels {
     }
 
     fn check(&self) -> Result<(), StudyError> {
-        self.sources().map(|_| ())
+        self.runs().map(|_| ())
+    }
+}
+
+/// The name of the floating-point type in which fits of trained heads compute.
+pub(super) fn dtype_of(precision: Precision) -> String {
+    match precision {
+        Precision::F32 => "float32".to_owned(),
+        Precision::F64 => "float64".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::section::Section;
-use crate::table::{Align, Cell, Column, Table, plural};
+use crate::table::{Align, Cell, Table, plural};
 
 /// On a page without links to files, tables with more rows than this are folded.
 const LONG: usize = 12;
@@ -47,7 +47,7 @@ fn body(section: &Section, table: &Table, id: &str) -> Markup {
             table {
                 thead { tr {
                     @for (&at, class) in set.iter().zip(&classes) {
-                        th scope="col" class=[class] { (table.columns[at].heading_with_unit()) }
+                        th scope="col" class=[class] { (table.columns[at].heading) }
                     }
                 } }
                 tbody {
@@ -111,11 +111,10 @@ fn is_constant(table: &Table, at: usize) -> bool {
 fn in_all_rows(table: &Table, constant: &[usize]) -> Option<String> {
     let row = table.rows().first()?;
     let values = constant.iter().map(|&at| {
-        let Column { heading, unit, .. } = &table.columns[at];
-        let unit = unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
+        let heading = &table.columns[at].heading;
         match &row[at] {
             Cell::Missing => format!("{heading} missing"),
-            cell => format!("{heading} = {}{unit}", cell.shown()),
+            cell => format!("{heading} = {}", cell.shown()),
         }
     });
     let told: Vec<String> = values.collect();
@@ -173,7 +172,7 @@ mod tests {
         let table = |runs: &[&'static str]| {
             Table::from_items("t", "T", runs)
                 .words("run", "run", |run| *run)
-                .numbers("n", ("n", "tokens"), |_| 64_usize)
+                .numbers("n", "n (tokens)", |_| 64_usize)
                 .numbers("loss", "loss", |_| Cell::Missing)
                 .build()
         };
@@ -183,7 +182,7 @@ mod tests {
         let told: Vec<usize> = (0..3).filter(|&at| is_constant(&table, at)).collect();
         assert_eq!(told, [1, 2]);
         let said = in_all_rows(&table, &told).unwrap();
-        assert_eq!(said, "Equal in all rows: n = 64 tokens; loss missing.");
+        assert_eq!(said, "Equal in all rows: n (tokens) = 64; loss missing.");
     }
 
     #[test]

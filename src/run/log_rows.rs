@@ -37,6 +37,7 @@ record! {
 
 record! {
     /// Summary of the stability of a training run, computed from its steps.
+    #[derive(Default)]
     pub struct Course {
         /// the tokens read in total
         tokens: Option<u64>,

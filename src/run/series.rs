@@ -51,9 +51,17 @@ impl RunSeries {
     /// # Errors
     /// A file is missing or damaged.
     pub fn read(folder: &Path) -> Result<Self, RunError> {
-        let rows: Vec<StepRow> = read_records(&folder.join(STEPS), OF_LOGS)?;
         let heads = folder.join(HEADS);
         std::fs::metadata(&heads).map_err(|e| FileError::read(&heads, e))?;
+        Self::so_far(folder, OF_LOGS)
+    }
+
+    /// Reads the logs of a run that may not have ended. Errors about an unreadable log end in `advice`.
+    ///
+    /// # Errors
+    /// A file is damaged.
+    pub fn so_far(folder: &Path, advice: &str) -> Result<Self, RunError> {
+        let rows: Vec<StepRow> = read_records(&folder.join(STEPS), advice)?;
         let logits = logits(folder)?;
         let of_row = |row: StepRow| {
             let (global, local) = logits.get(&row.step).copied().unwrap_or_default();
@@ -72,7 +80,7 @@ impl RunSeries {
 
     /// Divides the run into intervals of equal numbers of steps, one row each: last step, mean loss and gradient norm,
     /// largest logits.
-    fn curve(&self) -> Vec<CurveRow> {
+    pub fn curve(&self) -> Vec<CurveRow> {
         let each = self.steps.len().div_ceil(POINTS).max(1);
         let stretch = |steps: &[Step]| {
             let last = &steps[steps.len() - 1].row;
@@ -93,6 +101,13 @@ impl RunSeries {
         self.steps.chunks(each).map(stretch).collect()
     }
 
+    /// The step and the loss of each loss spike.
+    pub fn spikes(&self) -> Vec<(usize, f64)> {
+        let losses: Vec<f64> = self.steps.iter().map(|s| s.row.loss_nats).collect();
+        let spikes = spikes_above_median(&losses).into_iter();
+        spikes.map(|at| (self.steps[at].row.step, losses[at])).collect()
+    }
+
     /// Summarises the whole run.
     pub fn course(&self) -> Course {
         let losses: Vec<f64> = self.steps.iter().map(|s| s.row.loss_nats).collect();
@@ -105,7 +120,7 @@ impl RunSeries {
             peak_max_abs_logit: logits.iter().copied().reduce(f64::max),
             loss_spike_score: share_far_above_mean(&losses),
             grad_spike_score: share_far_above_mean(&norms),
-            loss_spikes: spikes_above_median(&losses).len(),
+            loss_spikes: self.spikes().len(),
             logit_change_per_step: mean,
         }
     }

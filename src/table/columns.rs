@@ -1,4 +1,4 @@
-//! Tables built column by column: one call gives a column's name, heading, unit and value.
+//! Tables built column by column: one call gives a column's name, heading and value.
 
 use crate::table::{Align, Cell, Column, Spread, Table, plural};
 
@@ -7,21 +7,6 @@ use crate::table::{Align, Cell, Column, Spread, Table, plural};
 pub struct Columns<'r, R> {
     table: Table,
     groups: Vec<Vec<&'r R>>,
-}
-
-/// The heading of a column of numbers: `"KL"`, or with its unit `("KL", "nats")`.
-pub struct Heading<'h>(&'h str, Option<&'h str>);
-
-impl<'h> From<&'h str> for Heading<'h> {
-    fn from(heading: &'h str) -> Self {
-        Self(heading, None)
-    }
-}
-
-impl<'h> From<(&'h str, &'h str)> for Heading<'h> {
-    fn from((heading, unit): (&'h str, &'h str)) -> Self {
-        Self(heading, Some(unit))
-    }
 }
 
 impl Table {
@@ -53,45 +38,40 @@ impl<'r, R> Columns<'r, R> {
         heading: &str,
         value: impl Fn(&'r R) -> C,
     ) -> Self {
-        self.column(name, Heading(heading, None), Align::Left, |group| value(group[0]))
+        self.column(name, heading, Align::Left, |group| value(group[0]))
     }
 
     /// Adds a column of numbers, from the first item of each group.
-    pub fn numbers<'h, C: Into<Cell>>(
+    pub fn numbers<C: Into<Cell>>(
         self,
         name: &str,
-        heading: impl Into<Heading<'h>>,
+        heading: &str,
         value: impl Fn(&'r R) -> C,
     ) -> Self {
-        self.column(name, heading.into(), Align::Right, |group| value(group[0]))
+        self.column(name, heading, Align::Right, |group| value(group[0]))
     }
 
     /// Adds a column of numbers that were set, not measured; they are shown in full.
-    pub fn settings<'h>(
-        self,
-        name: &str,
-        heading: impl Into<Heading<'h>>,
-        value: impl Fn(&'r R) -> f64,
-    ) -> Self {
+    pub fn settings(self, name: &str, heading: &str, value: impl Fn(&'r R) -> f64) -> Self {
         self.numbers(name, heading, |item| Cell::Setting(value(item)))
     }
 
     /// Adds a column of medians over the items of a group that have a value, with minimum and maximum.
-    pub fn medians<'h, V: Into<Option<f64>>>(
+    pub fn medians<V: Into<Option<f64>>>(
         self,
         name: &str,
-        heading: impl Into<Heading<'h>>,
+        heading: &str,
         value: impl Fn(&'r R) -> V,
     ) -> Self {
         self.medians_to(3, name, heading, value)
     }
 
     /// [`medians`](Self::medians) with `digits` significant digits.
-    pub fn medians_to<'h, V: Into<Option<f64>>>(
+    pub fn medians_to<V: Into<Option<f64>>>(
         self,
         digits: usize,
         name: &str,
-        heading: impl Into<Heading<'h>>,
+        heading: &str,
         value: impl Fn(&'r R) -> V,
     ) -> Self {
         self.per_group(name, heading, |group| {
@@ -100,13 +80,13 @@ impl<'r, R> Columns<'r, R> {
     }
 
     /// Adds a column of numbers, each computed from a whole group.
-    pub fn per_group<'h, C: Into<Cell>>(
+    pub fn per_group<C: Into<Cell>>(
         self,
         name: &str,
-        heading: impl Into<Heading<'h>>,
+        heading: &str,
         value: impl Fn(&[&'r R]) -> C,
     ) -> Self {
-        self.column(name, heading.into(), Align::Right, value)
+        self.column(name, heading, Align::Right, value)
     }
 
     /// Adds a column of words, each computed from a whole group.
@@ -116,7 +96,7 @@ impl<'r, R> Columns<'r, R> {
         heading: &str,
         value: impl Fn(&[&'r R]) -> C,
     ) -> Self {
-        self.column(name, Heading(heading, None), Align::Left, value)
+        self.column(name, heading, Align::Left, value)
     }
 
     /// Adds a column with the number of items per group: `("seeds", "seeds")`.
@@ -127,7 +107,7 @@ impl<'r, R> Columns<'r, R> {
     fn column<C: Into<Cell>>(
         mut self,
         name: &str,
-        heading: Heading<'_>,
+        heading: &str,
         align: Align,
         value: impl Fn(&[&'r R]) -> C,
     ) -> Self {
@@ -141,15 +121,9 @@ impl<'r, R> Columns<'r, R> {
 
     /// Adds finished cells. Not inlined: `column` is compiled once for each of several hundred closures.
     #[inline(never)]
-    fn add(
-        &mut self,
-        name: &str,
-        Heading(heading, unit): Heading<'_>,
-        align: Align,
-        cells: Vec<Cell>,
-    ) {
-        let (name, heading, unit) = (name.to_owned(), heading.to_owned(), unit.map(str::to_owned));
-        self.table.add_column(Column { name, heading, unit, align }, cells);
+    fn add(&mut self, name: &str, heading: &str, align: Align, cells: Vec<Cell>) {
+        let (name, heading) = (name.to_owned(), heading.to_owned());
+        self.table.add_column(Column { name, heading, align }, cells);
     }
 
     /// Adds a note for the reader.
@@ -187,7 +161,7 @@ mod tests {
         let groups = groups(&runs, |run| run.0);
         let table = Table::from_groups("t", "T", groups)
             .words("run", "run", |run| run.0)
-            .medians("loss", ("loss", "nats"), |run| run.1)
+            .medians("loss", "loss (nats)", |run| run.1)
             .per_group("last", "last", |runs| runs.last().map(|run| Cell::Setting(run.1)))
             .sizes("seeds", "seeds")
             .note_failed(0)
@@ -195,7 +169,7 @@ mod tests {
         let shown = |row: &[Cell]| row.iter().map(Cell::shown).collect::<Vec<_>>();
         assert_eq!(shown(&table.rows()[0]), ["a", "2.00 (1.00–3.00)", "NaN", "3"]);
         assert_eq!(shown(&table.rows()[1]), ["b", "5.00", "5", "1"]);
-        assert_eq!(table.columns[1].heading_with_unit(), "loss (nats)");
+        assert_eq!(table.columns[1].heading, "loss (nats)");
         assert!(table.notes.is_empty());
     }
 }

@@ -11,27 +11,15 @@ pub enum Align {
     Right,
 }
 
-/// One column: its name in a file, its heading for people, its unit.
+/// One column: its name in a file, its heading for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// The name in a CSV file: `max_abs_logit`.
     pub name: String,
-    /// The heading that people read: `L*(ε)`.
+    /// The heading that people read, with its unit: `loss (nats)`.
     pub heading: String,
-    /// The unit, if there is one: `nats`.
-    pub unit: Option<String>,
     /// Alignment of the cells.
     pub align: Align,
-}
-
-impl Column {
-    /// The heading with its unit: `loss (nats)`.
-    pub fn heading_with_unit(&self) -> String {
-        match &self.unit {
-            Some(unit) => format!("{} ({unit})", self.heading),
-            None => self.heading.clone(),
-        }
-    }
 }
 
 /// One value of a table.

@@ -34,16 +34,6 @@ pub(crate) fn by_key<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -
     groups
 }
 
-/// Returns, for each key, the row with the greatest value; the first one of equal rows.
-pub(crate) fn greatest_of_each<'r, R, K: PartialEq>(
-    rows: impl IntoIterator<Item = &'r R>,
-    key: impl Fn(&'r R) -> K,
-    value: impl Fn(&R) -> f64,
-) -> Vec<&'r R> {
-    let greater = |a, b| if value(b) > value(a) { b } else { a };
-    groups(rows, key).into_iter().filter_map(|alike| alike.into_iter().reduce(greater)).collect()
-}
-
 /// Sorts the values in ascending order and removes duplicates.
 pub(crate) fn distinct<T: PartialOrd>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut values: Vec<T> = values.into_iter().collect();
@@ -59,23 +49,6 @@ pub(crate) fn epsilons(all: impl Iterator<Item = f64>) -> Vec<f64> {
     all
 }
 
-/// Returns the ε that figures and verdicts show: 0.01 if `all` contains it, else the middle one.
-pub(crate) fn main_epsilon(all: &[f64]) -> f64 {
-    all.iter().copied().find(|e| *e == 0.01).unwrap_or(all[all.len() / 2])
-}
-
-/// Keeps the rows of the last step of each model.
-pub(crate) fn keep_last_steps<R, M: PartialEq>(
-    rows: &mut Vec<R>,
-    model: impl Fn(&R) -> M,
-    step: impl Fn(&R) -> usize,
-) {
-    let steps = by_key(rows.iter().map(|row| (model(row), step(row)))).into_iter();
-    let last: Vec<(M, Option<usize>)> =
-        steps.map(|(model, steps)| (model, steps.into_iter().max())).collect();
-    rows.retain(|row| last.contains(&(model(row), Some(step(row)))));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,22 +62,8 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_rows_the_first_is_the_greatest() {
-        let rows = [("a", 1.0, 1), ("a", 3.0, 2), ("b", 2.0, 3), ("a", 3.0, 4)];
-        let found = greatest_of_each(&rows, |row| row.0, |row| row.1);
-        assert_eq!(found, [&rows[1], &rows[2]]);
-    }
-
-    #[test]
     fn values_are_distinct_and_ascend() {
         assert_eq!(distinct([3.0, 1.0, 3.0, 2.0]), [1.0, 2.0, 3.0]);
         assert_eq!(epsilons([0.01, 0.1, 0.01].into_iter()), [0.1, 0.01]);
-    }
-
-    #[test]
-    fn last_steps_are_those_of_each_model() {
-        let mut rows = vec![("a", 1), ("a", 2), ("b", 1), ("a", 2)];
-        keep_last_steps(&mut rows, |row| row.0, |row| row.1);
-        assert_eq!(rows, [("a", 2), ("b", 1), ("a", 2)]);
     }
 }

@@ -18,7 +18,7 @@ impl Table {
         };
         let columns: String = self.columns.iter().map(|column| align(column.align)).collect();
         let _ = writeln!(text, "\\begin{{tabular}}{{{columns}}}\n\\toprule");
-        let headings = self.columns.iter().map(|column| escape(&column.heading_with_unit()));
+        let headings = self.columns.iter().map(|column| escape(&column.heading));
         text.push_str(&line(headings));
         text.push_str("\\midrule\n");
         for row in self.rows() {
@@ -153,7 +153,7 @@ mod tests {
         ];
         let table = Table::from_items("example", "An example", &rows)
             .words("family", "family", |row| row.0)
-            .numbers("needed", ("L*(ε)", "nats"), |row| row.1)
+            .numbers("needed", "L*(ε) (nats)", |row| row.1)
             .build();
         insta::assert_snapshot!(table.to_latex(), @r"
         % An example

@@ -9,10 +9,10 @@ pub(crate) mod regression;
 pub(crate) mod summary;
 pub(crate) mod write;
 
-pub use columns::{Columns, Heading};
+pub use columns::Columns;
 pub use error::TableError;
 pub use grid::{Align, Cell, Column, Table};
 pub(crate) use groups::{distinct, groups};
 pub use regression::RankCorrelation;
 pub(crate) use regression::least_squares;
-pub use summary::{Interval, Spread, plural, plural_range, significant};
+pub use summary::{Estimate, Spread, plural, plural_range, significant};

@@ -5,8 +5,8 @@ use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::table::summary::{shown, student};
-use crate::table::{Interval, Spread};
+use crate::table::summary::student;
+use crate::table::{Estimate, Spread};
 
 /// Ordinary least squares y = a + Σ bₖ xₖ over `points`, each (x, y): the coefficients bₖ, without the constant a.
 ///
@@ -14,7 +14,7 @@ use crate::table::{Interval, Spread};
 /// and c = N/(N − K), which allows for residuals of unequal variance. Source: Cameron and Miller 2015, *A practitioner's
 /// guide to cluster-robust inference*, equations 10 to 12 with clusters of one point. Returns `None` if there are no more
 /// points than coefficients, constant included, or if the variables are collinear.
-pub(crate) fn least_squares(points: &[(Vec<f64>, f64)]) -> Option<Vec<Interval>> {
+pub(crate) fn least_squares(points: &[(Vec<f64>, f64)]) -> Option<Vec<Estimate>> {
     let count = points.len();
     let width = 1 + points.first()?.0.len();
     if count <= width {
@@ -42,7 +42,7 @@ pub(crate) fn least_squares(points: &[(Vec<f64>, f64)]) -> Option<Vec<Interval>>
     let correction = n / (n - 1.0) * (n - 1.0) / (n - k);
     let sandwich: DMatrix<f64> = &inverse * (scores.transpose() * &scores) * &inverse * correction;
     let quantile = student(count - 1)?;
-    let coefficient = |k: usize| Interval::around(fitted[k], quantile * sandwich[(k, k)].sqrt());
+    let coefficient = |k: usize| Estimate::around(fitted[k], quantile * sandwich[(k, k)].sqrt());
     (1..width).map(coefficient).collect()
 }
 
@@ -98,7 +98,7 @@ impl RankCorrelation {
 
     /// Formats as `ρ [low, high]` with two significant digits.
     pub fn shown(&self) -> String {
-        shown(self.rho, self.low, self.high, 2)
+        Estimate::within(self.rho, [self.low, self.high]).shown(2)
     }
 
     fn by<const N: usize>(
@@ -218,7 +218,10 @@ mod tests {
         assert!((b.value - 1.2).abs() < 1e-12, "{b:?}");
         // Residuals 0.4, −0.8, 1, −1, 0.8, −0.4 give scores −0.8, 0.8, 0, 0, 0.8, −0.8; t₀.₉₇₅(5) = 2.5706, c = 6/4.
         let variance: f64 = 1.5 * 4.0 * 0.64 / 100.0;
-        assert!((b.high - b.value - 2.570_582 * variance.sqrt()).abs() < 1e-5, "{b:?}");
+        assert!(
+            (b.ends().unwrap()[1] - b.value - 2.570_582 * variance.sqrt()).abs() < 1e-5,
+            "{b:?}"
+        );
     }
 
     #[test]

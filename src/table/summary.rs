@@ -95,21 +95,47 @@ pub(crate) fn student(freedom: usize) -> Option<f64> {
     Some(student.inverse_cdf(0.975))
 }
 
-/// A mean, a slope or a coefficient with its 95 % interval.
+/// A number with its uncertainty: a mean, a slope, a coefficient or a median.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
-    /// The estimate.
+pub struct Estimate {
+    /// The number.
     pub value: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
+    ends: Ends,
 }
 
-impl Interval {
+/// The uncertainty of a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ends {
+    /// A 95 % interval.
+    Interval([f64; 2]),
+    /// The smallest and the largest measured value.
+    Range([f64; 2]),
+    /// Unknown: there is one seed.
+    Unknown,
+}
+
+impl Ends {
+    fn map(self, turned: impl Fn([f64; 2]) -> [f64; 2]) -> Self {
+        match self {
+            Self::Interval(ends) => Self::Interval(turned(ends)),
+            Self::Range(ends) => Self::Range(turned(ends)),
+            Self::Unknown => Self::Unknown,
+        }
+    }
+}
+
+impl Estimate {
+    /// The mean with Student's interval over seeds. One seed gives its value without an interval, no seed gives `None`.
+    pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.into_iter().collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let alone = Self { value: mean, ends: Ends::Unknown };
+        (!values.is_empty()).then(|| Self::interval(values).unwrap_or(alone))
+    }
+
     /// The mean x̄ ± t₀.₉₇₅(N − 1)·s/√N, where s² is the variance with N − 1 degrees of freedom. Returns `None` for fewer
     /// than two values, or if one is not finite.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn interval(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.into_iter().collect();
         let count = values.len();
         let quantile = student(count.checked_sub(1).filter(|&freedom| freedom > 0)?)?;
@@ -143,26 +169,88 @@ impl Interval {
 
     /// value ± half; `None` unless both are finite.
     pub(super) fn around(value: f64, half: f64) -> Option<Self> {
-        let found = Self { value, low: value - half, high: value + half };
+        let found = Self::within(value, [value - half, value + half]);
         (value.is_finite() && half.is_finite()).then_some(found)
     }
 
-    /// Exponentiates value and ends: a mean of logarithms becomes the geometric mean of the values.
+    /// A value with the ends of its 95 % interval.
+    pub(crate) fn within(value: f64, ends: [f64; 2]) -> Self {
+        Self { value, ends: Ends::Interval(ends) }
+    }
+
+    /// The median with the smallest and the largest value; `None` without values.
+    pub fn median(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let Spread { median, low, high } = Spread::of(values)?;
+        Some(Self { value: median, ends: Ends::Range([low, high]) })
+    }
+
+    /// A value with the ends of its range.
+    pub fn range(value: f64, ends: [f64; 2]) -> Self {
+        Self { value, ends: Ends::Range(ends) }
+    }
+
+    /// The ends of the interval or range; `None` if unknown.
+    pub fn ends(&self) -> Option<[f64; 2]> {
+        match self.ends {
+            Ends::Interval(ends) | Ends::Range(ends) => Some(ends),
+            Ends::Unknown => None,
+        }
+    }
+
+    /// Applies an increasing function to the value and its ends.
+    pub fn map(self, rises: impl Fn(f64) -> f64) -> Self {
+        Self { value: rises(self.value), ends: self.ends.map(|ends| ends.map(&rises)) }
+    }
+
+    /// The value without its ends.
+    pub fn without_ends(self) -> Self {
+        Self { ends: Ends::Unknown, ..self }
+    }
+
+    /// Applies the exponential; this turns a mean of logarithms into the geometric mean.
     pub fn exp(self) -> Self {
-        let Self { value, low, high } = self;
-        Self { value: value.exp(), low: low.exp(), high: high.exp() }
+        self.map(f64::exp)
     }
 
-    /// Formats as `value [low, high]` with `digits` significant digits.
+    /// `0.28 [0.20, 0.38]` with an interval, `0.28 (0.20–0.38)` with a range, else `0.28`.
     pub fn shown(&self, digits: usize) -> String {
-        shown(self.value, self.low, self.high, digits)
+        self.with_unit("", digits)
     }
-}
 
-/// Formats as `value [low, high]`; brackets always hold a 95 % interval.
-pub fn shown(value: f64, low: f64, high: f64, digits: usize) -> String {
-    let [value, low, high] = [value, low, high].map(|v| significant(v, digits));
-    format!("{value} [{low}, {high}]")
+    /// As [`shown`](Self::shown), followed by `(1 seed)` if the ends are unknown.
+    pub fn shown_of_seeds(&self, digits: usize) -> String {
+        let note = if self.ends == Ends::Unknown { " (1 seed)" } else { "" };
+        self.shown(digits) + note
+    }
+
+    /// Written as a factor: `0.28× [0.20, 0.38]`.
+    pub fn times(&self, digits: usize) -> String {
+        self.with_unit("×", digits)
+    }
+
+    /// Written as a difference: `0.25 nats lower [0.19, 0.31]` or `0.0064 nats higher [-0.0093, 0.022]`. `unit` is
+    /// empty or begins with a space.
+    pub fn apart(&self, digits: usize, unit: &str) -> String {
+        if self.value >= 0.0 {
+            return self.with_unit(&format!("{unit} higher"), digits);
+        }
+        let ends = self.ends.map(|[low, high]| [-high, -low]);
+        Self { value: -self.value, ends }.with_unit(&format!("{unit} lower"), digits)
+    }
+
+    fn with_unit(&self, unit: &str, digits: usize) -> String {
+        let value = significant(self.value, digits);
+        match self.ends {
+            Ends::Interval(ends) => {
+                let [low, high] = ends.map(|end| significant(end, digits));
+                format!("{value}{unit} [{low}, {high}]")
+            }
+            Ends::Range([low, high]) => {
+                Spread { median: self.value, low, high }.shown(digits) + unit
+            }
+            Ends::Unknown => value + unit,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -205,27 +293,28 @@ mod tests {
     #[test]
     fn is_that_of_a_worked_example() {
         // Mean 2, s = 1, t₀.₉₇₅(2) = 4.3027: half of 4.3027/√3.
-        let found = Interval::of([1.0, 2.0, 3.0]).unwrap();
+        let found = Estimate::interval([1.0, 2.0, 3.0]).unwrap();
         assert!((found.value - 2.0).abs() < 1e-12);
-        assert!((found.high - 2.0 - 4.302_653 / 3f64.sqrt()).abs() < 1e-4, "{found:?}");
-        assert!((found.low + found.high - 4.0).abs() < 1e-12);
+        let [low, high] = found.ends().unwrap();
+        assert!((high - 2.0 - 4.302_653 / 3f64.sqrt()).abs() < 1e-4, "{found:?}");
+        assert!((low + high - 4.0).abs() < 1e-12);
         assert_eq!(found.shown(2), "2.0 [-0.48, 4.5]");
         // Student's sleep data, the differences of the two drugs: 1.58 [0.70, 2.46].
         let sleep = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
-        assert_eq!(Interval::of(sleep).unwrap().shown(2), "1.6 [0.70, 2.5]");
+        assert_eq!(Estimate::interval(sleep).unwrap().shown(2), "1.6 [0.70, 2.5]");
     }
 
     #[test]
     fn one_value_has_no_interval_and_neither_has_infinity() {
-        assert_eq!(Interval::of([2.0]), None);
-        assert_eq!(Interval::of([]), None);
-        assert_eq!(Interval::of([1.0, f64::INFINITY]), None);
+        assert_eq!(Estimate::interval([2.0]), None);
+        assert_eq!(Estimate::interval([]), None);
+        assert_eq!(Estimate::interval([1.0, f64::INFINITY]), None);
     }
 
     #[test]
     fn equal_values_have_equal_ends() {
-        let found = Interval::of([0.1, 0.1, 0.1]).unwrap();
-        assert!((found.low - 0.1).abs() < 1e-12 && (found.high - 0.1).abs() < 1e-12);
+        let found = Estimate::interval([0.1, 0.1, 0.1]).unwrap();
+        assert!(found.ends().unwrap().iter().all(|end| (end - 0.1).abs() < 1e-12));
         assert!((found.exp().value - 0.1f64.exp()).abs() < 1e-12);
     }
 
@@ -235,23 +324,24 @@ mod tests {
         let x = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
         let y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
         let points: Vec<_> = x.into_iter().zip(y).collect();
-        let slope = Interval::of_slope(&points).unwrap();
+        let slope = Estimate::of_slope(&points).unwrap();
         assert!((slope.value - 0.50009).abs() < 1e-5, "{slope:?}");
-        assert!((slope.low - 0.23337).abs() < 1e-4, "{slope:?}");
-        assert!((slope.high - 0.76681).abs() < 1e-4, "{slope:?}");
+        let [low, high] = slope.ends().unwrap();
+        assert!((low - 0.23337).abs() < 1e-4 && (high - 0.76681).abs() < 1e-4, "{slope:?}");
     }
 
     #[test]
     fn three_points_use_the_wide_quantile() {
         // One degree of freedom: t₀.₉₇₅ = 12.7062, residuals (1, −2, 1)/6 so that s² = 1/6.
-        let slope = Interval::of_slope(&[(0.0, 0.0), (1.0, 0.5), (2.0, 2.0)]).unwrap();
+        let slope = Estimate::of_slope(&[(0.0, 0.0), (1.0, 0.5), (2.0, 2.0)]).unwrap();
         assert!((slope.value - 1.0).abs() < 1e-12);
-        assert!((slope.high - 1.0 - 12.7062 * (1.0_f64 / 12.0).sqrt()).abs() < 1e-3, "{slope:?}");
+        let [_, high] = slope.ends().unwrap();
+        assert!((high - 1.0 - 12.7062 * (1.0_f64 / 12.0).sqrt()).abs() < 1e-3, "{slope:?}");
     }
 
     #[test]
     fn undefined_lines_are_none() {
-        assert_eq!(Interval::of_slope(&[(0.0, 1.0), (1.0, 2.0)]), None);
-        assert_eq!(Interval::of_slope(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
+        assert_eq!(Estimate::of_slope(&[(0.0, 1.0), (1.0, 2.0)]), None);
+        assert_eq!(Estimate::of_slope(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
     }
 }

@@ -70,7 +70,7 @@ impl Table {
     /// Formats the table as Markdown: a heading, the cells with their significant digits, the notes.
     pub fn to_markdown(&self) -> String {
         let mut text = format!("### {}\n\n", self.title);
-        let headings = self.columns.iter().map(|column| escape(&column.heading_with_unit()));
+        let headings = self.columns.iter().map(|column| escape(&column.heading));
         text.push_str(&markdown_line(headings));
         text.push_str(&markdown_line(self.columns.iter().map(|column| match column.align {
             Align::Left => ":--".to_owned(),
@@ -136,7 +136,7 @@ mod tests {
             [("a, \"b\" | c", Spread::of([0.123_456, 0.2, 0.3]), Some(3_usize)), ("d", None, None)];
         Table::from_items("example", "An example", &rows)
             .words("family", "family", |row| row.0)
-            .numbers("kl_nats", ("kl", "nats"), |row| row.1)
+            .numbers("kl_nats", "kl (nats)", |row| row.1)
             .numbers("seeds", "seeds", |row| row.2)
             .note("One row has no value.")
             .build()

@@ -80,7 +80,7 @@ fn training_shows_loss_and_logits_of_each_run() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
     let rows = Rows::<TrainingMeasurement>::read(&[folder.path().to_owned()]).unwrap();
-    let study = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
+    let study = Trainings::of(&rows, folder.path().parent()).unwrap();
     let kinds = training::figures::training::head_kinds(&study).unwrap();
     let names: Vec<&str> = kinds.panels[0].series.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(

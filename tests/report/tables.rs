@@ -30,7 +30,7 @@ fn layouts_count_parameters_over_heads() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
     let layouts = Layouts::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap();
-    assert!(layouts.cells.iter().all(|cell| cell.parameters() == Some(5120)));
+    assert!(layouts.cells.iter().all(|cell| cell.parameters() == 5120));
     insta::assert_snapshot!(layouts.tables()[0].to_markdown());
 }
 
@@ -39,7 +39,7 @@ fn trainings_read_their_logs() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
     let rows = Rows::<TrainingMeasurement>::read(&[folder.path().to_owned()]).unwrap();
-    let trainings = Trainings::of(folder.path().parent().unwrap(), &rows).unwrap();
+    let trainings = Trainings::of(&rows, folder.path().parent()).unwrap();
     let log = &trainings.runs[0].log;
     assert_eq!(log.train_loss.len(), 100);
     assert_eq!(log.max_logit_local.len(), 100, "ls has local heads");
@@ -66,7 +66,7 @@ fn a_missing_log_is_named() {
     std::fs::remove_file(folder.path().join("ls/s0/curve.csv")).unwrap();
     let rows = Rows::<TrainingMeasurement>::read(&[folder.path().to_owned()]).unwrap();
     let data = folder.path().parent().unwrap();
-    let error = Trainings::of(data, &rows).unwrap_err().to_string();
+    let error = Trainings::of(&rows, Some(data)).unwrap_err().to_string();
     assert!(error.contains("curve.csv") && error.contains("run its study again"), "{error}");
 }
 

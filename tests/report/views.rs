@@ -1,14 +1,12 @@
 //! Figures of studies whose tables are made up here: their fields, series and labels.
 
-use rank_study::experiments::fits::tables::growth::Growth;
-use rank_study::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
+use rank_study::experiments::fits::tables::growth::{Growth, GrowthCell, GrowthSeed};
 use rank_study::experiments::fits::tables::layouts::{LayoutCell, LayoutSeed, Layouts};
 use rank_study::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use rank_study::experiments::heads::{HeadKey, HeadMeasurement};
 use rank_study::experiments::latency::LatencyMeasurement;
 use rank_study::experiments::latency::tables::{Latencies, LatencyGroup};
 use rank_study::experiments::spectrum::tables::{Spectra, SpectrumGroup};
-use rank_study::experiments::training::tables::run_log::RunLog;
 use rank_study::experiments::training::tables::training::{TrainingRun, Trainings};
 use rank_study::experiments::{ModelKey, fits, heads, latency, spectrum, training};
 use rank_study::figure::Shape;
@@ -98,7 +96,7 @@ fn several_errors_are_named_panel_by_panel() {
 fn layout_cell(target: &str, layout: &str, rank: usize, cap: f64, kl_nats: f64) -> LayoutCell {
     LayoutCell {
         target: target.to_owned(),
-        layout: layout.to_owned(),
+        layout: layout.parse().unwrap(),
         n: 64,
         rank,
         cap,
@@ -189,29 +187,17 @@ fn latency_is_in_the_units_that_it_says() {
     );
 }
 
-fn run(arm: &str, seed: usize, loss: f64) -> TrainingRun {
-    TrainingRun {
-        run: arm.to_owned(),
-        arm: arm.to_owned(),
-        seed,
-        window: Some(16),
-        global_heads: Some(1),
-        recall: Some(0.5),
-        corpus_entropy_nats: Some(1.0),
-        valid_loss_nats: Some(loss),
-        log: RunLog {
-            train_loss: vec![(50.0, loss), (100.0, loss)],
-            valid_loss: vec![(50.0, loss + 1.0), (100.0, loss)],
-            max_logit: vec![(50.0, 3.0), (100.0, 6.0)],
-            ..RunLog::default()
-        },
-        ..TrainingRun::default()
-    }
+fn run(arm: &str, loss: f64) -> TrainingRun {
+    let mut run = TrainingRun::default();
+    (run.of.model.run, run.of.model.arm) = (arm.to_owned(), arm.to_owned());
+    (run.of.recall, run.found.corpus_entropy_nats) = (Some(0.5), Some(1.0));
+    run.found.valid_loss_nats = Some(loss);
+    run
 }
 
 #[test]
 fn the_dial_subtracts_the_entropy() {
-    let runs = vec![run("local-only", 0, 1.4), run("ls", 0, 1.2), run("mhsa", 0, 1.3)];
+    let runs = vec![run("local-only", 1.4), run("ls", 1.2), run("mhsa", 1.3)];
     let study = Trainings { runs, failed: 0 };
     let dial = training::figures::across_runs::dial(&study);
     let ls =

@@ -13,7 +13,6 @@ mod row;
 /// Tables of this experiment.
 pub mod tables {
     pub mod growth;
-    pub mod growth_cell;
     pub mod layouts;
     pub mod one_fit;
 }
@@ -113,19 +112,14 @@ fn heads(grid: &Grid) -> Result<Vec<(Layout, usize)>, String> {
 }
 
 fn goal(grid: &Grid) -> Result<FitGoal, String> {
-    let positive = |values: &[f64], key: &str| match values
-        .iter()
-        .find(|v| !(v.is_finite() && **v > 0.0))
-    {
-        None => Ok(values.to_vec()),
-        Some(v) => Err(format!("grid.{key} has {v}; every value must be a finite number above 0")),
-    };
-    match (grid.caps.as_slice(), grid.tolerance.as_slice()) {
-        (caps @ [_, ..], []) => Ok(FitGoal::Caps(positive(caps, "caps")?)),
-        ([], &[tolerance]) => {
-            positive(&[tolerance], "tolerance")?;
-            Ok(FitGoal::Tolerance(tolerance))
+    for (key, values) in [("caps", &grid.caps), ("tolerance", &grid.tolerance)] {
+        if let Some(v) = values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
+            return Err(format!("grid.{key} has {v}; every value must be a finite number above 0"));
         }
+    }
+    match (grid.caps.as_slice(), grid.tolerance.as_slice()) {
+        (caps @ [_, ..], []) => Ok(FitGoal::Caps(caps.to_vec())),
+        ([], &[tolerance]) => Ok(FitGoal::Tolerance(tolerance)),
         _ => {
             Err("grid needs either caps (bounds on max |logit|) or one tolerance (an error in nats), not both".to_owned())
         }
@@ -143,27 +137,6 @@ pub(crate) struct FitCell {
     visibility: Visibility,
     goal: FitGoal,
     search: SearchOptions,
-}
-
-impl FitCell {
-    fn run(&self) -> Result<Vec<FitMeasurement>, StudyError> {
-        let started = Instant::now();
-        let target = self.family.build(self.n, self.seed, self.visibility)?;
-        let problem = Problem::new(target, self.layout.clone(), self.rank)?;
-        Ok(match &self.goal {
-            FitGoal::Caps(caps) => {
-                let points = frontier(&problem, caps, self.search, &())?;
-                let each_s = started.elapsed().as_secs_f64() / points.len() as f64;
-                let bounds = &mut LowerBounds::new(&problem);
-                points.iter().map(|point| FitMeasurement::at_cap(point, bounds, each_s)).collect()
-            }
-            FitGoal::Tolerance(tolerance) => {
-                let found = needed_logit(&problem, *tolerance, self.search, &())?;
-                let wall_time_s = started.elapsed().as_secs_f64();
-                vec![FitMeasurement::needed(&problem, *tolerance, &found, wall_time_s)]
-            }
-        })
-    }
 }
 
 impl Experiment for FitStudy {
@@ -270,8 +243,26 @@ impl Measure for FitCell {
         }
     }
 
-    fn measure(&self, context: &CellContext<'_>) -> Result<Option<Vec<FitMeasurement>>, String> {
-        let rows = self.run().map_err(|e| e.to_string())?;
+    fn measure(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<FitMeasurement>>, StudyError> {
+        let started = Instant::now();
+        let target = self.family.build(self.n, self.seed, self.visibility)?;
+        let problem = Problem::new(target, self.layout.clone(), self.rank)?;
+        let rows = match &self.goal {
+            FitGoal::Caps(caps) => {
+                let points = frontier(&problem, caps, self.search, &())?;
+                let each_s = started.elapsed().as_secs_f64() / points.len() as f64;
+                let bounds = &mut LowerBounds::new(&problem);
+                points.iter().map(|point| FitMeasurement::at_cap(point, bounds, each_s)).collect()
+            }
+            FitGoal::Tolerance(tolerance) => {
+                let found = needed_logit(&problem, *tolerance, self.search, &())?;
+                let wall_time_s = started.elapsed().as_secs_f64();
+                vec![FitMeasurement::needed(&problem, *tolerance, &found, wall_time_s)]
+            }
+        };
         (context.advanced)(1.0);
         Ok(Some(rows))
     }

@@ -28,14 +28,13 @@ use toml::{Table, Value};
 use self::figures::{heads, prediction};
 use self::tables::heads::TrainedHeads;
 use self::tables::published::PublishedHeads;
-use super::model_cell::{ModelCell, dtype_of};
 use super::trained_model::TrainedModel;
-use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_errors};
+use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels, check_errors, dtype_of};
 use crate::claims::Group::{PublishedModels, TrainedHeads as InTraining};
 use crate::experiment::{
-    Analysed, Both, CellContext, DefinitionTable, Experiment, MeasuredStudy, ModelReferences,
-    RawDefinition, SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads,
-    search_settings,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, Measure, MeasuredStudy,
+    ModelReferences, Needs, RawDefinition, SearchKeys, StudyError, TextSource, View, rows_of,
+    search_of_heads, search_settings,
 };
 use crate::heads::LayerFit;
 use crate::solver::SearchOptions;
@@ -125,14 +124,11 @@ impl Experiment for PredictStudy {
     }
 }
 
-impl ModelCell for PredictCell {
+impl Measure for PredictCell {
     type Row = HeadMeasurement;
 
-    fn model(&self) -> &TrainedModel {
-        &self.model
-    }
-
-    fn add_settings(&self, table: &mut Table) {
+    fn settings(&self) -> Table {
+        let mut table = self.model.settings();
         let PredictStudy { keys: Predict { epsilon, rows, above, .. }, search, .. } = &*self.study;
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         set("layer", (self.layer as i64).into());
@@ -144,21 +140,33 @@ impl ModelCell for PredictCell {
             set("above", (*above).into());
         }
         set("search", search_settings(search).into());
+        table
     }
 
-    fn add_defaults(table: &mut Table) {
-        table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
+    fn defaults() -> Table {
+        TrainedModel::defaults()
     }
 
     fn key(&self) -> HeadKey {
         HeadKey { model: self.model.key(), layer: self.layer }
     }
 
-    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<HeadMeasurement>>, StudyError> {
+    fn needs(&self) -> Option<Needs> {
+        self.model.needs()
+    }
+
+    fn lacks(&self, _folder: &Path) -> bool {
+        self.model.lacks()
+    }
+
+    fn measure(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<HeadMeasurement>>, StudyError> {
         let model = self.model.read()?;
         let model = &*model;
         let study = &*self.study;
-        let groups = self.model.read_passages(model, context)?;
+        let groups = self.model.read_passages(model, context, 0)?;
         let fit = LayerFit {
             layer: self.layer,
             epsilons: &study.keys.epsilon,

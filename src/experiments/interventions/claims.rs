@@ -1,13 +1,12 @@
 //! Verdicts on trained models whose attention is replaced.
 
-use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::interventions::tables::{HARMLESS_NATS, OperatedModel, Surgeries};
 use crate::heads::Edit;
-use crate::table::plural;
+use crate::table::{Estimate, plural};
 
 /// The KL at which the logits of trained heads are decomposed.
 const EPSILON: f64 = 0.01;
@@ -67,7 +66,7 @@ impl<'m> Edited<'m> {
     fn of(study: &'m Surgeries, is_one: impl Fn(&OperatedModel) -> bool) -> Option<Self> {
         let models: Vec<&OperatedModel> =
             study.models.iter().filter(|model| is_one(model)).collect();
-        let losses = models.iter().map(|model| model.interval().map(Estimate::from));
+        let losses = models.iter().map(|model| model.interval());
         let losses: Vec<Estimate> = losses.collect::<Option<_>>()?;
         (!losses.is_empty()).then_some(Self { models, losses })
     }
@@ -84,7 +83,7 @@ impl<'m> Edited<'m> {
 
     /// The models of each run and step, one per seed.
     fn runs(&self) -> impl Iterator<Item = &[&'m OperatedModel]> {
-        self.models.chunk_by(|a, b| (&a.of, &a.run, a.step) == (&b.of, &b.run, b.step))
+        self.models.chunk_by(|a, b| a.run() == b.run())
     }
 
     /// The losses of each run's seeds: `mhsa-256 0.013 [0.011, 0.016], 0.011 [0.008, 0.014]`.
@@ -92,15 +91,9 @@ impl<'m> Edited<'m> {
         let mut losses = self.losses.iter();
         let runs = self.runs().map(|seeds| {
             let each = losses.by_ref().take(seeds.len()).map(|loss| loss.shown(2));
-            format!("{} {}", seeds[0].run, joined(each, ", "))
+            format!("{} {}", seeds[0].of.run, joined(each, ", "))
         });
         joined(runs, "; ")
-    }
-
-    /// The number of groups of passages behind the intervals, as text.
-    fn groups(&self) -> String {
-        let groups = self.models.iter().map(|model| model.deltas.len()).min().unwrap_or(0);
-        format!("over {} of passages", plural(groups, "group"))
     }
 
     fn seeds(&self) -> Seeds {
@@ -112,26 +105,29 @@ impl<'m> Edited<'m> {
 fn small_error(study: &Surgeries) -> Verdict {
     let is_fit = |model: &OperatedModel| {
         let fit = model.edit.fit();
-        fit.is_some_and(|(epsilon, rank)| epsilon == EPSILON && Some(rank) == model.d_head)
+        fit.is_some_and(|(epsilon, rank)| {
+            epsilon == EPSILON && Some(rank) == model.of.head_dimension()
+        })
     };
     let Some(fits) = Edited::of(study, is_fit) else {
         return Verdict::lacking(SMALL_ERROR_IS_HARMLESS);
     };
     let ruling = fits.every(|loss| loss.at_most(HARMLESS_NATS));
     let headline = format!("loss changes by {} nats per token", fits.means());
+    let groups = fits.models.iter().map(|model| model.deltas.len()).min().unwrap_or(0);
     let sentences = [
         format!(
             "Loss added by free fits at a KL of {EPSILON} in place of all attention, nats per token: {}",
             fits.by_run()
         ),
-        format!("Intervals {}", fits.groups()),
+        format!("Intervals over {} of passages", plural(groups, "group")),
     ];
     Verdict::new(SMALL_ERROR_IS_HARMLESS, ruling, fits.seeds(), headline, sentences)
 }
 
 /// The loss that the edit `key-scores` adds to mhsa, and the share of the largest logit that remains.
 fn key_scores(study: &Surgeries) -> Verdict {
-    let is_one = |model: &OperatedModel| model.arm == "mhsa" && model.edit == Edit::KeyScores;
+    let is_one = |model: &OperatedModel| model.of.arm == "mhsa" && model.edit == Edit::KeyScores;
     let Some(edited) = Edited::of(study, is_one) else {
         return Verdict::lacking(KEY_SCORES_ARE_A_BIAS);
     };
@@ -156,17 +152,15 @@ fn key_scores(study: &Surgeries) -> Verdict {
 mod tests {
     use super::*;
     use crate::claims::VerdictStatus;
+    use crate::experiments::ModelKey;
 
-    fn model(seed: usize, edit: Edit, deltas: [f64; 3], after: f64) -> OperatedModel {
+    fn model(edit: Edit, deltas: [f64; 3], after: f64) -> OperatedModel {
         OperatedModel {
-            of: "lm-length".to_owned(),
-            run: "mhsa-256".to_owned(),
-            arm: "mhsa".to_owned(),
-            seed,
-            step: 6000,
+            of: ModelKey {
+                d_model: Some(64),
+                ..ModelKey::of_published("mhsa-256", "mhsa", None, [3, 4, 256], Some(6000))
+            },
             n: 256,
-            d_head: Some(16),
-            heads: 12,
             edit,
             deltas: deltas.to_vec(),
             before: 100.0,
@@ -180,7 +174,7 @@ mod tests {
 
     fn study(edit: Edit, seeds: usize, delta: f64, after: f64) -> Surgeries {
         let deltas = [0.9 * delta, delta, 1.1 * delta];
-        let models = (0..seeds).map(|seed| model(seed, edit, deltas, after)).collect();
+        let models = vec![model(edit, deltas, after); seeds];
         Surgeries { models, failed: 0 }
     }
 
@@ -214,7 +208,7 @@ mod tests {
         mixed.models[0].after = Some(60.0);
         assert_eq!(key_scores(&mixed).status, VerdictStatus::Qualified, "one model keeps them");
         let mut local = study(edit, 3, 0.01, 20.0);
-        local.models.iter_mut().for_each(|model| model.arm = "ls".to_owned());
+        local.models.iter_mut().for_each(|model| model.of.arm = "ls".to_owned());
         assert_eq!(key_scores(&local).status, VerdictStatus::NotMeasured);
     }
 }

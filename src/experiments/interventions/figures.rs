@@ -15,7 +15,7 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     let y = Axis::linear("added loss (nats per token)", losses, None);
     let x =
         Axis::log("error ε in the attention of every head (nats)", points().map(|point| point.0));
-    let runs = groups(fits.iter().copied(), |model| (&model.of, &model.run));
+    let runs = groups(fits.iter().copied(), |model| (&model.of.of, &model.of.run));
     if runs.is_empty() {
         return None;
     }
@@ -30,7 +30,8 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
             series.extend(both);
         }
         let first = here[0];
-        let title = title_of(&first.arm, &first.run, first.n, first.d_head.unwrap_or(0));
+        let title =
+            title_of(&first.of.arm, &first.of.run, first.n, first.of.head_dimension().unwrap_or(0));
         Panel::new(&title, x.clone(), y.clone(), series).with_guide(HARMLESS_NATS)
     });
     let mut keys = Key::of_ranks(fits.iter().map(|model| rank_of(model)));

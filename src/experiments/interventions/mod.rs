@@ -13,14 +13,14 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use self::tables::Surgeries;
-use super::model_cell::{ModelCell, dtype_of};
 use super::model_key::ModelKey;
 use super::trained_model::TrainedModel;
-use super::trained_models::{self, ModelKeys, TrainedModels, check_errors};
+use super::trained_models::{self, ModelKeys, TrainedModels, check_errors, dtype_of};
 use crate::claims::Group;
 use crate::experiment::{
-    Analysed, Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition,
-    SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads, search_settings,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, Measure, ModelReferences, Needs,
+    RawDefinition, SearchKeys, StudyError, TextSource, View, rows_of, search_of_heads,
+    search_settings,
 };
 use crate::heads::{Edit, Surgery};
 use crate::run::ModelSource;
@@ -161,7 +161,7 @@ impl Experiment for InterventionStudy {
         let shared = Arc::new(self.clone());
         let mut cells = Vec::new();
         for (name, model) in TrainedModel::all(&self.models, text, data)? {
-            let edits = match model.source() {
+            let edits = match &model.source {
                 ModelSource::Run { definition, .. } => self.edits(definition.head_dimension()),
                 ModelSource::Published { .. } | ModelSource::Exported { .. } => {
                     let why = NO_RUN.to_owned();
@@ -182,14 +182,11 @@ impl Experiment for InterventionStudy {
     }
 }
 
-impl ModelCell for InterventionCell {
+impl Measure for InterventionCell {
     type Row = InterventionMeasurement;
 
-    fn model(&self) -> &TrainedModel {
-        &self.model
-    }
-
-    fn add_settings(&self, table: &mut Table) {
+    fn settings(&self) -> Table {
+        let mut table = self.model.settings();
         let InterventionStudy { keys: Keys { fit_groups, learned_on, .. }, search, .. } =
             &*self.study;
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
@@ -209,27 +206,36 @@ impl ModelCell for InterventionCell {
         set("fit_groups", (*fit_groups as i64).into());
         set("learned_on", (*learned_on as i64).into());
         set("search", search_settings(search).into());
+        table
     }
 
-    fn add_defaults(table: &mut Table) {
-        table.insert("search".to_owned(), search_settings(&SearchOptions::default()).into());
+    fn defaults() -> Table {
+        TrainedModel::defaults()
     }
 
     fn key(&self) -> ModelKey {
         self.model.key()
     }
 
-    fn run(
+    fn needs(&self) -> Option<Needs> {
+        self.model.needs()
+    }
+
+    fn lacks(&self, _folder: &Path) -> bool {
+        self.model.lacks()
+    }
+
+    fn measure(
         &self,
         context: &CellContext<'_>,
     ) -> Result<Option<Vec<InterventionMeasurement>>, StudyError> {
         let run = self.model.read_run()?;
         let run = run.ok_or_else(|| StudyError::Definition {
-            path: ModelCell::key(self).run.into(),
+            path: self.key().run.into(),
             why: NO_RUN.to_owned(),
         })?;
         let InterventionStudy { models, keys, search, .. } = &*self.study;
-        let mut groups = self.model.read_more_passages(&run, context, keys.learned_on)?;
+        let mut groups = self.model.read_passages(&run, context, keys.learned_on)?;
         let learned_on = groups.split_off(models.keys.groups).concat();
         let surgery = Surgery {
             model: run.model(),

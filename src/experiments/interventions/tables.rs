@@ -1,11 +1,12 @@
 //! Tables of trained models whose attention was replaced: by model and edit, over groups of passages.
 
+use crate::experiments::ModelKey;
 use crate::experiments::interventions::InterventionMeasurement;
 use crate::heads::Edit;
 use crate::record::{Row, Rows};
 use crate::table::error::READ_ERR;
 use crate::table::groups::groups;
-use crate::table::{Cell, Interval, Spread, Table, TableError};
+use crate::table::{Cell, Estimate, Spread, Table, TableError};
 
 /// An added loss below this is harmless, in nats per token.
 pub const HARMLESS_NATS: f64 = 0.01;
@@ -13,22 +14,10 @@ pub const HARMLESS_NATS: f64 = 0.01;
 /// A model after an edit, over groups of passages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperatedModel {
-    /// The study of its run.
-    pub of: String,
-    /// The run's name.
-    pub run: String,
-    /// The variant.
-    pub arm: String,
-    /// The seed.
-    pub seed: usize,
-    /// The step of the weights.
-    pub step: usize,
+    /// The model.
+    pub of: ModelKey,
     /// The number of tokens of a passage.
     pub n: usize,
-    /// The head dimension d, if known.
-    pub d_head: Option<usize>,
-    /// The number of heads of all layers.
-    pub heads: usize,
     /// The edit.
     pub edit: Edit,
     /// The added loss over the unchanged model, by group, in nats per token.
@@ -54,17 +43,18 @@ impl OperatedModel {
     }
 
     /// The mean added loss with its 95 % interval over groups; `None` for fewer than two.
-    pub fn interval(&self) -> Option<Interval> {
-        Interval::of(self.deltas.iter().copied())
+    pub fn interval(&self) -> Option<Estimate> {
+        Estimate::interval(self.deltas.iter().copied())
     }
 
     /// Whether every head reached ε.
     pub fn is_reached(&self) -> bool {
-        self.reached == Some(self.heads)
+        self.reached == Some(self.of.layers * self.of.heads)
     }
 
-    fn setting(&self) -> (&str, &str, usize, Edit) {
-        (&self.of, &self.run, self.step, self.edit)
+    /// The run and step, which seeds share.
+    pub(super) fn run(&self) -> (&Option<String>, &str, Option<usize>) {
+        (&self.of.of, &self.of.run, self.of.step)
     }
 }
 
@@ -97,32 +87,32 @@ impl Surgeries {
     /// The loss that each edit adds.
     pub fn table(&self) -> Table {
         let other = self.models.iter().filter(|model| model.edit != Edit::Own);
-        let outermost = |models: &[&OperatedModel], end: fn(Interval) -> f64| {
-            Spread::of(models.iter().filter_map(|model| model.interval().map(end)))
+        let ends = |models: &[&OperatedModel], end: usize| {
+            Spread::of(models.iter().filter_map(|model| Some(model.interval()?.ends()?[end])))
         };
         let fewest = |models: &[&OperatedModel]| {
             models.iter().map(|model| model.deltas.len()).min().unwrap_or(0)
         };
         let of_fit = |model: &OperatedModel| model.edit.fit();
         let title = "Loss added by replacing the attention of heads";
-        Table::from_groups("surgery", title, groups(other, OperatedModel::setting))
-            .words("run", "run", |model| &model.run)
+        Table::from_groups("surgery", title, groups(other, |model| (model.run(), model.edit)))
+            .words("run", "run", |model| &model.of.run)
             .numbers("n", "n", |model| model.n)
             .words("edit", "replacement", |model| model.edit.name())
-            .numbers("epsilon", ("ε", "nats"), |m| of_fit(m).map(|fit| Cell::Setting(fit.0)))
+            .numbers("epsilon", "ε (nats)", |m| of_fit(m).map(|fit| Cell::Setting(fit.0)))
             .numbers("rank", "rank r", |model| of_fit(model).map(|fit| fit.1))
             .numbers("size", "size (k, W or degree)", |model| model.edit.size())
-            .medians("delta_loss", ("added loss", "nats"), OperatedModel::delta)
-            .per_group("delta_loss_low", ("95 % CI, lowest", "nats"), |models| {
-                outermost(models, |interval| interval.low).map(|ends| ends.low)
+            .medians("delta_loss", "added loss (nats)", OperatedModel::delta)
+            .per_group("delta_loss_low", "95 % CI, lowest (nats)", |models| {
+                ends(models, 0).map(|ends| ends.low)
             })
-            .per_group("delta_loss_high", ("95 % CI, highest", "nats"), |models| {
-                outermost(models, |interval| interval.high).map(|ends| ends.high)
+            .per_group("delta_loss_high", "95 % CI, highest (nats)", |models| {
+                ends(models, 1).map(|ends| ends.high)
             })
             .medians("before", "max |logit| before", |model| model.before)
             .medians("after", "max |logit| after", |model| model.after)
             .medians("of_largest", "after, of the largest head before", |m| m.after_of_largest)
-            .medians("kl", ("KL from the original attention", "nats"), |model| model.kl_nats)
+            .medians("kl", "KL from the original attention (nats)", |model| model.kl_nats)
             .medians("total_variation", "total variation", |model| model.total_variation)
             .per_group("reached", "heads within ε", |m| m.iter().filter_map(|m| m.reached).min())
             .per_group("groups", "groups of passages", fewest)
@@ -141,7 +131,7 @@ impl Surgeries {
 /// Combines the rows of one model and one edit over groups; `None` if a row has no valid edit.
 fn operated(rows: &[&Row<InterventionMeasurement>]) -> Option<OperatedModel> {
     let first = *rows.first()?;
-    let (of, found) = (&first.of, &first.found);
+    let found = &first.found;
     let each = || rows.iter().map(|row| &row.found);
     let greatest = |value: fn(&InterventionMeasurement) -> Option<f64>| {
         each().filter_map(value).reduce(f64::max)
@@ -150,14 +140,8 @@ fn operated(rows: &[&Row<InterventionMeasurement>]) -> Option<OperatedModel> {
         each().map(value).sum::<Option<f64>>().map(|sum| sum / rows.len() as f64)
     };
     Some(OperatedModel {
-        of: of.of.clone().unwrap_or_default(),
-        run: of.run.clone(),
-        arm: of.arm.clone(),
-        seed: of.seed.unwrap_or(0) as usize,
-        step: of.step.unwrap_or(0),
+        of: first.of.clone(),
         n: found.n,
-        d_head: of.head_dimension(),
-        heads: of.layers * of.heads,
         edit: found.edit()?,
         deltas: each().map(|found| found.delta_loss_nats).collect(),
         before: greatest(|found| Some(found.max_abs_logit_before))?,

@@ -1,12 +1,12 @@
 //! The verdict on inference latency.
 
-use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
 use crate::claims::{Claim, Group, Verdict};
 use crate::experiments::latency::LatencyMeasurement;
 use crate::experiments::latency::tables::{Latencies, LatencyGroup};
+use crate::table::Estimate;
 
 /// The paper's number: up to 36 % less.
 const LESS: f64 = 0.36;

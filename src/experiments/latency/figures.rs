@@ -6,7 +6,6 @@ use crate::experiments::training::figures::variant::Variant;
 use crate::experiments::training::tables::training::arm_name;
 use crate::figure::model::heights;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
-use crate::table::groups;
 
 /// Prefill, next token and cached bytes against n: one line per model through the medians, and a point per round.
 pub fn latency(study: &Latencies) -> Figure {
@@ -25,14 +24,12 @@ pub fn latency(study: &Latencies) -> Figure {
         let y = Axis::log(label, heights(&series));
         Panel::new(title, Axis::log_at("tokens read n", lengths), y, series)
     };
-    let arms = groups(&study.cells, |cell| arm_name(&cell.arm));
-    let mut keys: Vec<Key> = arms
-        .into_iter()
-        .map(|alike| {
-            let (name, ink) = of_arm(alike[0]);
-            Key::new(&name, ink, Shape::LineMarkers)
-        })
-        .collect();
+    let panels = vec![
+        panel("Reading n tokens", "time (s)", |round| round.prefill_s),
+        panel("One more token", "time (ms)", |round| 1e3 * round.decode_s),
+        panel("Cached keys and values", "size (MiB)", mebibytes),
+    ];
+    let mut keys = Key::of_series(&panels[0].series, Shape::LineMarkers);
     keys.push(Key::new("one round", Ink::grey(Stroke::Solid), Shape::Seeds));
     Figure {
         name: "latency".to_owned(),
@@ -40,11 +37,7 @@ pub fn latency(study: &Latencies) -> Figure {
                   size of the cached keys and values. Lines are medians, ticks single rounds. Lower is better."
             .to_owned(),
         keys,
-        panels: vec![
-            panel("Reading n tokens", "time (s)", |round| round.prefill_s),
-            panel("One more token", "time (ms)", |round| 1e3 * round.decode_s),
-            panel("Cached keys and values", "size (MiB)", mebibytes),
-        ],
+        panels,
     }
 }
 

@@ -128,7 +128,7 @@ impl Measure for LatencyCell {
     fn measure(
         &self,
         context: &CellContext<'_>,
-    ) -> Result<Option<Vec<LatencyMeasurement>>, String> {
+    ) -> Result<Option<Vec<LatencyMeasurement>>, StudyError> {
         if context.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -136,8 +136,7 @@ impl Measure for LatencyCell {
             TextVocabulary::Bpe { size } => size,
             TextVocabulary::Byte | TextVocabulary::Characters => 256,
         };
-        let found = LatencyMeasurement::measure(&self.definition, symbols, self.n, TOKENS)
-            .map_err(|e| e.to_string())?;
+        let found = LatencyMeasurement::measure(&self.definition, symbols, self.n, TOKENS)?;
         (context.advanced)(1.0);
         Ok(Some(vec![found]))
     }

@@ -38,9 +38,18 @@ impl Latencies {
     /// # Errors
     /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<LatencyMeasurement>) -> Result<Self, TableError> {
+        let sorted = sorted(&rows.rows, |row| (&row.of.model.run, row.of.n, row.of.round));
+        let alike = |row: &Row<LatencyMeasurement>| {
+            (row.of.model.run.clone(), row.of.model.arm.clone(), row.of.n)
+        };
+        let cell = |rounds: Vec<&Row<LatencyMeasurement>>| {
+            let (run, arm, n) = alike(rounds[0]);
+            let rounds = rounds.iter().map(|row| row.found.clone()).collect();
+            LatencyGroup { run, arm, n, rounds }
+        };
+        let cells = groups(sorted, alike).into_iter().map(cell).collect();
         let (why, advice) = ("no finished row has a time", "run the study again");
-        let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
-        Ok(Self { cells })
+        Ok(Self { cells: TableError::unless_empty(cells, &rows.path, why, advice)? })
     }
 
     /// The cell of a variant at a length.
@@ -62,9 +71,9 @@ impl Latencies {
         let table = Table::from_items("latency", title, &self.cells)
             .words("run", "model", |cell| &cell.run)
             .numbers("n", "n", |cell| cell.n)
-            .numbers("prefill_s", ("reading n tokens", "s"), |cell| cell.over(|r| r.prefill_s))
-            .numbers("decode_s", ("one more token", "s"), |cell| cell.over(|r| r.decode_s))
-            .numbers("cache_bytes", ("cached keys and values", "bytes"), bytes)
+            .numbers("prefill_s", "reading n tokens (s)", |cell| cell.over(|r| r.prefill_s))
+            .numbers("decode_s", "one more token (s)", |cell| cell.over(|r| r.decode_s))
+            .numbers("cache_bytes", "cached keys and values (bytes)", bytes)
             .numbers("prefill_over_mhsa", "reading / multi-head", |c| ratio(c, |r| r.prefill_s))
             .numbers("decode_over_mhsa", "one token / multi-head", |c| ratio(c, |r| r.decode_s))
             .numbers("cache_over_mhsa", "cache / multi-head", |c| {
@@ -77,20 +86,4 @@ impl Latencies {
             );
         vec![table.build()]
     }
-}
-
-fn gather(rows: &[Row<LatencyMeasurement>]) -> Vec<LatencyGroup> {
-    type Of = Row<LatencyMeasurement>;
-    let sorted = sorted(rows, |row| (row.of.model.run.as_str(), row.of.n, row.of.round));
-    let alike = |row: &'_ Of| (row.of.model.run.clone(), row.of.model.arm.clone(), row.of.n);
-    let cell = |rounds: Vec<&Of>| {
-        let of = &rounds[0].of;
-        LatencyGroup {
-            run: of.model.run.clone(),
-            arm: of.model.arm.clone(),
-            n: of.n,
-            rounds: rounds.iter().map(|row| row.found.clone()).collect(),
-        }
-    };
-    groups(sorted, alike).into_iter().map(cell).collect()
 }

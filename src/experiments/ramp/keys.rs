@@ -1,6 +1,5 @@
 //! View `keys`: how much of a head's logits one score per key explains, by the size of the logits.
 
-use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
@@ -9,7 +8,7 @@ use crate::experiments::ramp::figures::variant_of;
 use crate::experiments::ramp::tables::{RampHead, Ramps};
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape};
 use crate::table::groups::sorted;
-use crate::table::{RankCorrelation, Spread, Table, distinct, groups};
+use crate::table::{Estimate, RankCorrelation, Spread, Table, distinct, groups};
 use crate::targets::HeadKind;
 
 /// The half-range of QKᵀ/√d from which on a head is large.
@@ -136,22 +135,19 @@ pub(super) fn figure(study: &Ramps) -> Option<Figure> {
     }
     let x = Axis::log("half-range of QKᵀ/√d", all.iter().map(|point| point.0));
     let y = Axis::linear("R² of one score per key", [1.0].into_iter(), Some(0.0));
-    let (mut series, mut keys) = (Vec::new(), Vec::new());
-    for variant in &variants {
-        let points: Vec<(f64, f64)> = variant.heads.iter().copied().filter_map(point).collect();
-        if points.is_empty() {
-            continue;
-        }
-        keys.push(Key::new(&variant.name, variant.ink, Shape::Points));
-        series.push(Series::new(&variant.name, variant.ink, Shape::Points, points));
-    }
+    let of_variant = |variant: &OfVariant<'_>| {
+        let points = variant.heads.iter().copied().filter_map(point).collect();
+        Series::new(&variant.name, variant.ink, Shape::Points, points)
+    };
+    let mut series: Vec<Series> = variants.iter().map(of_variant).collect();
+    series.retain(|series| !series.points.is_empty());
     Some(Figure {
         name: "keys".to_owned(),
         caption: "R² of one score per key, added alike to every query, in the row-centred logits of each head, against their \
                   half-range. Each point is one head. High on the right: large logits that prefer the same keys whatever the \
                   query."
             .to_owned(),
-        keys,
+        keys: Key::of_series(&series, Shape::Points),
         panels: vec![Panel::new("", x, y, series)],
     })
 }

@@ -13,13 +13,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Table;
 
-use super::model_cell::{ModelCell, whole};
 use super::trained_model::TrainedModel;
 use super::trained_models::{self, MOST_ROWS, ModelKeys, TrainedModels};
 use crate::claims::Group;
 use crate::experiment::{
-    Analysed, Both, CellContext, DefinitionTable, Experiment, ModelReferences, RawDefinition,
-    StudyError, TextSource, View, rows_of,
+    Analysed, Both, CellContext, DefinitionTable, Experiment, Measure, ModelReferences, Needs,
+    RawDefinition, StudyError, TextSource, View, rows_of,
 };
 pub use crate::heads::RampMeasurement;
 use crate::lm::HeadProbe;
@@ -105,22 +104,25 @@ impl Experiment for RampStudy {
     }
 }
 
-impl ModelCell for RampCell {
+impl Measure for RampCell {
     type Row = RampMeasurement;
 
-    fn model(&self) -> &TrainedModel {
-        &self.model
-    }
-
-    fn add_settings(&self, table: &mut Table) {
-        table.insert("layers".to_owned(), whole(&self.model.layers()));
+    fn settings(&self) -> Table {
+        let mut table = self.model.settings();
+        let layers: Vec<i64> = self.model.layers().iter().map(|&layer| layer as i64).collect();
+        table.insert("layers".to_owned(), layers.into());
         if let Some(rows) = self.study.rows {
             table.insert("rows".to_owned(), (rows as i64).into());
         }
+        table
+    }
+
+    fn defaults() -> Table {
+        TrainedModel::defaults()
     }
 
     fn key(&self) -> RampKey {
-        let [positions, slopes] = match self.model.source() {
+        let [positions, slopes] = match &self.model.source {
             ModelSource::Run { definition, .. } => {
                 [Some(definition.positions.name()), Some(definition.slopes.name())]
             }
@@ -133,10 +135,21 @@ impl ModelCell for RampCell {
         }
     }
 
-    fn run(&self, context: &CellContext<'_>) -> Result<Option<Vec<RampMeasurement>>, StudyError> {
+    fn needs(&self) -> Option<Needs> {
+        self.model.needs()
+    }
+
+    fn lacks(&self, _folder: &Path) -> bool {
+        self.model.lacks()
+    }
+
+    fn measure(
+        &self,
+        context: &CellContext<'_>,
+    ) -> Result<Option<Vec<RampMeasurement>>, StudyError> {
         let model = self.model.read()?;
         let rows = Some(self.study.rows.unwrap_or(MOST_ROWS));
-        let groups = self.model.read_passages(&*model, context)?;
+        let groups = self.model.read_passages(&*model, context, 0)?;
         let layers = self.model.layers();
         let share = 1.0 / (groups.len() * layers.len() * model.heads()) as f64;
         let mut found = Vec::new();

@@ -29,10 +29,6 @@ impl OfHead for RampKey {
     }
 }
 
-fn share_of(left: f64, all: f64) -> Option<f64> {
-    (all > 0.0).then(|| 1.0 - left / all)
-}
-
 impl Measurement for RampMeasurement {
     type Key = RampKey;
 
@@ -224,7 +220,7 @@ impl RampMeasurement {
         let uniform = self.columns_seen().map(f64::ln).sum::<f64>() / self.rows as f64;
         let sum = self.kl_uniform + self.entropy_nats;
         check.equal("kl_uniform and entropy_nats are not ln m together", sum, uniform, ROUNDING);
-        let share = share_of(self.kl_ramp, self.kl_uniform);
+        let share = (self.kl_uniform > 0.0).then(|| 1.0 - self.kl_ramp / self.kl_uniform);
         check.there("ramp_kl_share", self.ramp_kl_share.as_ref(), share.is_some());
         if share.is_some() {
             check.equal("ramp_kl_share is not that of kl", self.ramp_kl_share, share, ROUNDING);

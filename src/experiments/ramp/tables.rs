@@ -3,7 +3,7 @@
 use crate::experiments::ramp::RampMeasurement;
 use crate::record::{Row, Rows};
 use crate::table::error::READ_ERR;
-use crate::table::groups::{distinct, groups, keep_last_steps};
+use crate::table::groups::{distinct, groups};
 use crate::table::{Table, TableError};
 use crate::targets::HeadKind;
 
@@ -17,14 +17,9 @@ pub const AGE: usize = 3_000;
 pub type RampHead = Row<RampMeasurement>;
 
 impl RampHead {
-    /// Whether the head is local.
-    pub fn is_local(&self) -> bool {
-        self.found.mass_within_16 >= LOCAL_MASS
-    }
-
     /// Whether the head is local, and no window makes it so.
     fn is_local_without_window(&self) -> bool {
-        self.is_local() && self.found.kind == HeadKind::Global
+        self.found.mass_within_16 >= LOCAL_MASS && self.found.kind == HeadKind::Global
     }
 
     /// Whether it is a global head of `mhsa` with learned positions and without a position bias, so that only its logits
@@ -106,9 +101,11 @@ impl Ramps {
 
     /// Gathers heads at any steps.
     pub fn of_heads(all: Vec<RampHead>, failed: usize) -> Self {
-        let mut heads = all.clone();
-        keep_last_steps(&mut heads, RampHead::model, |head| head.step());
-        Self { heads, all, failed }
+        let models = groups(&all, RampHead::model);
+        let last = |model: &Vec<&RampHead>| model.iter().map(|head| head.step()).max();
+        let last: Vec<_> = models.iter().map(|model| (model[0].model(), last(model))).collect();
+        let is_last = |head: &&RampHead| last.contains(&(head.model(), Some(head.step())));
+        Self { heads: all.iter().filter(is_last).cloned().collect(), all, failed }
     }
 
     /// Every model, in the order of the rows.

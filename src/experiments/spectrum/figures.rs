@@ -1,6 +1,7 @@
 //! The figures of a study of singular values.
 
 use crate::experiments::spectrum::tables::{Spectra, SpectrumGroup};
+use crate::experiments::spectrum::{ATTENTION, LOGITS};
 use crate::figure::ticks::{length, symbols};
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 
@@ -14,16 +15,17 @@ pub fn spectra(study: &Spectra) -> Vec<Figure> {
     vec![values(study, longest), ranks(study)]
 }
 
-const MATRICES: [(&str, Stroke); 2] = [("attention", Stroke::Solid), ("logits", Stroke::Dashed)];
+const MATRICES: [&str; 2] = [ATTENTION, LOGITS];
 
 fn ink(matrix: &str) -> Ink {
-    let stroke = MATRICES.iter().find(|(name, _)| *name == matrix).map(|(_, stroke)| *stroke);
-    let nth = usize::from(matrix != "logits");
-    Ink { stroke: stroke.unwrap_or(Stroke::Dotted), ..Ink::numbered(nth) }
+    match matrix {
+        LOGITS => Ink { stroke: Stroke::Dashed, ..Ink::numbered(0) },
+        _ => Ink { stroke: Stroke::Solid, ..Ink::numbered(1) },
+    }
 }
 
 fn keys(shape: Shape) -> Vec<Key> {
-    MATRICES.iter().map(|(name, _)| Key::new(&format!("{name} matrix"), ink(name), shape)).collect()
+    MATRICES.map(|name| Key::new(&format!("{name} matrix"), ink(name), shape)).to_vec()
 }
 
 fn labels(study: &Spectra) -> Vec<&str> {
@@ -70,7 +72,7 @@ fn ranks(study: &Spectra) -> Figure {
             Series::new(matrix, ink(matrix), Shape::LineMarkers, points.collect())
         };
         let lengths = study.cells.iter().map(|cell| cell.n as f64);
-        let series = MATRICES.iter().map(|(matrix, _)| of(matrix)).collect();
+        let series = MATRICES.map(of).to_vec();
         Panel::new(label, Axis::log_at("sequence length n", lengths), y.clone(), series)
     });
     Figure {

@@ -60,39 +60,6 @@ pub(crate) struct SpectrumCell {
     tolerance: f64,
 }
 
-impl SpectrumCell {
-    fn run(&self) -> Result<Vec<SpectrumMeasurement>, StudyError> {
-        let target = self.target.family.build(self.n, self.seed, self.target.visibility)?;
-        let statistics = Statistics::of(&target);
-        let spectrum = Spectrum::of(&target)?;
-        // The floor does not depend on the rank of the factors.
-        let problem = Problem::new(target, Layout::global(), 1)?;
-        let floor = Floor::new(&problem);
-        let floor_max_abs_logit = floor.max_abs_logit(self.tolerance);
-        let logits = floor_max_abs_logit.and_then(|max_logit| floor.logits(max_logit));
-        let mut rows = Vec::new();
-        let mut push = |matrix: &str, spectrum: &Spectrum| {
-            rows.extend(kept(&spectrum.singular_values).map(|(index, sigma)| {
-                SpectrumMeasurement {
-                    density: statistics.density,
-                    mean_row_entropy_nats: statistics.mean_row_entropy_nats,
-                    floor_max_abs_logit,
-                    matrix: matrix.to_owned(),
-                    effective_rank: spectrum.effective_rank,
-                    numerical_rank: spectrum.numerical_rank,
-                    index,
-                    singular_value: sigma,
-                }
-            }));
-        };
-        push(ATTENTION, &spectrum);
-        if let Some(logits) = logits {
-            push(LOGITS, &Spectrum::of_matrix(&logits)?);
-        }
-        Ok(rows)
-    }
-}
-
 /// The singular values that are kept, each with its index from 1. These are the first [`EVERY`], the last, and between
 /// them those whose indices are at least [`APART`] times apart.
 fn kept(singular_values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
@@ -193,8 +160,34 @@ impl Measure for SpectrumCell {
     fn measure(
         &self,
         context: &CellContext<'_>,
-    ) -> Result<Option<Vec<SpectrumMeasurement>>, String> {
-        let rows = self.run().map_err(|e| e.to_string())?;
+    ) -> Result<Option<Vec<SpectrumMeasurement>>, StudyError> {
+        let target = self.target.family.build(self.n, self.seed, self.target.visibility)?;
+        let statistics = Statistics::of(&target);
+        let spectrum = Spectrum::of(&target)?;
+        // The floor does not depend on the rank of the factors.
+        let problem = Problem::new(target, Layout::global(), 1)?;
+        let floor = Floor::new(&problem);
+        let floor_max_abs_logit = floor.max_abs_logit(self.tolerance);
+        let logits = floor_max_abs_logit.and_then(|max_logit| floor.logits(max_logit));
+        let mut rows = Vec::new();
+        let mut push = |matrix: &str, spectrum: &Spectrum| {
+            rows.extend(kept(&spectrum.singular_values).map(|(index, sigma)| {
+                SpectrumMeasurement {
+                    density: statistics.density,
+                    mean_row_entropy_nats: statistics.mean_row_entropy_nats,
+                    floor_max_abs_logit,
+                    matrix: matrix.to_owned(),
+                    effective_rank: spectrum.effective_rank,
+                    numerical_rank: spectrum.numerical_rank,
+                    index,
+                    singular_value: sigma,
+                }
+            }));
+        };
+        push(ATTENTION, &spectrum);
+        if let Some(logits) = logits {
+            push(LOGITS, &Spectrum::of_matrix(&logits)?);
+        }
         (context.advanced)(1.0);
         Ok(Some(rows))
     }

@@ -39,9 +39,13 @@ impl Spectra {
     /// # Errors
     /// [`TableError::NoRows`] if there are none.
     pub fn of(rows: &Rows<SpectrumMeasurement>) -> Result<Self, TableError> {
+        let place = |row: &Row<SpectrumMeasurement>| {
+            (row.of.of.label(row.of.visibility), row.found.matrix.clone(), row.of.n)
+        };
+        let sorted = sorted(&rows.rows, |row| (place(row), row.found.index));
+        let cells = groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect();
         let why = "no finished row has a singular value";
-        let cells =
-            TableError::unless_empty(gather(&rows.rows), &rows.path, why, "run the study again")?;
+        let cells = TableError::unless_empty(cells, &rows.path, why, "run the study again")?;
         Ok(Self { cells, failed: rows.failed })
     }
 
@@ -66,14 +70,6 @@ impl Spectra {
             .note_failed(self.failed);
         vec![table.build()]
     }
-}
-
-fn gather(rows: &[Row<SpectrumMeasurement>]) -> Vec<SpectrumGroup> {
-    let place = |row: &Row<SpectrumMeasurement>| {
-        (row.of.of.label(row.of.visibility), row.found.matrix.clone(), row.of.n)
-    };
-    let sorted = sorted(rows, |row| (place(row), row.found.index));
-    groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
 }
 
 fn cell_of(rows: &[&Row<SpectrumMeasurement>]) -> Option<SpectrumGroup> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::Table;
 
-use super::references::check_reference;
+use super::references::{check_known_run, runs_of};
 use super::row::{SYNTHETIC, TrainingKey, TrainingMeasurement};
 use super::run_files::check_run;
 use super::study::{Baseline, RunKeys, StudyRun, TrainKeys, TrainStudy, baseline, runs};
@@ -56,55 +56,6 @@ impl TrainCell {
                     && (!is_last || run_manifest::result(&manifest).is_some())
             })
     }
-
-    /// Trains, or resumes from the state in the folder. Returns `None` if it was stopped before its first evaluation. A
-    /// run with other settings is moved aside. The tokens of a long text are cached. Also writes the run's curve.
-    fn run(
-        &self,
-        context: &CellContext<'_>,
-    ) -> Result<Option<Vec<TrainingMeasurement>>, StudyError> {
-        let (corpus, source) = match (&self.text, context.texts) {
-            (Some(text), Some(texts)) => {
-                let corpus = Corpus::from_texts(&self.definition, texts, context.tokens)?;
-                (corpus, text.path.as_str())
-            }
-            _ => (Corpus::synthetic(&self.definition)?, SYNTHETIC),
-        };
-        let share = 1.0 / self.definition.steps as f64;
-        let training = Training {
-            definition: &self.definition,
-            corpus: &corpus,
-            source,
-            device: context.device,
-            workers: &Alone,
-        };
-        if let Some(aside) = set_aside_another(&training, context.folder)? {
-            (context.warned)(&format!(
-                "warning: {} held a run with other settings, now in {}",
-                context.folder.display(),
-                aside.display()
-            ));
-        }
-        let on_step = |_: &StepRow| (context.advanced)(share);
-        let result = train(&training, context.folder, Begin::Continue, context.stop, &on_step)?;
-        // A run that was stopped before its first evaluation has no results.
-        if result.outcome == Outcome::Stopped && result.valid_loss_nats.is_none() {
-            return Ok(None);
-        }
-        let series = RunSeries::read(context.folder)?;
-        series.write_curve(context.folder)?;
-        kept_files::note_there(context.folder, CURVE)?;
-        Ok(Some(vec![TrainingMeasurement {
-            parameters: result.parameters,
-            train_loss_nats: result.train_loss_nats,
-            valid_loss_nats: result.valid_loss_nats,
-            max_abs_logit: result.max_abs_logit,
-            outcome: result.outcome.name().to_owned(),
-            wall_time_s: to_microseconds(result.wall_time_s),
-            course: series.course(),
-            corpus_entropy_nats: corpus.entropy_nats,
-        }]))
-    }
 }
 
 impl Experiment for TrainStudy {
@@ -154,10 +105,13 @@ impl Experiment for TrainStudy {
 
     fn check_references(&self) -> Result<(), StudyError> {
         let Some(Baseline { of, runs }) = &self.baseline else { return Ok(()) };
-        let check = |run: &String| {
-            check_reference(["baseline.of", "baseline.runs"], of, run, &self.path, self.preset)
-        };
-        runs.iter().try_for_each(check)
+        let wrong = |why| StudyError::Definition { path: self.path.clone(), why };
+        let all = runs_of(of, &self.path, self.preset)
+            .map_err(|why| wrong(format!("baseline.of {of:?}: {why}")))?;
+        let known: Vec<&str> = all.iter().map(|run| run.name.as_str()).collect();
+        runs.iter()
+            .try_for_each(|run| check_known_run(run, &known))
+            .map_err(|why| wrong(format!("baseline.runs has {why}")))
     }
 
     fn check_files(
@@ -195,15 +149,57 @@ impl Measure for TrainCell {
         TrainingKey::of(&self.run, &self.definition, text)
     }
 
+    /// Trains, or resumes from the state in the folder. Returns `None` if it was stopped before its first evaluation. A
+    /// run with other settings is moved aside. The tokens of a long text are cached. Also writes the run's curve.
     fn measure(
         &self,
         context: &CellContext<'_>,
-    ) -> Result<Option<Vec<TrainingMeasurement>>, String> {
-        self.run(context).map_err(|e| e.to_string())
+    ) -> Result<Option<Vec<TrainingMeasurement>>, StudyError> {
+        let (corpus, source) = match (&self.text, context.texts) {
+            (Some(text), Some(texts)) => {
+                let corpus = Corpus::from_texts(&self.definition, texts, context.tokens)?;
+                (corpus, text.path.as_str())
+            }
+            _ => (Corpus::synthetic(&self.definition)?, SYNTHETIC),
+        };
+        let share = 1.0 / self.definition.steps as f64;
+        let training = Training {
+            definition: &self.definition,
+            corpus: &corpus,
+            source,
+            device: context.device,
+            workers: &Alone,
+        };
+        if let Some(aside) = set_aside_another(&training, context.folder)? {
+            (context.warned)(&format!(
+                "warning: {} held a run with other settings, now in {}",
+                context.folder.display(),
+                aside.display()
+            ));
+        }
+        let on_step = |_: &StepRow| (context.advanced)(share);
+        let result = train(&training, context.folder, Begin::Continue, context.stop, &on_step)?;
+        // A run that was stopped before its first evaluation has no results.
+        if result.outcome == Outcome::Stopped && result.valid_loss_nats.is_none() {
+            return Ok(None);
+        }
+        let series = RunSeries::read(context.folder)?;
+        series.write_curve(context.folder)?;
+        kept_files::note_there(context.folder, CURVE)?;
+        Ok(Some(vec![TrainingMeasurement {
+            parameters: result.parameters,
+            train_loss_nats: result.train_loss_nats,
+            valid_loss_nats: result.valid_loss_nats,
+            max_abs_logit: result.max_abs_logit,
+            outcome: result.outcome.name().to_owned(),
+            wall_time_s: to_microseconds(result.wall_time_s),
+            course: series.course(),
+            corpus_entropy_nats: corpus.entropy_nats,
+        }]))
     }
 }
 
 /// The key of a cell: a run at a seed.
-fn cell_key(run: &str, seed: u64) -> String {
+pub(crate) fn cell_key(run: &str, seed: u64) -> String {
     format!("{run}/s{seed}")
 }

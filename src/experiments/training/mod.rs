@@ -18,17 +18,16 @@ mod study;
 /// Tables of this experiment.
 pub mod tables {
     pub mod run_course;
-    pub mod run_courses;
     pub mod run_log;
     pub mod training;
     pub mod variants;
 }
 mod views;
 
-pub(crate) use cell::TrainCell;
+pub(crate) use cell::{TrainCell, cell_key};
 pub(crate) use references::{check_kept_step, check_known_run, kept_steps, runs_of};
 pub use row::{ModelColumns, SYNTHETIC, TrainingKey, TrainingMeasurement};
 pub(crate) use settings::key_words;
-pub use settings::{RunSettings, Settings};
+pub use settings::{Settings, SettingsOfRuns};
 pub use study::{Baseline, StudyRun, TrainStudy};
 pub(crate) use study::{RunKeys, TrainKeys, runs};

@@ -6,29 +6,12 @@ use toml::{Table, Value};
 
 use super::row::TrainingMeasurement;
 use super::study::{StudyRun, runs};
-use crate::experiment::{Preset, RawDefinition, StudyError};
+use crate::experiment::{Preset, RawDefinition};
 use crate::lm::TrainDefinition;
 use crate::record::Measurement as _;
 use crate::system::FileError;
 use crate::system::nearest::nearest;
 use crate::table::distinct;
-
-/// Checks that `run` is a run of a study `of` that is defined beside `path`. Errors name the keys `key_of` and `key_run`.
-///
-/// # Errors
-/// Names the unknown study or run and the nearest one that is defined.
-pub(crate) fn check_reference(
-    [key_of, key_run]: [&str; 2],
-    of: &str,
-    run: &str,
-    path: &Path,
-    preset: Preset,
-) -> Result<(), StudyError> {
-    let wrong = |why| StudyError::Definition { path: path.to_owned(), why };
-    let runs = runs_of(of, path, preset).map_err(|why| wrong(format!("{key_of} {of:?}: {why}")))?;
-    let known: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-    check_known_run(run, &known).map_err(|why| wrong(format!("{key_run} has {why}")))
-}
 
 /// The steps whose weights a finished run has kept.
 pub(crate) fn kept_steps(definition: &TrainDefinition) -> Vec<usize> {

@@ -6,6 +6,7 @@ use crate::run::{Course, run_manifest};
 
 record! {
     /// Identifies a training run.
+    #[derive(Default)]
     pub struct TrainingKey {
         /// the model
         model: ModelColumns,
@@ -49,6 +50,7 @@ impl TrainingKey {
 
 record! {
     /// The result and the course of a training run.
+    #[derive(Default)]
     pub struct TrainingMeasurement {
         /// the number of parameters
         parameters: usize,
@@ -138,6 +140,7 @@ impl Measurement for TrainingMeasurement {
 
 record! {
     /// A model, as its definition has it.
+    #[derive(Default)]
     pub struct ModelColumns {
         /// the run's name in its study's definition
         run: String,

@@ -14,16 +14,8 @@ use crate::table::groups::distinct;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Settings(BTreeMap<String, String>);
 
-/// The settings of a study's run, whatever its seed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunSettings {
-    /// The study, as its rows name it: with its text.
-    pub study: String,
-    /// The run.
-    pub run: String,
-    /// The keys that have an effect on it.
-    pub settings: Settings,
-}
+/// The settings of runs by study, as rows name it, and run.
+pub type SettingsOfRuns = BTreeMap<(String, String), Settings>;
 
 /// Keys that change no number of a run: when it saves and measures, and how it holds its memory.
 const WITHOUT_EFFECT: [&str; 5] =
@@ -36,14 +28,10 @@ const OF_VARIANT: [&str; 2] = ["arm", "stabilisers"];
 const IMPLIED: [&str; 5] = ["softcap", "qk_clip", "z_loss", "global_heads", "window"];
 
 /// The keys of each run of the study whose rows are in `folder`.
-pub(super) fn run_settings(folder: &Path, runs: &TrainStudy) -> Vec<RunSettings> {
+pub(super) fn run_settings(folder: &Path, runs: &TrainStudy) -> SettingsOfRuns {
     let study = folder.file_name().unwrap_or_default().to_string_lossy();
-    let of_run = |run: &StudyRun| RunSettings {
-        study: study.clone().into_owned(),
-        run: run.name.clone(),
-        settings: Settings::from_run(run),
-    };
-    runs.runs.iter().map(of_run).collect()
+    let key = |run: &StudyRun| (study.clone().into_owned(), run.name.clone());
+    runs.runs.iter().map(|run| (key(run), Settings::from_run(run))).collect()
 }
 
 impl TrainStudy {
@@ -108,15 +96,10 @@ impl Settings {
         self.0.get(key).map(String::as_str)
     }
 
-    /// Whether they have the same value of every key but these.
-    pub(crate) fn agree_but_for(&self, other: &Self, keys: &[&str]) -> bool {
-        let differing = Self::differing([self, other]);
-        differing.into_iter().all(|key| keys.contains(&Self::outer(key)))
-    }
-
     /// Whether they differ at most in what makes a variant.
     pub(crate) fn agree_but_for_variant(&self, other: &Self) -> bool {
-        self.agree_but_for(other, &[&OF_VARIANT[..], &IMPLIED].concat())
+        let mut differing = Self::differing([self, other]).into_iter().map(Self::outer);
+        differing.all(|key| OF_VARIANT.contains(&key) || IMPLIED.contains(&key))
     }
 
     /// The key of a definition that an inner key belongs to.
@@ -193,6 +176,5 @@ mod tests {
     fn variants_agree_at_one_rate_alone() {
         assert!(of("").agree_but_for_variant(&of("arm = 'ls'\nwindow = 3")));
         assert!(!of("").agree_but_for_variant(&of("arm = 'ls'\nlearning_rate = 0.5")));
-        assert!(of("").agree_but_for(&of("heads = 2"), &["heads"]));
     }
 }

@@ -110,13 +110,17 @@ pub(crate) fn runs(raw: &RawDefinition) -> Result<Vec<StudyRun>, String> {
         let mut table = table.clone();
         let name = take_text(&mut table, "name")?.ok_or("a [[run]] needs a name")?;
         let grid = grid(&name, table, &shared).into_iter();
-        grid.map(|(name, table)| {
+        grid.map(|(name, mut table)| {
             check_run_name(&name)?;
             check_names_differ("run", &name, &there)?;
             there.push(name.clone());
-            one(name, table, &shared, &shared_seeds)
+            let of_run = |why: String| format!("run {name}: {why}");
+            let seeds = seeds(&mut table, &shared_seeds).map_err(of_run)?;
+            let mut definition = shared.clone();
+            definition.merge(&table).map_err(|e| of_run(e.to_string()))?;
+            Ok(StudyRun { name, definition, seeds })
         })
-        .collect::<Result<Vec<_>, _>>()
+        .collect::<Result<Vec<_>, String>>()
     })?;
     Ok(runs.into_iter().flatten().collect())
 }
@@ -147,19 +151,6 @@ fn grid(name: &str, table: Table, shared: &TrainDefinition) -> Vec<(String, Tabl
             runs.iter().flat_map(|run| values.iter().map(move |value| with(run, value))).collect();
     }
     runs
-}
-
-fn one(
-    name: String,
-    mut table: Table,
-    shared: &TrainDefinition,
-    shared_seeds: &[u64],
-) -> Result<StudyRun, String> {
-    let of_run = |why: String| format!("run {name}: {why}");
-    let seeds = seeds(&mut table, shared_seeds).map_err(of_run)?;
-    let mut definition = shared.clone();
-    definition.merge(&table).map_err(|e| of_run(e.to_string()))?;
-    Ok(StudyRun { name, definition, seeds })
 }
 
 /// The seeds of a run, which are those of all where it has none of its own.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::figures::{across_runs, overview, training};
-use super::settings::{RunSettings, run_settings};
+use super::settings::{SettingsOfRuns, run_settings};
 use super::tables::training::Trainings;
 use super::{TrainStudy, claims};
 use crate::claims::Group;
@@ -108,7 +108,7 @@ fn beside_baseline(work: &Configuration) -> Result<(), String> {
 }
 
 /// The keys of the runs of these studies and of their baselines.
-fn settings(studies: &[MeasuredStudy]) -> Vec<RunSettings> {
+fn settings(studies: &[MeasuredStudy]) -> SettingsOfRuns {
     let all =
         studies.iter().flat_map(|study| std::iter::once(study).chain(study.baseline.as_deref()));
     let of_study = |study: &MeasuredStudy| {
@@ -118,7 +118,7 @@ fn settings(studies: &[MeasuredStudy]) -> Vec<RunSettings> {
 }
 
 fn without_logs(studies: &[MeasuredStudy]) -> Result<Trainings, TableError> {
-    Ok(Trainings::of_rows(&rows_of(studies)?)?.with_settings(&settings(studies)))
+    Ok(Trainings::of(&rows_of(studies)?, None)?.with_settings(&settings(studies)))
 }
 
 fn with_logs(studies: &[MeasuredStudy]) -> Result<Trainings, TableError> {
@@ -127,7 +127,7 @@ fn with_logs(studies: &[MeasuredStudy]) -> Result<Trainings, TableError> {
 
 fn logged(studies: &[MeasuredStudy], folders: &[PathBuf]) -> Result<Trainings, TableError> {
     let data = folders.first().and_then(|study| study.parent()).unwrap_or(Path::new(""));
-    let all = Trainings::of(data, &Rows::read(folders)?)?;
+    let all = Trainings::of(&Rows::read(folders)?, Some(data))?;
     Ok(all.with_settings(&settings(studies)))
 }
 

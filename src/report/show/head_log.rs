@@ -202,6 +202,6 @@ fn table(heads: &BTreeMap<(usize, usize), Vec<&HeadLogRow>>) -> Table {
         .numbers("max_abs_logit", "last max |logit|", |(last, _)| last.max_abs_logit)
         .numbers("half_range", "last half-range", |(last, _)| last.half_range)
         .numbers("floor", "last floor", |(last, _)| last.floor)
-        .numbers("entropy_nats", ("last row entropy", "nats"), |(last, _)| last.entropy_nats)
+        .numbers("entropy_nats", "last row entropy (nats)", |(last, _)| last.entropy_nats)
         .build()
 }

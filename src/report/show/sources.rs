@@ -8,8 +8,7 @@ use crate::experiments::fits::tables::one_fit::{OneFit, TARGET};
 use crate::experiments::heads::figures::heads_of_model::{by_layer, parts};
 use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::figures::courses::{course, courses};
-use crate::experiments::training::tables::run_course::RunCourse;
-use crate::experiments::training::tables::run_courses::runs_table;
+use crate::experiments::training::tables::run_course::{RunCourse, runs_table};
 use crate::figure::{Matrix, matrices};
 use crate::report::conclusion::fit_conclusion;
 use crate::report::diagnose::sentence;
@@ -62,7 +61,7 @@ fn of_run(run: &RunCourse) -> String {
         format!(" in layer {}, head {} ({}),", head.layer, head.head, head.kind)
     });
     text.push_str(&format!(" Peak max |logit| {}{place} at step {step}", shown(peak)));
-    if let Some((_, last)) = run.max_logit.last().filter(|(last, _)| *last != step) {
+    if let Some((_, last)) = run.log.max_logit.last().filter(|(last, _)| *last != step) {
         text.push_str(&format!("; {} at the end", shown(*last)));
     }
     text.push('.');

@@ -173,8 +173,8 @@ fn a_quick_study_of_trained_heads_is_of_quick_runs() {
     for (preset, run) in [(Preset::Quick, "b"), (Preset::Paper, "a")] {
         let study = StudyDefinition::read(&beside.path().join("parts.toml"), preset).unwrap();
         let study: &PredictStudy = study.work.get().unwrap();
-        let sources = study.models.sources().unwrap();
-        assert_eq!(sources.iter().filter_map(|source| source.run()).collect::<Vec<_>>(), [run]);
+        let runs = study.models.runs().unwrap();
+        assert_eq!(runs.iter().map(|(_, run)| run.name.as_str()).collect::<Vec<_>>(), [run]);
     }
 }
 

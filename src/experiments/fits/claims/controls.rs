@@ -4,10 +4,9 @@ use super::scale_of_cells;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::{Claim, Origin, Verdict};
-use crate::experiments::fits::tables::growth::Growth;
-use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
+use crate::experiments::fits::tables::growth::{Growth, GrowthCell, GrowthSeed};
 use crate::solver::LARGEST_CAP;
-use crate::table::Interval;
+use crate::table::Estimate;
 
 /// Rank penalties with a ratio up to this count as equal: searches on different machines differ by up to 4 per cent
 /// (docs/methods.md, Machines).
@@ -91,12 +90,10 @@ fn needs_more(band: &GrowthCell, rival: &GrowthCell) -> Ruling {
     // A seed for which neither fit reached ε gives no ratio.
     let logs: Vec<f64> = logs.filter(|log| !log.is_nan()).collect();
     let all = |of: fn(f64, f64) -> f64| logs.iter().copied().reduce(of);
-    let ends = match Interval::of(logs.iter().copied()) {
-        Some(interval) => Some((interval.low, interval.high)),
-        None => all(f64::min).zip(all(f64::max)),
-    };
+    let interval = Estimate::interval(logs.iter().copied()).and_then(|ratio| ratio.ends());
+    let ends = interval.or_else(|| Some([all(f64::min)?, all(f64::max)?]));
     let alike = ALIKE.ln();
-    ends.map_or(Ruling::of_rule(false, false), |(low, high)| {
+    ends.map_or(Ruling::of_rule(false, false), |[low, high]| {
         Ruling::of_rule(low >= alike && high > alike, high <= alike)
     })
 }

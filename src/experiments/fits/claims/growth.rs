@@ -1,14 +1,12 @@
 //! Verdicts on logit growth, for dense local targets and for sparse global ones.
 
 use super::scale_of_cells;
-use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
 use crate::claims::{Claim, Origin, Verdict};
-use crate::experiments::fits::tables::growth::{Growth, GrowthSlope};
-use crate::experiments::fits::tables::growth_cell::GrowthCell;
-use crate::table::{Interval, plural, significant};
+use crate::experiments::fits::tables::growth::{Growth, GrowthCell, GrowthSlope};
+use crate::table::{Estimate, plural, significant};
 
 /// A slope whose interval lies below this counts as no growth: at 0.1, 100 times the n/d costs 1.6 times the logits.
 const NO_GROWTH: f64 = 0.1;
@@ -26,6 +24,10 @@ pub(crate) const DENSE_LOCAL_GROWS: Claim = Claim {
         "The whole interval lies below {0}, and every fit reached its KL.",
     ],
     bounds: &[NO_GROWTH],
+    lacking: [
+        "too few fits for an exponent",
+        "Needs fits of dirichlet-band that reached the KL in three configurations or more.",
+    ],
     ..Claim::PLAIN
 };
 
@@ -57,13 +59,15 @@ pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
 ///
 /// *Not measured*: no slope, or an interval that includes both outcomes.
 fn dense_local(study: &Growth) -> Verdict {
-    let Some((family, slope, [low, high])) = slope_of(study, "dirichlet-band") else {
-        let headline = "too few fits for an exponent";
-        return Verdict::unmeasured(DENSE_LOCAL_GROWS, headline, why_no_slope(study));
+    let Some((family, slope)) = slope_of(study, "dirichlet-band") else {
+        return Verdict::lacking(DENSE_LOCAL_GROWS);
     };
-    let controls: Vec<(&GrowthSlope, Estimate, [f64; 2])> =
+    let ends = |slope: Estimate| slope.ends().unwrap_or([f64::NAN; 2]);
+    let [low, high] = ends(slope);
+    let controls: Vec<(&GrowthSlope, Estimate)> =
         ["landmark", "random-sparse"].iter().filter_map(|name| slope_of(study, name)).collect();
-    let is_apart = controls.len() == 2 && controls.iter().all(|(_, _, ends)| ends[1] < low);
+    let is_apart = controls.len() == 2
+        && controls.iter().all(|(_, slope)| slope.at_most(low) == Ruling::Holds);
     let by_rank = slopes_by_rank(study, family);
     let at_each_rank = by_rank.iter().all(|(_, slope)| slope.at_least(0.0) == Ruling::Holds);
     let grows = low > 0.0 && high > NO_GROWTH;
@@ -79,20 +83,19 @@ fn dense_local(study: &Growth) -> Verdict {
         });
         joined(each, ", ")
     };
-    let two_decimals = |slope: Estimate, [low, high]: [f64; 2]| {
+    let two_decimals = |slope: Estimate| {
+        let [low, high] = ends(slope);
         format!("{:.2} [{low:.2}, {high:.2}]", slope.value)
     };
     let (headline, of_ranks) = if by_rank.is_empty() {
-        let exponent = two_decimals(slope, [low, high]);
-        (format!("rank penalty: exponent of n/d {exponent}"), String::new())
+        (format!("rank penalty: exponent of n/d {}", two_decimals(slope)), String::new())
     } else {
         let of_ranks = format!("Exponent of n/d in a band's rank penalty: {}", exponents(true));
         (format!("penalty's exponent of n/d: {}", exponents(false)), of_ranks)
     };
-    let all = [("band", slope, [low, high])].into_iter().chain(
-        controls.iter().map(|(control, slope, ends)| (control.family.as_str(), *slope, *ends)),
-    );
-    let all = all.map(|(family, slope, ends)| format!("{family} {}", two_decimals(slope, ends)));
+    let controls = controls.iter().map(|(control, slope)| (control.family.as_str(), *slope));
+    let all = [("band", slope)].into_iter().chain(controls);
+    let all = all.map(|(family, slope)| format!("{family} {}", two_decimals(slope)));
     let of_band = study.cells.iter().filter(|cell| cell.family == "dirichlet-band");
     let unreached = plural(family.unreached, "band fit");
     let sentences = [
@@ -112,27 +115,14 @@ fn slopes_by_rank(study: &Growth, family: &GrowthSlope) -> Vec<(usize, Estimate)
     let same =
         |other: &&GrowthSlope| other.label == family.label && other.tolerance == family.tolerance;
     let own = study.slopes.iter().filter(same);
-    own.filter_map(|own| Some((own.rank?, own.slope?.into()))).collect()
+    own.filter_map(|own| Some((own.rank?, own.slope?))).collect()
 }
 
-/// Says why there is no slope of `dirichlet-band`.
-fn why_no_slope(study: &Growth) -> String {
-    match study.pooled_slopes().find(|family| family.family == "dirichlet-band") {
-        None => "Needs rows of dirichlet-band.".to_owned(),
-        Some(family) => format!(
-            "An exponent needs three configurations; {} of dirichlet-band reached the KL, {} did not.",
-            plural(family.reached, "fit"),
-            family.unreached
-        ),
-    }
-}
-
-/// The slope of a family with the ends of its interval; if the family has several widths, that of the widest.
-fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Estimate, [f64; 2])> {
+/// The slope of a family; if the family has several widths, that of the widest.
+fn slope_of<'a>(study: &'a Growth, name: &str) -> Option<(&'a GrowthSlope, Estimate)> {
     let of_family = study.pooled_slopes().filter(|family| family.family == name);
     let with_slope = of_family.filter_map(|family| Some((family, family.slope?)));
-    let (family, slope) = with_slope.max_by_key(|(family, _)| family.support)?;
-    Some((family, slope.into(), [slope.low, slope.high]))
+    with_slope.max_by_key(|(family, _)| family.support)
 }
 
 /// Sparse global: the rank penalty of `landmark` (low rank by construction) and of `random-sparse` (not). It covers the
@@ -182,11 +172,12 @@ fn largest_penalty(cells: &[&GrowthCell]) -> String {
 /// Low rank is easy for a family if every fit reached ε and the whole interval of every cell's rank penalty is at most
 /// [`EASY`]. It is not easy if in some cell the whole interval is above, or no seed reached ε.
 fn cost(cells: &[&GrowthCell]) -> Ruling {
-    let within = |cell: &GrowthCell, holds: &dyn Fn(Interval) -> bool| {
-        cell.inflation_within().is_some_and(holds)
+    let within = |cell: &GrowthCell, holds: fn([f64; 2]) -> bool| {
+        cell.inflation_within().and_then(|penalty| penalty.ends()).is_some_and(holds)
     };
-    let is_easy = |cell: &&GrowthCell| cell.unreached() == 0 && within(cell, &|i| i.high <= EASY);
-    let is_hard = |cell: &&GrowthCell| cell.reached() == 0 || within(cell, &|i| i.low >= EASY);
+    let is_easy =
+        |cell: &&GrowthCell| cell.unreached() == 0 && within(cell, |[_, high]| high <= EASY);
+    let is_hard = |cell: &&GrowthCell| cell.reached() == 0 || within(cell, |[low, _]| low >= EASY);
     Ruling::of_rule(cells.iter().all(is_easy), cells.iter().any(is_hard))
 }
 
@@ -212,7 +203,7 @@ mod tests {
     use super::*;
     use crate::claims::Reason;
     use crate::claims::VerdictStatus;
-    use crate::experiments::fits::tables::growth_cell::GrowthSeed;
+    use crate::experiments::fits::tables::growth::GrowthSeed;
 
     fn family(
         name: &str,
@@ -226,7 +217,7 @@ mod tests {
             support: Some(8),
             tolerance: 0.05,
             rank: None,
-            slope: slope.map(|(low, high)| Interval { value: 0.5 * (low + high), low, high }),
+            slope: slope.map(|(low, high)| Estimate::within(0.5 * (low + high), [low, high])),
             points: 9,
             reached: 27,
             unreached,

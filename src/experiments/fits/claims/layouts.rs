@@ -1,12 +1,11 @@
 //! The verdict on layouts: whether splitting heads into local and global ones removes the pressure on logits.
 
-use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::words::listed;
 use crate::claims::{Claim, Reason, Verdict};
 use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, log_ratio};
-use crate::table::plural;
+use crate::table::{Estimate, plural};
 
 /// Errors with a ratio up to this count as equal: searches on different machines differ by up to 3 per cent
 /// (docs/methods.md, Machines).
@@ -49,7 +48,7 @@ pub(crate) fn layouts(study: &Layouts) -> Verdict {
         .filter(|(_, pairs)| !pairs.seeds.is_empty())
         .collect();
     let is_of_its_form = compared.iter().all(|(split, _)| split.target.starts_with(MIXTURE));
-    let lengths = listed(compared.iter().map(|(split, _)| split.n)).unwrap_or_default();
+    let lengths = listed(compared.iter().map(|(split, _)| split.n));
     let pairs = Pairs { settings: compared.into_iter().map(|(_, pairs)| pairs).collect() };
     let (all, won) = (pairs.len(), pairs.count(|ours, theirs| ours < theirs));
     let mean = pairs.all().map(|(ours, theirs)| log_ratio(ours, theirs)).sum::<f64>() / all as f64;
@@ -98,9 +97,9 @@ fn contest(split: &LayoutCell, rival: &LayoutCell) -> PairsOfSetting {
         Some((ours.seed, ours.kl_nats.max(NO_ERROR), theirs.kl_nats.max(NO_ERROR)))
     });
     PairsOfSetting {
-        ours: split.layout.clone(),
-        theirs: rival.layout.clone(),
-        context: Some(split.n),
+        ours: split.layout.to_string(),
+        theirs: rival.layout.to_string(),
+        context: split.n,
         seeds: both.collect(),
     }
 }
@@ -114,11 +113,11 @@ mod tests {
     fn cell(layout: &str, rank: usize, kl: f64, seeds: usize) -> LayoutCell {
         LayoutCell {
             target: "dirichlet-band".to_owned(),
-            layout: layout.to_owned(),
+            layout: layout.parse().unwrap(),
             n: 160,
             rank,
             cap: 8.0,
-            seeds: (0..seeds).map(|seed| LayoutSeed { seed, kl_nats: kl }).collect(),
+            seeds: (0..seeds as u64).map(|seed| LayoutSeed { seed, kl_nats: kl }).collect(),
             floor: None,
         }
     }

@@ -4,7 +4,7 @@ pub mod controls;
 pub mod growth;
 pub mod layouts;
 
-use super::tables::growth_cell::GrowthCell;
+use super::tables::growth::GrowthCell;
 
 /// The scale of fits as text: `n = 48–384, d = 4–32`.
 pub(crate) fn scale_of_cells<'c>(cells: impl IntoIterator<Item = &'c GrowthCell>) -> String {

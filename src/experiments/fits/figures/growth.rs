@@ -1,7 +1,6 @@
 //! The figures of a study of logit growth.
 
-use crate::experiments::fits::tables::growth::Growth;
-use crate::experiments::fits::tables::growth_cell::GrowthCell;
+use crate::experiments::fits::tables::growth::{Growth, GrowthCell};
 use crate::figure::ticks::symbols;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::distinct;

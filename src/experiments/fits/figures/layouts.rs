@@ -105,17 +105,13 @@ fn series(
     series
 }
 
-/// The errors of some layouts against the logit bound: ticks for single seeds and markers for medians. A line through the medians
-/// ends where it falls below `least`.
-fn errors<'c>(
-    name: &str,
-    ink: Ink,
-    cells: impl IntoIterator<Item = &'c LayoutCell>,
-    least: f64,
-) -> [Series; 3] {
-    let seeds = cells.into_iter().flat_map(|cell| {
+/// The errors of a layout against the logit bound: ticks for single seeds and markers for medians. A line through the
+/// medians ends where it falls below `least`.
+fn errors(name: &str, ink: Ink, cells: &[LayoutCell], least: f64) -> [Series; 3] {
+    let of_cell = |cell: &LayoutCell| {
         cell.seeds.iter().map(|seed| (cell.cap, seed.kl_nats)).collect::<Vec<_>>()
-    });
+    };
+    let seeds = cells.iter().flat_map(of_cell);
     let [mut seeds, medians] = Series::over_seeds(name, ink, seeds.collect());
     let line = Series::new(name, ink, Shape::Line, cut_below(&medians.points, least));
     let mut markers = Series { shape: Shape::Points, ..medians };
@@ -140,8 +136,7 @@ fn cut_below(points: &[(f64, f64)], least: f64) -> Vec<(f64, f64)> {
 
 /// The ink of the training variant that has such heads; a single global head has its own.
 fn ink(cell: &LayoutCell) -> Ink {
-    let heads = cell.heads().map_or(0, |layout| layout.heads().len());
-    match (cell.is_split(), cell.is_global(), heads) {
+    match (cell.is_split(), cell.is_global(), cell.layout.heads().len()) {
         (true, _, _) => Variant::plain("ls").ink(),
         (_, true, 0 | 1) => Ink { colour: DARK, ..Ink::numbered(1) },
         (_, true, _) => Variant::plain("mhsa").ink(),
@@ -151,9 +146,8 @@ fn ink(cell: &LayoutCell) -> Ink {
 
 /// The label of a layout: `2 global heads of rank 8`, `1 local head (window 24) + 1 global head of rank 8`.
 fn name(cell: &LayoutCell) -> String {
-    let Some(layout) = cell.heads() else { return cell.label() };
     let mut parts: Vec<String> = Vec::new();
-    for alike in layout.heads().chunk_by(|a, b| a == b) {
+    for alike in cell.layout.heads().chunk_by(|a, b| a == b) {
         parts.push(match alike[0].window() {
             None => plural(alike.len(), "global head"),
             Some(window) => format!("{} (window {window})", plural(alike.len(), "local head")),

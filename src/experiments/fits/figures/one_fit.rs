@@ -78,7 +78,7 @@ pub fn errors_by_row(fit: &OneFit) -> Option<Figure> {
     Some(Figure {
         name: "errors-by-row".to_owned(),
         caption: "The error of each row of the matrix. Their mean is kl; a peak marks the rows that fit worst.".to_owned(),
-        keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
+        keys: Key::of_series(&series, Shape::Line),
         panels: vec![Panel::new("Error by row", x, y, series)],
     })
 }

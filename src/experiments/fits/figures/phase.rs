@@ -1,7 +1,6 @@
 //! The heat map of the rank penalty over w/d and n/d.
 
-use crate::experiments::fits::tables::growth::Growth;
-use crate::experiments::fits::tables::growth_cell::GrowthCell;
+use crate::experiments::fits::tables::growth::{Growth, GrowthCell};
 use crate::figure::style::BEYOND;
 use crate::figure::{Axis, Figure, Key, Panel, Rgb, Tile, heat};
 use crate::table::{Spread, distinct};
@@ -17,36 +16,25 @@ pub fn phase(growth: &Growth) -> Figure {
     let y = Axis::log_at("window / rank (w/d)", fields.iter().map(|f| f.w_over_d));
     // Ratios are powers of two, so a tile reaches half-way to its neighbours.
     let half = std::f64::consts::SQRT_2;
-    let place = |n_over_d: f64, w_over_d: f64| {
-        ((n_over_d / half, n_over_d * half), (w_over_d / half, w_over_d * half))
-    };
-    let tile = |at: ((f64, f64), (f64, f64)), colour, text| Tile { x: at.0, y: at.1, colour, text };
-    let measured = fields.iter().map(|field| {
-        tile(
-            place(field.n_over_d, field.w_over_d),
-            field.inflation.map_or(BEYOND, colour),
-            match field.inflation {
-                Some(value) if value < 9.95 => format!("{value:.1}"),
-                Some(value) => format!("{value:.0}"),
-                None => "none".to_owned(),
-            },
-        )
-    });
-    let is_measured = |n_over_d: f64, w_over_d: f64| {
-        fields.iter().any(|field| (field.n_over_d, field.w_over_d) == (n_over_d, w_over_d))
-    };
     let across = distinct(fields.iter().map(|field| field.n_over_d));
     let up = distinct(fields.iter().map(|field| field.w_over_d));
-    let all =
-        across.iter().flat_map(|&n_over_d| up.iter().map(move |&w_over_d| (n_over_d, w_over_d)));
-    let blank = all
-        .filter(|&(n_over_d, w_over_d)| !is_measured(n_over_d, w_over_d))
-        .map(|(n_over_d, w_over_d)| tile(place(n_over_d, w_over_d), NOT_MEASURED, String::new()));
-    let tiles = measured.chain(blank);
+    let tile = |(n_over_d, w_over_d): (f64, f64)| {
+        let here = fields.iter().find(|f| (f.n_over_d, f.w_over_d) == (n_over_d, w_over_d));
+        let (colour, text) = match here.map(|field| field.inflation) {
+            Some(Some(value)) if value < 9.95 => (colour(value), format!("{value:.1}")),
+            Some(Some(value)) => (colour(value), format!("{value:.0}")),
+            Some(None) => (BEYOND, "none".to_owned()),
+            None => (NOT_MEASURED, String::new()),
+        };
+        let [x, y] = [n_over_d, w_over_d].map(|ratio| (ratio / half, ratio * half));
+        Tile { x, y, colour, text }
+    };
+    let all = up.iter().flat_map(|&w_over_d| across.iter().map(move |&n| (n, w_over_d)));
     let epsilon = growth.cells.first().map_or(0.0, |cell| cell.tolerance);
     let title = format!("Median rank penalty (×) at ε = {epsilon} nats");
     let mut panel = Panel::new(&title, x, y, Vec::new());
-    panel.tiles = tiles.collect();
+    panel.tiles = all.map(tile).collect();
+    panel.tiles.sort_by_key(|tile| tile.colour == NOT_MEASURED);
     for (axis, values) in [(&mut panel.x, &across), (&mut panel.y, &up)] {
         let (low, high) = (values.first().unwrap_or(&1.0), values.last().unwrap_or(&1.0));
         axis.range = (low / half / 1.03, high * half * 1.03);

@@ -1,11 +1,87 @@
 //! Logits at equal error: L*(ε) against the floor L⁰(ε), cell by cell.
 
 use crate::experiments::fits::FitMeasurement;
-use crate::experiments::fits::tables::growth_cell::{GrowthCell, GrowthSeed};
 use crate::record::{Row, Rows};
 use crate::solver::Outcome;
 use crate::table::groups::{distinct, groups, sorted};
-use crate::table::{Columns, Interval, Table, TableError, plural};
+use crate::table::{Columns, Estimate, Spread, Table, TableError, plural};
+
+/// One fit of a study of logit growth: one seed of one target at one rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GrowthSeed {
+    /// The seed.
+    pub seed: usize,
+    /// L*(ε), the smallest max |logit| that reached ε; `None` if no logit bound tried did.
+    pub needed: Option<f64>,
+    /// L⁰(ε), the same with no rank limit.
+    pub floor: Option<f64>,
+    /// L*(ε) / L⁰(ε), the rank penalty.
+    pub inflation: Option<f64>,
+}
+
+/// The seeds of one target family at one n and rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrowthCell {
+    /// The target family.
+    pub family: String,
+    /// The family with its parameters: `dirichlet-band, w = 32`.
+    pub label: String,
+    /// The number of columns over which a row is spread: window of a band, m of `landmark`, k of `random-sparse`.
+    pub support: Option<usize>,
+    /// ε in nats.
+    pub tolerance: f64,
+    /// The sequence length.
+    pub n: usize,
+    /// The rank d of the factors.
+    pub rank: usize,
+    /// The fits, one per seed, in order.
+    pub seeds: Vec<GrowthSeed>,
+    /// The number of fits that reached ε and stopped at the step limit; their logits are upper bounds only.
+    pub step_limited: usize,
+}
+
+impl GrowthCell {
+    /// n/d.
+    pub fn ratio(&self) -> f64 {
+        self.n as f64 / self.rank as f64
+    }
+
+    /// L*(ε) over the seeds that reached ε.
+    pub fn needed(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(|seed| seed.needed))
+    }
+
+    /// L⁰(ε) over all seeds.
+    pub fn floor(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(|seed| seed.floor))
+    }
+
+    /// L*(ε) / L⁰(ε) over the seeds that reached ε.
+    pub fn inflation(&self) -> Option<Spread> {
+        Spread::of(self.seeds.iter().filter_map(|seed| seed.inflation))
+    }
+
+    /// Student's interval of the geometric mean of L*(ε) / L⁰(ε), over the seeds that reached ε.
+    pub fn inflation_within(&self) -> Option<Estimate> {
+        let logs = self.seeds.iter().filter_map(|seed| Some(seed.inflation?.ln()));
+        Estimate::interval(logs).map(Estimate::exp)
+    }
+
+    /// The number of seeds that reached ε.
+    pub fn reached(&self) -> usize {
+        self.seeds.iter().filter(|seed| seed.needed.is_some()).count()
+    }
+
+    /// Whether more than half of the seeds reached ε.
+    pub fn is_mostly_reached(&self) -> bool {
+        2 * self.reached() > self.seeds.len()
+    }
+
+    /// The number of seeds that did not reach ε at any logit bound tried.
+    pub fn unreached(&self) -> usize {
+        self.seeds.len() - self.reached()
+    }
+}
 
 /// The growth of the rank penalty with n/d in one family.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +100,7 @@ pub struct GrowthSlope {
     ///
     /// The points are cells, not rows. The seeds of one (n, d) share the deviation from the line there, so counting
     /// them separately would make the interval too narrow.
-    pub slope: Option<Interval>,
+    pub slope: Option<Estimate>,
     /// The number of points.
     pub points: usize,
     /// The number of fits that reached ε; the slope is based on them.
@@ -52,22 +128,19 @@ impl Growth {
     /// # Errors
     /// [`TableError::NoRows`] if no row has a tolerance.
     pub fn of(rows: &Rows<FitMeasurement>) -> Result<Self, TableError> {
+        let asked = rows.rows.iter().filter(|row| row.of.terms.tolerance.is_some());
+        let place = |row: &Row<FitMeasurement>| {
+            let asked = &row.of.asked;
+            (row.of.label(), row.of.terms.tolerance, asked.n, asked.rank)
+        };
+        let sorted = sorted(asked, |row| (place(row), row.of.asked.seed));
+        let cells = groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect();
         let why = "no finished row has a tolerance, so there is no L*(ε) to read";
         let advice = "give the study's definition a tolerance and run it again";
-        let cells = TableError::unless_empty(gather(&rows.rows), &rows.path, why, advice)?;
+        let cells = TableError::unless_empty(cells, &rows.path, why, advice)?;
         let failed = rows.failed;
         Ok(Self { slopes: slopes(&cells), cells, failed })
     }
-}
-
-fn gather(rows: &[Row<FitMeasurement>]) -> Vec<GrowthCell> {
-    let asked = rows.iter().filter(|row| row.of.terms.tolerance.is_some());
-    let place = |row: &Row<FitMeasurement>| {
-        let asked = &row.of.asked;
-        (row.of.label(), row.of.terms.tolerance, asked.n, asked.rank)
-    };
-    let sorted = sorted(asked, |row| (place(row), row.of.asked.seed));
-    groups(sorted, place).into_iter().filter_map(|cell| cell_of(&cell)).collect()
 }
 
 fn cell_of(rows: &[&Row<FitMeasurement>]) -> Option<GrowthCell> {
@@ -123,7 +196,7 @@ fn slope(family: &[GrowthCell], rank: Option<usize>) -> GrowthSlope {
         support: family[0].support,
         tolerance: family[0].tolerance,
         rank,
-        slope: Interval::of_slope(&points),
+        slope: Estimate::of_slope(&points),
         points: points.len(),
         reached: cells.iter().map(|cell| cell.reached()).sum(),
         unreached: cells.iter().map(|cell| cell.unreached()).sum(),
@@ -147,11 +220,11 @@ impl Growth {
         let rank = |of: &GrowthSlope| of.rank.map_or("all".to_owned(), |rank| rank.to_string());
         let table = Table::from_items("slopes", title, &self.slopes)
             .words("target", "target", |of| &of.label)
-            .settings("tolerance", ("ε", "nats"), |of| of.tolerance)
+            .settings("tolerance", "ε (nats)", |of| of.tolerance)
             .words("rank", "rank d", rank)
             .numbers("slope", "slope", |of| of.slope.map(|slope| slope.value))
-            .numbers("slope_low", "95 % CI, low", |of| of.slope.map(|slope| slope.low))
-            .numbers("slope_high", "95 % CI, high", |of| of.slope.map(|slope| slope.high))
+            .numbers("slope_low", "95 % CI, low", |of| Some(of.slope?.ends()?[0]))
+            .numbers("slope_high", "95 % CI, high", |of| Some(of.slope?.ends()?[1]))
             .numbers("points", "configurations (n, d)", |of| of.slope.map(|_| of.points))
             .numbers("reached", "fits that reached ε", |of| of.reached)
             .numbers("not_reached", "fits that did not reach ε", |of| of.unreached)
@@ -166,7 +239,7 @@ impl Growth {
         let title = "Logits needed at equal error, and the rank penalty";
         let table = Table::from_items("cells", title, &self.cells)
             .words("target", "target", |cell| &cell.label)
-            .settings("tolerance", ("ε", "nats"), |cell| cell.tolerance)
+            .settings("tolerance", "ε (nats)", |cell| cell.tolerance)
             .numbers("n", "n", |cell| cell.n)
             .numbers("rank", "rank d", |cell| cell.rank)
             .numbers("n_over_d", "n/d", GrowthCell::ratio)

@@ -75,8 +75,7 @@ impl OneFit {
         });
         let with = with.collect::<Result<Vec<_>, _>>()?.into_iter();
         let (with, lost): (Vec<_>, Vec<_>) = with.partition(|(_, factors)| factors.is_dir());
-        let places: Vec<usize> = (0..with.len()).collect();
-        let found = spread_out(&places).into_iter().map(|at| {
+        let found = spread_out(with.len()).into_iter().map(|at| {
             let (row, factors) = &with[at];
             let factors = read_factors(factors)?;
             let attention = problem.attention(&factors)?;
@@ -94,11 +93,11 @@ impl OneFit {
         let proven = |row: &FrontierRow| Some(row.found.proven.as_ref()?.lower_bound_max_abs_logit);
         let table = Table::from_items("frontier", "Fits", &self.rows);
         match self.rows.iter().any(|row| row.terms.tolerance.is_some()) {
-            true => table.numbers("tolerance", ("tolerance", "nats"), asked),
+            true => table.numbers("tolerance", "tolerance (nats)", asked),
             false => table.numbers("cap", "logit bound", asked),
         }
-        .numbers("kl_nats", ("KL", "nats"), |row| row.found.kl_nats)
-        .numbers("floor_kl_nats", ("KL at full rank", "nats"), |row| row.found.floor_kl_nats)
+        .numbers("kl_nats", "KL (nats)", |row| row.found.kl_nats)
+        .numbers("floor_kl_nats", "KL at full rank (nats)", |row| row.found.floor_kl_nats)
         .numbers("max_abs_logit", "max |logit|", |row| row.found.max_abs_logit())
         .numbers("lower_bound_max_abs_logit", "proven minimum", proven)
         .numbers("floor_max_abs_logit", "floor", |row| row.found.floor_max_abs_logit)
@@ -123,10 +122,10 @@ fn name(row: &FrontierRow) -> String {
     }
 }
 
-/// Selects up to [`MOST_FOUND`] items evenly, including the first and the last.
-fn spread_out<T: Copy>(all: &[T]) -> Vec<T> {
-    match all.len() {
-        0..=MOST_FOUND => all.to_vec(),
-        count => (0..MOST_FOUND).map(|at| all[at * (count - 1) / (MOST_FOUND - 1)]).collect(),
+/// The places of up to [`MOST_FOUND`] of `count` items, evenly, including the first and the last.
+fn spread_out(count: usize) -> Vec<usize> {
+    match count {
+        0..=MOST_FOUND => (0..count).collect(),
+        count => (0..MOST_FOUND).map(|at| at * (count - 1) / (MOST_FOUND - 1)).collect(),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::claims::estimate::{Estimate, shown};
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
@@ -11,7 +10,7 @@ use crate::experiments::heads::tables::heads::{
     FACTOR_NAMES, HeadRow, Ordering as HeadOrdering, PartsOfGrowth, TrainedHeads,
 };
 use crate::table::groups::groups;
-use crate::table::{Spread, plural, significant};
+use crate::table::{Estimate, Spread, plural, significant};
 
 /// A largest logit that grows by less than this factor is not analysed.
 const LEAST_GROWTH: f64 = 2.0;
@@ -92,15 +91,16 @@ pub(crate) const RANK_MAKES_LOGITS: Claim = Claim {
 /// doubles. Intervals are Student's over the seeds of a setting, which is a run and its length.
 pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
-    let grown: Vec<PartsOfGrowth> = study
+    let grown: Vec<PartsOfGrowth<'_>> = study
         .growth()
         .into_iter()
-        .filter(|g| g.arm == "mhsa" && g.epsilon == epsilon && g.growth >= LEAST_GROWTH.ln())
+        .filter(|g| g.head.of.model.arm == "mhsa" && g.head.found.epsilon == epsilon)
+        .filter(|g| g.growth >= LEAST_GROWTH.ln())
         .collect();
-    let share = |growth: &PartsOfGrowth, part: usize| growth.by_part[part] / growth.growth;
-    let mut by_setting: BTreeMap<(&String, usize), Vec<f64>> = BTreeMap::new();
+    let share = |growth: &PartsOfGrowth<'_>, part: usize| growth.by_part[part] / growth.growth;
+    let mut by_setting: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
     for one in &grown {
-        by_setting.entry((&one.run, one.n)).or_default().push(share(one, 1));
+        by_setting.entry((one.head.run(), one.head.found.n)).or_default().push(share(one, 1));
     }
     let Some(penalty) = Estimate::median(by_setting.values().flatten().copied()) else {
         return Verdict::lacking(RANK_CARRIES_GROWTH);
@@ -211,31 +211,25 @@ pub(crate) fn rank(study: &TrainedHeads) -> Verdict {
     if by_rank.len() < 2 {
         return Verdict::lacking(RANK_MAKES_LOGITS);
     }
-    let mut medians: Vec<(usize, Option<Estimate>, Option<Estimate>)> = by_rank
+    let mut medians: Vec<(usize, Estimate, Estimate)> = by_rank
         .iter()
-        .map(|alike| {
-            let penalty = Estimate::median(alike.iter().map(|(_, penalty, _)| *penalty));
-            (
-                alike[0].0.found.rank,
-                penalty,
-                Estimate::median(alike.iter().map(|(.., input)| *input)),
-            )
+        .filter_map(|alike| {
+            let penalty = Estimate::median(alike.iter().map(|(_, penalty, _)| *penalty))?;
+            let input = Estimate::median(alike.iter().map(|(.., input)| *input))?;
+            Some((alike[0].0.found.rank, penalty, input))
         })
         .collect();
     medians.sort_by_key(|(rank, ..)| *rank);
-    let range = |estimates: Vec<Option<Estimate>>| {
-        from_to(estimates.into_iter().flatten().map(|one| one.value), 2)
-    };
     let headline = format!(
         "rank penalty {}×, input factor {}×, d = {}–{}",
-        range(medians.iter().map(|(_, penalty, _)| *penalty).collect()),
-        range(medians.iter().map(|(.., input)| *input).collect()),
+        from_to(medians.iter().map(|(_, penalty, _)| penalty.value), 2),
+        from_to(medians.iter().map(|(.., input)| input.value), 2),
         medians[0].0,
         medians[medians.len() - 1].0,
     );
-    let each = medians.iter().map(|(d, penalty, input)| {
-        format!("d = {d}: {} / {}", shown(*penalty, 3), shown(*input, 3))
-    });
+    let each = medians
+        .iter()
+        .map(|(d, penalty, input)| format!("d = {d}: {} / {}", penalty.shown(3), input.shown(3)));
     let models: BTreeSet<_> = heads.iter().map(|(head, ..)| head.model()).collect();
     let sentences = [
         format!("Rank penalty / input factor, KL {epsilon}: {}", joined(each, "; ")),

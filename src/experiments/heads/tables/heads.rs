@@ -4,7 +4,7 @@ use crate::experiments::heads::HeadMeasurement;
 use crate::heads::PARTS;
 use crate::record::{Row, Rows};
 use crate::table::error::READ_ERR;
-use crate::table::groups::{distinct, epsilons, greatest_of_each, groups, main_epsilon};
+use crate::table::groups::{distinct, epsilons, groups};
 use crate::table::{RankCorrelation, Spread, Table, TableError};
 
 /// The display name of each of [`PARTS`].
@@ -36,15 +36,9 @@ impl HeadRow {
 
 /// The contribution of each factor to the growth of a run's largest logit, from the first measured step to the last.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PartsOfGrowth {
-    /// The variant.
-    pub arm: String,
-    /// The run's name.
-    pub run: String,
-    /// The number of tokens of its passages.
-    pub n: usize,
-    /// ε in nats.
-    pub epsilon: f64,
+pub struct PartsOfGrowth<'h> {
+    /// The largest head at the last step.
+    pub head: &'h HeadRow,
     /// log(actual at the last step) − log(actual at the first step), each of the largest head.
     pub growth: f64,
     /// The contribution of each of [`PARTS`]; they sum to `growth`.
@@ -108,7 +102,8 @@ impl TrainedHeads {
 
     /// The ε of figures and verdicts: 0.01 if the study has it, else the middle one.
     pub fn epsilon_told(&self) -> f64 {
-        main_epsilon(&self.epsilons())
+        let all = self.epsilons();
+        all.iter().copied().find(|e| *e == 0.01).unwrap_or(all[all.len() / 2])
     }
 
     /// The last step of any run.
@@ -118,37 +113,34 @@ impl TrainedHeads {
 
     /// The head with the largest logit of each run, seed, step, rank and ε.
     pub fn largest(&self) -> Vec<&HeadRow> {
-        greatest_of_each(
-            &self.heads,
-            |head| (head.model(), head.found.rank),
-            |head| head.found.actual,
-        )
+        let alike = groups(&self.heads, |head| (head.model(), head.found.rank)).into_iter();
+        let largest = |heads: Vec<_>| {
+            let heads = heads.into_iter();
+            heads.reduce(|a: &HeadRow, b| if b.found.actual > a.found.actual { b } else { a })
+        };
+        alike.filter_map(largest).collect()
     }
 
     /// The `count` heads with the largest logits of each run, seed, rank and ε, at the last step of each.
     pub fn largest_at_last_step(&self, count: usize) -> Vec<&HeadRow> {
-        fn largest(mut heads: Vec<&HeadRow>, count: usize) -> Vec<&HeadRow> {
+        let mut runs = groups(&self.heads, HeadRow::all_steps);
+        for heads in &mut runs {
             let last = heads.iter().map(|head| head.step()).max();
             heads.retain(|head| Some(head.step()) == last);
             heads.sort_by(|a, b| b.found.actual.total_cmp(&a.found.actual));
             heads.truncate(count);
-            heads
         }
-        let runs = groups(&self.heads, HeadRow::all_steps).into_iter();
-        runs.flat_map(|heads| largest(heads, count)).collect()
+        runs.concat()
     }
 
     /// The contributions to the growth of each run's largest logit, for runs with several steps.
-    pub fn growth(&self) -> Vec<PartsOfGrowth> {
-        let growth = |heads: Vec<&HeadRow>| {
+    pub fn growth<'h>(&'h self) -> Vec<PartsOfGrowth<'h>> {
+        let growth = |heads: Vec<&'h HeadRow>| {
             let first = heads.iter().min_by_key(|head| head.step())?;
             let last = heads.iter().max_by_key(|head| head.step())?;
             let (before, after) = (first.found.parts()?, last.found.parts()?);
             (last.step() > first.step()).then(|| PartsOfGrowth {
-                arm: first.of.model.arm.clone(),
-                run: first.run().to_owned(),
-                n: first.found.n,
-                epsilon: first.found.epsilon,
+                head: last,
                 growth: (last.found.actual / first.found.actual).ln(),
                 by_part: std::array::from_fn(|part| (after[part] / before[part]).ln()),
             })
@@ -176,14 +168,9 @@ impl TrainedHeads {
                     models.iter().map(|heads| heads.iter().filter_map(point).collect()).collect()
                 };
                 let mut push = |by: String, correlation: Option<RankCorrelation>, with_entropy| {
+                    let Some(correlation) = correlation else { return };
                     let arm = arm.to_owned();
-                    found.extend(correlation.map(|correlation| Ordering {
-                        arm,
-                        epsilon,
-                        by,
-                        correlation,
-                        with_entropy,
-                    }));
+                    found.push(Ordering { arm, epsilon, by, correlation, with_entropy });
                 };
                 for (by, of) in ORDERED_BY {
                     push(by.to_owned(), RankCorrelation::between(&points(of), 0, 1), None);
@@ -231,7 +218,7 @@ impl TrainedHeads {
                 .words("arm", "variant", |head| &head.of.model.arm)
                 .numbers("n", "n", |head| head.found.n)
                 .numbers("rank", "d_head", |head| head.found.rank)
-                .settings("epsilon", ("ε", "nats"), |head| head.found.epsilon)
+                .settings("epsilon", "ε (nats)", |head| head.found.epsilon)
                 .numbers("step", "step", |head| head.step())
                 .medians("actual", "max |logit|", |head| head.found.actual);
         for (at, (part, name)) in PARTS.iter().zip(FACTOR_NAMES).enumerate() {
@@ -262,7 +249,7 @@ impl TrainedHeads {
                      measures, at the last step";
         Table::from_items("orderings", title, &self.orderings())
             .words("arm", "variant", |one| &one.arm)
-            .settings("epsilon", ("ε", "nats"), |one| one.epsilon)
+            .settings("epsilon", "ε (nats)", |one| one.epsilon)
             .words("by", "correlated with", |one| &one.by)
             .numbers("rho", "ρ, median over models", |one| one.correlation.rho)
             .numbers("low", "95 % CI, low", |one| one.correlation.low)

@@ -86,7 +86,7 @@ impl PublishedHeads {
         Table::from_items("published", title, &lines)
             .words("run", "model", |line| line.model.run)
             .words("arm", "type", |line| line.model.arm)
-            .numbers("epsilon", ("ε", "nats"), |line| line.model.epsilon)
+            .numbers("epsilon", "ε (nats)", |line| line.model.epsilon)
             .words("which", "heads", |line| line.which)
             .numbers("heads", "count", |line| line.heads.len())
             .numbers("fitted", "fitted", Line::fitted)

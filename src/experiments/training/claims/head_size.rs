@@ -1,13 +1,12 @@
 //! Verdict on head size apart from head count: what each does to the peak logit of multi-head attention.
 
 use super::scale_of_runs;
-use crate::claims::estimate::Estimate;
 use crate::claims::verdict::Seeds;
 use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::training::claims::training::LOGITS_ALIKE;
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
-use crate::table::{least_squares, significant};
+use crate::table::{Estimate, least_squares, significant};
 
 pub(crate) const MORE_DIMENSIONS_HELP: Claim = Claim {
     id: "MoreDimensionsHelp",
@@ -36,21 +35,20 @@ pub(crate) fn head_size(study: &Trainings) -> Verdict {
     let runs: Vec<&TrainingRun> = tuned.study.arm("mhsa").collect();
     let fitted = |value: fn(&TrainingRun) -> Option<f64>| -> Option<[Estimate; 2]> {
         let point = |run: &&TrainingRun| {
-            let sizes = [run.d_head()?, run.heads?].map(|size| (size as f64).log2());
+            let sizes = [run.d_head(), run.of.model.heads].map(|size| (size as f64).log2());
             Some((sizes.to_vec(), value(run)?))
         };
         let points: Vec<_> = runs.iter().filter_map(point).collect();
-        let coefficients = least_squares(&points)?;
-        Some([coefficients[0].into(), coefficients[1].into()])
+        least_squares(&points)?.try_into().ok()
     };
-    let Some([size, count]) = fitted(|run| run.peak_max_abs_logit.map(f64::ln)) else {
+    let Some([size, count]) = fitted(|run| run.peak().map(f64::ln)) else {
         return Verdict::lacking(MORE_DIMENSIONS_HELP);
     };
     let ruling = size.at_most(-LOGITS_ALIKE.ln()).undecided_if(!tuned.is_tuned);
     let [by_size, by_count] = [size, count].map(|log| log.exp().times(2));
     // From H heads of d to 2H heads of d/2 the log peak rises by c − b.
     let share = significant(100.0 * size.value / (size.value - count.value), 2);
-    let losses = fitted(|run| run.valid_loss_nats);
+    let losses = fitted(TrainingRun::loss);
     let losses = losses.map_or_else(String::new, |losses| {
         let [size, count] = losses.map(|loss| loss.apart(2, " nats"));
         format!("Loss by doubling d_head {size}, heads {count}")
@@ -75,20 +73,14 @@ mod tests {
     /// Runs whose peak is 100 · `size`^log₂ d_head · `count`^log₂ heads, but for a scatter between seeds.
     fn runs(size: f64, count: f64, seeds: usize) -> Trainings {
         let settings = [(4, 8), (4, 16), (4, 32), (8, 8), (8, 16), (2, 32)];
-        let run = |(heads, d_head): (usize, usize), seed: usize| TrainingRun {
-            run: format!("heads-{heads}-{d_head}"),
-            arm: "mhsa".to_owned(),
-            heads: Some(heads),
-            d_head: Some(d_head),
-            seed,
-            valid_loss_nats: Some(2.0 + 0.01 * seed as f64),
-            peak_max_abs_logit: Some(
-                100.0
-                    * size.powf((d_head as f64).log2())
-                    * count.powf((heads as f64).log2())
-                    * [1.0, 1.1, 0.9][seed % 3],
-            ),
-            ..TrainingRun::default()
+        let run = |(heads, d_head): (usize, usize), seed: usize| {
+            let [of_size, of_count] = [d_head, heads].map(|size| (size as f64).log2());
+            let scatter = [1.0, 1.1, 0.9][seed % 3];
+            let peak = 100.0 * size.powf(of_size) * count.powf(of_count) * scatter;
+            let (name, loss) = (format!("heads-{heads}-{d_head}"), 2.0 + 0.01 * seed as f64);
+            let mut run = TrainingRun::made_up(&name, "mhsa", seed as u64, peak, loss);
+            (run.of.model.heads, run.of.model.d_head) = (heads, Some(d_head));
+            run
         };
         let all = settings.into_iter().flat_map(|size| (0..seeds).map(move |seed| (size, seed)));
         Trainings { runs: all.map(|(size, seed)| run(size, seed)).collect(), failed: 0 }
@@ -103,7 +95,11 @@ mod tests {
         assert_eq!(status(1.0, 3), VerdictStatus::Refuted);
         assert_eq!(head_size(&runs(0.6, 1.5, 3)).status, VerdictStatus::Qualified, "one rate");
         let same_size = Trainings {
-            runs: runs(0.6, 1.5, 3).runs.into_iter().filter(|run| run.heads == Some(4)).collect(),
+            runs: runs(0.6, 1.5, 3)
+                .runs
+                .into_iter()
+                .filter(|run| run.of.model.heads == 4)
+                .collect(),
             failed: 0,
         };
         assert_eq!(head_size(&same_size).status, VerdictStatus::NotMeasured, "heads are equal");

@@ -35,8 +35,8 @@ pub(crate) const LONG_RANGE_LIMIT: Claim = Claim {
 /// The median losses of the variants above the corpus's entropy, at one share of recall: the smallest and the largest.
 fn excess(study: &Trainings, recall: f64) -> Option<(f64, f64)> {
     let of_arm = |arm: &str| {
-        let here = study.arm(arm).filter(|run| run.recall == Some(recall));
-        let values = here.filter_map(|run| Some(run.valid_loss_nats? - run.corpus_entropy_nats?));
+        let here = study.arm(arm).filter(|run| run.of.recall == Some(recall));
+        let values = here.filter_map(|run| Some(run.loss()? - run.found.corpus_entropy_nats?));
         Spread::of(values).map(|spread| spread.median)
     };
     let arms = Spread::of(["mhsa", "ls", "local-only"].into_iter().filter_map(of_arm))?;
@@ -58,10 +58,10 @@ fn unlearned(study: &Trainings, most: f64, least: f64) -> Option<f64> {
 pub(crate) fn dial(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["mhsa", "ls", "local-only"]);
     let study = &tuned.study;
-    let recalls = || study.runs.iter().filter_map(|run| run.recall);
+    let recalls = || study.runs.iter().filter_map(|run| run.of.recall);
     let most = recalls().fold(f64::NEG_INFINITY, f64::max);
     let least = recalls().fold(f64::INFINITY, f64::min);
-    let loss = |run: &TrainingRun| run.valid_loss_nats.filter(|_| run.recall == Some(most));
+    let loss = |run: &TrainingRun| run.loss().filter(|_| run.of.recall == Some(most));
     let [Some(ls), Some(local)] =
         ["ls", "local-only"].map(|arm| Pairs::of_arms(study, [arm, "mhsa"], loss))
     else {
@@ -114,7 +114,7 @@ mod tests {
     fn study(arms: &[(&str, &[f64])]) -> Trainings {
         let mut study = with_losses(arms);
         for run in &mut study.runs {
-            (run.recall, run.corpus_entropy_nats) = (Some(0.9), Some(0.8));
+            (run.of.recall, run.found.corpus_entropy_nats) = (Some(0.9), Some(0.8));
         }
         study
     }
@@ -144,10 +144,9 @@ mod tests {
         let beside_easy = |[mhsa, ls, local]: [f64; 3]| {
             let mut study =
                 study(&[("mhsa", &[mhsa; 3]), ("ls", &[ls; 3]), ("local-only", &[local; 3])]);
-            let easy = study.runs.clone().into_iter().map(|run| TrainingRun {
-                recall: Some(0.0),
-                valid_loss_nats: Some(0.9),
-                ..run
+            let easy = study.runs.clone().into_iter().map(|mut run| {
+                (run.of.recall, run.found.valid_loss_nats) = (Some(0.0), Some(0.9));
+                run
             });
             study.runs.extend(easy.collect::<Vec<_>>());
             dial(&at_three_rates(&study))

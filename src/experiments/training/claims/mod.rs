@@ -9,22 +9,20 @@ pub mod training;
 pub mod tuning;
 
 use super::tables::training::TrainingRun;
-use crate::claims::words::{joined, listed};
-use crate::table::Spread;
+use crate::claims::words::{from_to, listed};
 
-/// The scale of training runs: `n = 256, 512; 0.23–0.28 M parameters; 6000 steps`, as far as the runs record it.
-pub(crate) fn scale_of_runs<'r>(runs: impl IntoIterator<Item = &'r TrainingRun>) -> String {
-    let runs: Vec<&TrainingRun> = runs.into_iter().collect();
-    let millions = runs.iter().filter_map(|run| run.parameters).map(|p| p as f64 / 1e6);
-    let parameters = Spread::of(millions).map(|spread| spread.range(2));
-    let contexts = listed(runs.iter().filter_map(|run| run.context));
-    let steps = listed(runs.iter().filter_map(|run| run.steps));
-    let parts = [
-        contexts.map(|contexts| format!("n = {contexts}")),
-        parameters.map(|parameters| format!("{parameters} M parameters")),
-        steps.map(|steps| format!("{steps} steps")),
-    ];
-    joined(parts.into_iter().flatten(), "; ")
+/// The scale of training runs: `n = 256, 512; 0.23–0.28 M parameters; 6000 steps`.
+pub(crate) fn scale_of_runs<'r>(
+    runs: impl IntoIterator<Item = &'r TrainingRun, IntoIter: Clone>,
+) -> String {
+    let runs = runs.into_iter();
+    format!("n = {}; {}", listed(runs.clone().map(|run| run.of.context)), size_of_runs(runs))
+}
+
+/// The scale without the lengths.
+pub(crate) fn size_of_runs<'r>(runs: impl Iterator<Item = &'r TrainingRun> + Clone) -> String {
+    let millions = from_to(runs.clone().map(|run| run.found.parameters as f64 / 1e6), 2);
+    format!("{millions} M parameters; {} steps", listed(runs.map(|run| run.of.steps)))
 }
 
 #[cfg(test)]
@@ -33,15 +31,12 @@ mod tests {
 
     #[test]
     fn a_scale_names_what_the_runs_differ_in() {
-        let run = |context, parameters| TrainingRun {
-            context: Some(context),
-            parameters: Some(parameters),
-            steps: Some(100),
-            corpus: "books".to_owned(),
-            ..TrainingRun::default()
+        let run = |context, parameters| {
+            let mut run = TrainingRun::default();
+            (run.of.context, run.of.steps, run.found.parameters) = (context, 100, parameters);
+            run
         };
         let scale = scale_of_runs(&[run(512, 279_400), run(256, 230_300), run(256, 230_300)]);
         assert_eq!(scale, "n = 256, 512; 0.23–0.28 M parameters; 100 steps");
-        assert_eq!(scale_of_runs(&[TrainingRun::default()]), "");
     }
 }

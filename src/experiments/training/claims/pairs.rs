@@ -3,12 +3,11 @@
 //! Runs of one seed and setting start from the same weights and read the same windows of text. Each run is paired with
 //! the one that shares them, so three seeds make three pairs, not nine.
 
-use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::joined;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
-use crate::table::Interval;
+use crate::table::Estimate;
 use crate::table::groups::by_key;
 
 /// The pairs of two variants.
@@ -23,9 +22,9 @@ pub(crate) struct PairsOfSetting {
     /// The name of the second run, "theirs".
     pub theirs: String,
     /// The context length in tokens.
-    pub context: Option<usize>,
+    pub context: usize,
     /// The seed with the values of ours and theirs.
-    pub seeds: Vec<(usize, f64, f64)>,
+    pub seeds: Vec<(u64, f64, f64)>,
 }
 
 impl Pairs {
@@ -37,36 +36,33 @@ impl Pairs {
         value: impl Fn(&TrainingRun) -> Option<f64>,
     ) -> Option<Self> {
         let is_pair = |our: &TrainingRun, their: &TrainingRun| {
-            our.arm == ours && their.arm == theirs && are_alike(our, their)
+            our.arm() == ours && their.arm() == theirs && are_alike(our, their)
         };
         Self::matching(study, is_pair, value)
     }
 
     /// Pairs a value of all runs for which `is_pair` is true; `None` if there are none.
-    pub fn matching(
-        study: &Trainings,
+    pub fn matching<'s>(
+        study: &'s Trainings,
         is_pair: impl Fn(&TrainingRun, &TrainingRun) -> bool,
         value: impl Fn(&TrainingRun) -> Option<f64>,
     ) -> Option<Self> {
         let is_pair = &is_pair;
         let pairs = study.runs.iter().flat_map(|our| {
-            study
-                .runs
-                .iter()
-                .filter(move |their| is_pair(our, their))
-                .map(move |their| (our, their))
+            let theirs = study.runs.iter().filter(move |their| is_pair(our, their));
+            theirs.map(move |their| (our, their))
         });
         // A setting is everything but the seed.
-        let of_pair = |(our, their): (&TrainingRun, &TrainingRun)| {
-            let names = (our.run.clone(), their.run.clone(), our.corpus.clone());
-            let setting = (names, our.context, our.learning_rate, our.recall);
-            Some((setting, (our.seed, value(our)?, value(their)?)))
+        let of_pair = |(our, their): (&'s TrainingRun, &'s TrainingRun)| {
+            let names = (our.name(), their.name(), &our.of.corpus);
+            let setting = (names, our.of.context, our.learning_rate(), our.of.recall);
+            Some((setting, (our.of.seed, value(our)?, value(their)?)))
         };
         let settings = by_key(pairs.filter_map(of_pair)).into_iter();
         let mut settings: Vec<PairsOfSetting> = settings
             .map(|(((ours, theirs, _), context, ..), seeds)| PairsOfSetting {
-                ours,
-                theirs,
+                ours: ours.to_owned(),
+                theirs: theirs.to_owned(),
                 context,
                 seeds,
             })
@@ -81,10 +77,9 @@ impl Pairs {
             let alike = self.settings.iter().filter(|other| other.context == setting.context);
             alike.count() == 1
         };
-        let one = |setting: &PairsOfSetting| match setting.context {
-            Some(n) if has_own_length(setting) => format!("{} at n = {n}", words(setting)),
-            None if has_own_length(setting) => words(setting),
-            _ => format!("{} ({}, {})", words(setting), setting.ours, setting.theirs),
+        let one = |setting: &PairsOfSetting| match has_own_length(setting) {
+            true => format!("{} at n = {}", words(setting), setting.context),
+            false => format!("{} ({}, {})", words(setting), setting.ours, setting.theirs),
         };
         joined(self.settings.iter().map(one), ", ")
     }
@@ -127,7 +122,7 @@ impl Pairs {
             return Some(one.estimate(compare));
         }
         let seeds = self.settings.first()?.seeds.iter().map(|pair| pair.0);
-        let of_seed = |seed: usize| {
+        let of_seed = |seed: u64| {
             let one = |setting: &PairsOfSetting| {
                 let (_, ours, theirs) = setting.seeds.iter().find(|pair| pair.0 == seed)?;
                 Some(compare(*ours, *theirs))
@@ -135,17 +130,15 @@ impl Pairs {
             let values: Option<Vec<f64>> = self.settings.iter().map(one).collect();
             values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
         };
-        Interval::of(seeds.filter_map(of_seed)).map(Estimate::from)
+        Estimate::interval(seeds.filter_map(of_seed))
     }
 }
 
 impl PairsOfSetting {
     /// The mean of `compare` over seeds.
     pub fn estimate(&self, compare: Compare) -> Estimate {
-        let values: Vec<f64> =
-            self.seeds.iter().map(|&(_, ours, theirs)| compare(ours, theirs)).collect();
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        Estimate::mean(values).unwrap_or_else(|| Estimate::once(mean))
+        let values = self.seeds.iter().map(|&(_, ours, theirs)| compare(ours, theirs));
+        Estimate::mean(values).expect("a setting has a pair")
     }
 }
 
@@ -164,13 +157,14 @@ pub(crate) fn log_ratio(ours: f64, theirs: f64) -> f64 {
 
 /// Whether two runs differ only in the keys that define a variant, by their definitions and by their rows.
 pub(crate) fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
-    let numbers = |run: &TrainingRun| (run.seed, run.context, run.learning_rate, run.recall);
-    let sizes = |run: &TrainingRun| (run.steps, run.d_model, run.heads);
+    let numbers =
+        |run: &TrainingRun| (run.of.seed, run.of.context, run.learning_rate(), run.of.recall);
+    let sizes = |run: &TrainingRun| (run.of.steps, run.of.model.d_model, run.of.model.heads);
     numbers(ours) == numbers(theirs)
         && sizes(ours) == sizes(theirs)
-        && ours.corpus == theirs.corpus
-        && ours.positions == theirs.positions
-        && ours.slopes == theirs.slopes
+        && ours.of.corpus == theirs.of.corpus
+        && ours.of.model.positions == theirs.of.model.positions
+        && ours.of.model.slopes == theirs.of.model.slopes
         && ours.settings.agree_but_for_variant(&theirs.settings)
 }
 
@@ -178,35 +172,30 @@ pub(crate) fn are_alike(ours: &TrainingRun, theirs: &TrainingRun) -> bool {
 mod tests {
     use super::*;
 
-    fn run(arm: &str, seed: usize, context: usize, loss: f64) -> TrainingRun {
-        TrainingRun {
-            run: arm.to_owned(),
-            arm: arm.to_owned(),
-            seed,
-            context: Some(context),
-            valid_loss_nats: Some(loss),
-            ..TrainingRun::default()
-        }
+    fn run(arm: &str, seed: u64, context: usize, loss: f64) -> TrainingRun {
+        let mut run = TrainingRun::made_up(arm, arm, seed, 10.0, loss);
+        run.of.context = context;
+        run
     }
 
     fn pairs(runs: Vec<TrainingRun>) -> Option<Pairs> {
-        Pairs::of_arms(&Trainings { runs, failed: 0 }, ["ls", "mhsa"], |run| run.valid_loss_nats)
+        Pairs::of_arms(&Trainings { runs, failed: 0 }, ["ls", "mhsa"], TrainingRun::loss)
     }
 
     #[test]
     fn runs_with_different_positions_are_no_pair() {
-        let given = |slopes: &str, positions: &str| TrainingRun {
-            slopes: slopes.to_owned(),
-            positions: positions.to_owned(),
-            ..run("mhsa", 1, 256, 2.0)
+        let of = |arm: &str, slopes: &str, positions: &str| {
+            let mut run = run(arm, 1, 256, 2.0);
+            run.of.model.slopes = slopes.to_owned();
+            run.of.model.positions = positions.to_owned();
+            run
         };
-        let with = |mhsa: TrainingRun| {
-            let ours = TrainingRun { slopes: "none".to_owned(), ..run("ls", 1, 256, 1.9) };
-            pairs(vec![TrainingRun { positions: "learned".to_owned(), ..ours }, mhsa])
+        let with = |slopes: &str, positions: &str| {
+            pairs(vec![of("ls", "none", "learned"), of("mhsa", slopes, positions)])
         };
-        assert!(with(given("none", "learned")).is_some());
-        assert!(with(given("alibi", "learned")).is_none());
-        assert!(with(given("none", "rope")).is_none());
+        assert!(with("none", "learned").is_some());
+        assert!(with("alibi", "learned").is_none());
+        assert!(with("none", "rope").is_none());
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Verdict on linear position biases.
 
 use super::scale_of_runs;
-use crate::claims::estimate::{Estimate, shown};
+use crate::claims::estimate::shown;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
-use crate::table::{plural, significant};
+use crate::table::{Estimate, plural, significant};
 
 /// The predicted bound on the peak with the bias, as a share of the peak without it.
 const OF_PEAK: f64 = 0.5;
@@ -34,26 +34,23 @@ pub(crate) const SLOPES_FREE_LOGITS: Claim = Claim {
 /// without such a run. Intervals are Student's over seeds. The peak is of QKᵀ/√d without the bias.
 pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
     let is_sloped = |run: &TrainingRun| {
-        (&*run.arm, &*run.positions, &*run.slopes) == ("mhsa", "learned", "alibi")
+        (run.arm(), &*run.of.model.positions, &*run.of.model.slopes) == ("mhsa", "learned", "alibi")
     };
-    let is_compared = |run: &TrainingRun| is_sloped(run) || baselines.contains(&run.run);
+    let is_compared = |run: &TrainingRun| is_sloped(run) || baselines.contains(&run.of.model.run);
     let tuned = Tuned::of(study, baselines, is_compared);
     let variants = tuned.study.variants(baselines);
     let sloped = variants.iter().find(|variant| is_sloped(&variant.seeds[0]))?;
     let peak = Estimate::mean(sloped.log_peaks.iter().copied()).map(Estimate::exp);
-    let loss = sloped.loss_difference().map(Estimate::from);
+    let loss = sloped.loss_difference();
     let parts = [(peak, OF_PEAK), (loss, ABOVE_LS_NATS)];
     let parts = parts.map(|(part, bound)| part.map(|part| part.at_most(bound)));
     let ruling = match parts {
         [Some(peak), Some(loss)] => Ruling::both([peak, loss]),
         _ => Ruling::of_rule(false, false),
     };
-    let bias = match half_range_of_alibi(&sloped.seeds[0]) {
-        Some(half_range) => format!("has half-range {}", significant(half_range, 2)),
-        None => "is not counted".to_owned(),
-    };
+    let bias = format!("has half-range {}", significant(half_range_of_alibi(&sloped.seeds[0]), 2));
     let ratio = peak.map_or_else(|| "–".to_owned(), |peak| peak.times(2));
-    let peaks = Estimate::median(sloped.seeds.iter().filter_map(|run| run.peak_max_abs_logit));
+    let peaks = Estimate::median(sloped.seeds.iter().filter_map(TrainingRun::peak));
     let seeds = [sloped.log_peaks.len(), sloped.losses.len()];
     let loss = loss.map_or_else(String::new, |loss| {
         let seeds = plural(seeds[1], "seed");
@@ -75,9 +72,9 @@ pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict>
 }
 
 /// Half the range of ALiBi's steepest bias over a full context; its slopes are 2^(−8h/H) for h from 1 to H.
-fn half_range_of_alibi(run: &TrainingRun) -> Option<f64> {
-    let steepest = (-8.0 / run.heads? as f64).exp2();
-    Some(0.5 * steepest * (run.context? as f64 - 1.0))
+fn half_range_of_alibi(run: &TrainingRun) -> f64 {
+    let steepest = f64::exp2(-8.0 / run.of.model.heads as f64);
+    0.5 * steepest * (run.of.context as f64 - 1.0)
 }
 
 #[cfg(test)]
@@ -86,18 +83,15 @@ mod tests {
     use crate::claims::VerdictStatus;
     use crate::experiments::training::claims::tuning::at_three_rates;
 
-    fn judged(peak: f64, loss: f64, seeds: usize) -> Option<VerdictStatus> {
-        let run = |name: &str, arm: &str, seed: usize, peak: f64, loss: f64| TrainingRun {
-            run: name.to_owned(),
-            arm: arm.to_owned(),
-            positions: "learned".to_owned(),
-            slopes: if name == "sloped" { "alibi" } else { "none" }.to_owned(),
-            seed,
-            context: Some(512),
+    fn judged(peak: f64, loss: f64, seeds: u64) -> Option<VerdictStatus> {
+        let run = |name: &str, arm: &str, seed: u64, peak: f64, loss: f64| {
             // Seeds differ by more than the effects of interest.
-            peak_max_abs_logit: Some(peak * (1.0 + seed as f64)),
-            valid_loss_nats: Some(loss + seed as f64),
-            ..TrainingRun::default()
+            let apart = seed as f64;
+            let mut run = TrainingRun::made_up(name, arm, seed, peak * (1.0 + apart), loss + apart);
+            run.of.model.positions = "learned".to_owned();
+            run.of.model.slopes = if name == "sloped" { "alibi" } else { "none" }.to_owned();
+            (run.of.model.heads, run.of.context) = (4, 512);
+            run
         };
         let of = |name: &str, arm: &str, peak: f64, loss: f64| -> Vec<TrainingRun> {
             (0..seeds).map(|seed| run(name, arm, seed, peak, loss)).collect()
@@ -121,9 +115,9 @@ mod tests {
 
     #[test]
     fn the_half_range_of_alibi_is_that_of_its_steepest_slope() {
-        let run = TrainingRun { heads: Some(4), context: Some(513), ..TrainingRun::default() };
-        assert_eq!(half_range_of_alibi(&run), Some(64.0));
-        assert_eq!(half_range_of_alibi(&TrainingRun::default()), None);
+        let mut run = TrainingRun::default();
+        (run.of.model.heads, run.of.context) = (4, 513);
+        assert_eq!(half_range_of_alibi(&run), 64.0);
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! that meets the bound would choose it after the rows, so the bound must be met against every one.
 
 use super::scale_of_runs;
-use crate::claims::estimate::Estimate;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
@@ -12,7 +11,7 @@ use crate::claims::{Claim, Group, Verdict};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
-use crate::table::{plural, significant};
+use crate::table::{Estimate, plural, significant};
 
 /// Stabilisers other than LS-attention.
 const STABILISERS: [&str; 5] = ["qk-norm", "sigma-reparam", "softcap", "qk-clip", "z-loss"];
@@ -41,42 +40,19 @@ pub(crate) const TWO_FIFTHS: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// Pairs of `ls` with every stabiliser that has an effect.
-struct Rivals {
-    tuned: Tuned,
-    found: Vec<(&'static str, Pairs)>,
-}
-
-impl Rivals {
-    /// Pairs the losses of runs; `None` if there is no pair.
-    fn of(study: &Trainings) -> Option<Self> {
-        let tuned = Tuned::of(study, &[], |run| run.arm == "ls" || is_stabiliser(run));
-        let against = |arm: &'static str| {
-            Some((arm, Pairs::of_arms(&tuned.study, ["ls", arm], |run| run.valid_loss_nats)?))
-        };
-        let acting = STABILISERS.into_iter().filter(|arm| acts(&tuned.study, arm));
-        let found: Vec<(&str, Pairs)> = acting.filter_map(against).collect();
-        (!found.is_empty()).then_some(Self { tuned, found })
-    }
-
-    /// Every setting with the name of the stabiliser.
-    fn settings(&self) -> impl Iterator<Item = (&'static str, &PairsOfSetting)> {
-        self.found.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(|one| (*arm, one)))
-    }
-}
-
 fn is_stabiliser(run: &TrainingRun) -> bool {
-    STABILISERS.contains(&&*run.arm)
+    STABILISERS.contains(&run.arm())
 }
 
 /// Whether at least one run of a stabiliser differs from the run of multi-head attention of its seed and length. A
 /// stabiliser that never acts, such as QK-clip below its threshold, is no other method.
 fn acts(study: &Trainings, arm: &str) -> bool {
-    let outcome = |run: &TrainingRun| (run.valid_loss_nats, run.peak_max_abs_logit);
+    let outcome = |run: &TrainingRun| (run.loss(), run.peak());
     let is_plain = |run: &TrainingRun| {
         let mut plain = study.arm("mhsa");
         plain.any(|mhsa| {
-            (mhsa.seed, mhsa.context) == (run.seed, run.context) && outcome(mhsa) == outcome(run)
+            (mhsa.of.seed, mhsa.of.context) == (run.of.seed, run.of.context)
+                && outcome(mhsa) == outcome(run)
         })
     };
     !study.arm(arm).all(is_plain)
@@ -96,9 +72,8 @@ fn ruling(ratios: &[Estimate]) -> Ruling {
 /// stabiliser's loss. `None` if the entropy of a corpus is unknown, as for a text.
 fn least_ratio(study: &Trainings) -> Option<f64> {
     let of_others = study.runs.iter().filter(|run| is_stabiliser(run));
-    let ratios: Option<Vec<f64>> = of_others
-        .map(|run| Some((run.corpus_entropy_nats? - run.valid_loss_nats?).exp()))
-        .collect();
+    let ratios: Option<Vec<f64>> =
+        of_others.map(|run| Some((run.found.corpus_entropy_nats? - run.loss()?).exp())).collect();
     ratios?.into_iter().reduce(f64::min)
 }
 
@@ -108,14 +83,24 @@ fn least_ratio(study: &Trainings) -> Option<f64> {
 /// *Not measured*: the intervals allow both 2/5 and no gain. Or there are no runs of a stabiliser or of `ls`, or the
 /// corpus's entropy rules out such a ratio.
 pub(crate) fn two_fifths(study: &Trainings) -> Verdict {
-    let Some(rivals) = Rivals::of(study) else { return Verdict::lacking(TWO_FIFTHS) };
+    let tuned = Tuned::of(study, &[], |run| run.arm() == "ls" || is_stabiliser(run));
+    let against = |arm: &'static str| {
+        Some((arm, Pairs::of_arms(&tuned.study, ["ls", arm], TrainingRun::loss)?))
+    };
+    let acting = STABILISERS.into_iter().filter(|arm| acts(&tuned.study, arm));
+    let rivals: Vec<(&str, Pairs)> = acting.filter_map(against).collect();
+    if rivals.is_empty() {
+        return Verdict::lacking(TWO_FIFTHS);
+    }
+    // Every setting with the name of the stabiliser.
+    let settings =
+        || rivals.iter().flat_map(|(arm, pairs)| pairs.settings.iter().map(move |one| (arm, one)));
     let ratio = |setting: &PairsOfSetting| setting.estimate(difference).exp();
-    let ratios: Vec<Estimate> = rivals.settings().map(|(_, setting)| ratio(setting)).collect();
-    let room = least_ratio(&rivals.tuned.study).filter(|least| *least > MOST_PERPLEXITY);
-    let ruling = ruling(&ratios).hidden_if(room.is_some()).undecided_if(!rivals.tuned.is_tuned);
-    let each = rivals
-        .settings()
-        .map(|(arm, setting)| format!("{} of {arm}'s", ratio(setting).shown_of_seeds(3)));
+    let ratios: Vec<Estimate> = settings().map(|(_, setting)| ratio(setting)).collect();
+    let room = least_ratio(&tuned.study).filter(|least| *least > MOST_PERPLEXITY);
+    let ruling = ruling(&ratios).hidden_if(room.is_some()).undecided_if(!tuned.is_tuned);
+    let each =
+        settings().map(|(arm, setting)| format!("{} of {arm}'s", ratio(setting).shown_of_seeds(3)));
     let why = match (room, ruling) {
         (Some(least), _) => format!("The corpus allows {} at least", significant(least, 2)),
         (None, Ruling::Hidden) => "The intervals decide nothing".to_owned(),
@@ -124,18 +109,18 @@ pub(crate) fn two_fifths(study: &Trainings) -> Verdict {
     let headline = format!(
         "perplexity {}× that of {}{}",
         from_to(ratios.iter().map(|ratio| ratio.value), 2),
-        plural(rivals.found.len(), "stabiliser"),
+        plural(rivals.len(), "stabiliser"),
         if room.is_some() { "; corpus leaves no room" } else { "" }
     );
-    let runs = rivals.tuned.study.runs.iter();
-    let compared = runs.filter(|run| run.arm == "ls" || is_stabiliser(run));
+    let runs = tuned.study.runs.iter();
+    let compared = runs.filter(|run| run.arm() == "ls" || is_stabiliser(run));
     let sentences = [
         format!("LS-attention's perplexity is {}", joined(each, ", ")),
         scale_of_runs(compared),
-        rivals.tuned.note().to_owned(),
+        tuned.note().to_owned(),
         why,
     ];
-    let seeds = Seeds::of_settings(rivals.settings().map(|(_, setting)| setting.seeds.len()));
+    let seeds = Seeds::of_settings(settings().map(|(_, setting)| setting.seeds.len()));
     Verdict::new(TWO_FIFTHS, ruling, seeds, headline, sentences)
 }
 
@@ -169,7 +154,7 @@ mod tests {
         assert_eq!(status(&[2.0], &[2.0]), VerdictStatus::SingleSeed, "one seed");
         assert_eq!(status(&[], &[]), VerdictStatus::NotMeasured);
         let mut untuned = study(&[("ls", &[1.0; 3]), ("qk-norm", &[2.0; 3])]);
-        untuned.runs.retain(|run| run.learning_rate == Some(3e-3));
+        untuned.runs.retain(|run| run.of.learning_rate == 3e-3);
         assert_eq!(two_fifths(&untuned).status, VerdictStatus::Qualified, "one learning rate");
     }
 
@@ -189,7 +174,7 @@ mod tests {
     fn a_corpus_without_room_for_two_fifths_does_not_refute_them() {
         let judged = |entropy: f64| {
             let mut study = study(&[("ls", &[1.0; 3]), ("qk-norm", &[1.2; 3])]);
-            study.runs.iter_mut().for_each(|run| run.corpus_entropy_nats = Some(entropy));
+            study.runs.iter_mut().for_each(|run| run.found.corpus_entropy_nats = Some(entropy));
             two_fifths(&study)
         };
         assert_eq!(judged(0.3).status, VerdictStatus::Refuted, "a ratio of 0.41 is possible");

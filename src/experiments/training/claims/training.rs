@@ -2,8 +2,8 @@
 
 use statrs::distribution::{Beta, ContinuousCDF};
 
-use super::scale_of_runs;
-use crate::claims::estimate::{Estimate, shown};
+use super::{scale_of_runs, size_of_runs};
+use crate::claims::estimate::shown;
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::from_to;
@@ -11,7 +11,7 @@ use crate::claims::{Claim, Group, Verdict};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, difference, log_ratio};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
-use crate::table::plural;
+use crate::table::{Estimate, plural};
 
 /// A validation loss that is higher by at most this, in nats, still counts as no higher. 0.01 nats are 1 % of
 /// perplexity, and less than the differences between seeds of one setting.
@@ -86,7 +86,7 @@ pub(crate) const NO_WORSE: Claim = Claim {
 /// than the paper's give no verdict on divergence.
 pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
     let ended = study.ended();
-    let long = study.runs.iter().any(|run| run.context.is_some_and(|n| n >= PAPER_CONTEXT));
+    let long = study.runs.iter().any(|run| run.of.context >= PAPER_CONTEXT);
     let mut verdicts = vec![logits(&ended)];
     verdicts.extend(long.then(|| divergence(study)));
     verdicts.push(no_worse(&ended));
@@ -105,8 +105,7 @@ pub(crate) fn training(study: &Trainings) -> Vec<Verdict> {
 /// there are no large logits for `ls` to avoid. A setting without such logits refutes nothing.
 fn logits(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
-    let peak = |run: &TrainingRun| run.peak_max_abs_logit;
-    let Some(pairs) = Pairs::of_arms(&tuned.study, ["ls", "mhsa"], peak) else {
+    let Some(pairs) = Pairs::of_arms(&tuned.study, ["ls", "mhsa"], TrainingRun::peak) else {
         return Verdict::lacking(LOGITS_IN_TRAINING);
     };
     let as_in_paper = pairs.count(|ls, mhsa| ls < LS_AT_MOST && mhsa >= MHSA_AT_LEAST);
@@ -139,7 +138,11 @@ fn logits(study: &Trainings) -> Verdict {
     };
     let sentences = [
         format!("Ratio of peak max |logit|: {}", pairs.by_setting(ratio)),
-        lower_in("Lower", pairs.count(|ls, mhsa| ls < mhsa), &pairs),
+        format!(
+            "Lower in {} of {}",
+            pairs.count(|ls, mhsa| ls < mhsa),
+            plural(pairs.len(), "pair")
+        ),
         scale(&tuned.study),
         tuned.note().to_owned(),
         none_large,
@@ -153,26 +156,19 @@ fn logits(study: &Trainings) -> Verdict {
     )
 }
 
-/// A count of pairs as text: `Lower in 3 of 3 pairs`.
-fn lower_in(what: &str, count: usize, pairs: &Pairs) -> String {
-    format!("{what} in {count} of {}", plural(pairs.len(), "pair"))
-}
-
 /// Divergence, only from runs with the paper's length and number of steps.
 ///
 /// *Not measured*: no runs of both variants with at least 2,048 tokens and 20,000 steps.
 fn divergence(study: &Trainings) -> Verdict {
     let [mhsa, ls] = ["mhsa", "ls"].map(|arm| {
         let is_long = |run: &&TrainingRun| {
-            !run.is_so_far()
-                && run.context.is_some_and(|n| n >= PAPER_CONTEXT)
-                && run.steps.is_some_and(|steps| steps >= PAPER_STEPS)
+            !run.is_so_far() && run.of.context >= PAPER_CONTEXT && run.of.steps >= PAPER_STEPS
         };
         let runs: Vec<&TrainingRun> = study.arm(arm).filter(is_long).collect();
-        (runs.iter().filter(|run| run.outcome == "diverged").count(), runs.len())
+        (runs.iter().filter(|run| run.found.outcome == "diverged").count(), runs.len())
     });
     if mhsa.1 == 0 || ls.1 == 0 {
-        let diverged = study.runs.iter().filter(|run| run.outcome == "diverged").count();
+        let diverged = study.runs.iter().filter(|run| run.found.outcome == "diverged").count();
         let needs = format!(
             "Needs both variants at n ≥ 2,048 for 20,000 steps (analysis/paper-2048.toml, on a GPU). Of the {} here, \
              {diverged} diverged.",
@@ -208,8 +204,7 @@ fn share((times, of): (usize, usize)) -> Estimate {
 /// *Not measured*: a variant is missing.
 pub(crate) fn no_worse(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["ls", "mhsa"]);
-    let loss = |run: &TrainingRun| run.valid_loss_nats;
-    let Some(pairs) = Pairs::of_arms(&tuned.study, ["ls", "mhsa"], loss) else {
+    let Some(pairs) = Pairs::of_arms(&tuned.study, ["ls", "mhsa"], TrainingRun::loss) else {
         return Verdict::lacking(NO_WORSE);
     };
     let no_worse = pairs.count(|ls, mhsa| ls <= mhsa + NO_WORSE_NATS);
@@ -257,21 +252,19 @@ fn all_apart(differences: impl Iterator<Item = f64> + Clone) -> String {
 /// length and steps. Returns `None` with fewer than two pairs.
 fn against_rope(study: &Trainings) -> Option<Estimate> {
     let is_pair = |ls: &TrainingRun, rope: &TrainingRun| {
-        let size = |run: &TrainingRun| (run.seed, run.context, run.steps, run.d_model, run.heads);
-        (&*ls.arm, &*ls.positions) == ("ls", "learned")
-            && (&*rope.arm, &*rope.positions) == ("mhsa", "rope")
+        let size = |run: &TrainingRun| (run.setting(), run.of.model.d_model, run.of.model.heads);
+        (ls.arm(), &*ls.of.model.positions) == ("ls", "learned")
+            && (rope.arm(), &*rope.of.model.positions) == ("mhsa", "rope")
             && size(ls) == size(rope)
-            && (&ls.corpus, ls.learning_rate) == (&rope.corpus, rope.learning_rate)
+            && (&ls.of.corpus, ls.learning_rate()) == (&rope.of.corpus, rope.learning_rate())
     };
-    let pairs = Pairs::matching(study, is_pair, |run| run.valid_loss_nats)?;
+    let pairs = Pairs::matching(study, is_pair, TrainingRun::loss)?;
     Estimate::mean(pairs.all().map(|(ls, rope)| ls - rope)).filter(|lost| lost.ends().is_some())
 }
 
 /// The scale without the lengths, which are given with the numbers.
 fn scale(study: &Trainings) -> String {
-    let runs = study.arm("ls").chain(study.arm("mhsa")).cloned();
-    let runs: Vec<TrainingRun> = runs.map(|run| TrainingRun { context: None, ..run }).collect();
-    scale_of_runs(&runs)
+    size_of_runs(study.runs.iter().filter(|run| ["ls", "mhsa"].contains(&run.arm())))
 }
 
 #[cfg(test)]

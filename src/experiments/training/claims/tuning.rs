@@ -16,14 +16,13 @@ pub(crate) struct Tuned {
 }
 
 /// Identifies a configuration, without the learning rate and the seed.
-type Configuration = (String, String, String, [Option<usize>; 5], String, Option<u64>, Settings);
+type Configuration = ([String; 4], [usize; 4], Option<usize>, Option<u64>, Settings);
 
 fn configuration(run: &TrainingRun) -> Configuration {
-    let sizes = [run.context, run.steps, run.heads, run.global_heads, run.window];
-    let recall = run.recall.map(f64::to_bits);
-    let words = [&run.arm, &run.positions, &run.slopes].map(Clone::clone);
-    let [arm, positions, slopes] = words;
-    (arm, positions, slopes, sizes, run.corpus.clone(), recall, without_rate(run))
+    let (of, model) = (&run.of, &run.of.model);
+    let words = [&model.arm, &model.positions, &model.slopes, &of.corpus].map(Clone::clone);
+    let sizes = [of.context, of.steps, model.heads, model.global_heads];
+    (words, sizes, model.window, of.recall.map(f64::to_bits), without_rate(run))
 }
 
 fn without_rate(run: &TrainingRun) -> Settings {
@@ -48,21 +47,18 @@ impl Tuned {
             .into_iter()
             .filter_map(|(key, runs)| {
                 let rate = best_rate(&runs)?;
-                let unchanged = runs.iter().find(|run| baselines.contains(&run.run));
-                let best = runs.iter().find(|run| run.learning_rate == Some(rate))?;
-                Some((key, (rate, unchanged.unwrap_or(best).run.clone())))
+                let unchanged = runs.iter().find(|run| baselines.contains(&run.of.model.run));
+                let best = runs.iter().find(|run| run.learning_rate() == Some(rate))?;
+                Some((key, (rate, unchanged.unwrap_or(best).name().to_owned())))
             })
             .collect();
         let kept = study.runs.iter().filter_map(|run| match best.get(&configuration(run)) {
             None => Some(run.clone()),
-            Some((rate, name)) if run.learning_rate == Some(*rate) => {
+            Some((rate, name)) if run.learning_rate() == Some(*rate) => {
                 let settings = without_rate(run);
-                Some(TrainingRun {
-                    learning_rate: None,
-                    run: name.clone(),
-                    settings,
-                    ..run.clone()
-                })
+                let mut tuned = TrainingRun { is_tuned: true, settings, ..run.clone() };
+                tuned.of.model.run.clone_from(name);
+                Some(tuned)
             }
             Some(_) => None,
         });
@@ -74,13 +70,12 @@ impl Tuned {
 
     /// Compares all runs of the variants `arms`.
     pub fn of_arms(study: &Trainings, arms: &[&str]) -> Self {
-        Self::of(study, &[], |run| arms.contains(&&*run.arm))
+        Self::of(study, &[], |run| arms.contains(&run.arm()))
     }
 
     /// The tuned variants alone.
     pub fn tuned(self) -> Trainings {
-        let is_tuned = |run: &TrainingRun| run.learning_rate.is_none();
-        let runs = self.study.runs.into_iter().filter(is_tuned).collect();
+        let runs = self.study.runs.into_iter().filter(|run| run.is_tuned).collect();
         Trainings { runs, failed: self.study.failed }
     }
 
@@ -93,7 +88,7 @@ impl Tuned {
 /// The learning rate with the lowest mean validation loss; `None` if fewer than [`RATES`] were tried, or if the best is
 /// the lowest or the highest.
 fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
-    let of_run = |run: &&TrainingRun| Some((run.learning_rate?, run.valid_loss_nats?));
+    let of_run = |run: &&TrainingRun| Some((run.learning_rate()?, run.loss()?));
     let mut losses = by_key(runs.iter().filter_map(of_run));
     losses.sort_by(|a, b| a.0.total_cmp(&b.0));
     let means = losses.iter().map(|(_, of)| of.iter().sum::<f64>() / of.len() as f64);
@@ -106,14 +101,8 @@ fn best_rate(runs: &[&TrainingRun]) -> Option<f64> {
 #[cfg(test)]
 pub(crate) fn with_losses(arms: &[(&str, &[f64])]) -> Trainings {
     let of_arm = |&(arm, losses): &(&str, &[f64])| {
-        let one = |(seed, loss): (usize, &f64)| TrainingRun {
-            run: arm.to_owned(),
-            arm: arm.to_owned(),
-            seed,
-            valid_loss_nats: Some(*loss),
-            ..TrainingRun::default()
-        };
-        losses.iter().enumerate().map(one).collect::<Vec<_>>()
+        let one = |(seed, &loss)| TrainingRun::made_up(arm, arm, seed, 10.0, loss);
+        (0..).zip(losses).map(one).collect::<Vec<_>>()
     };
     Trainings { runs: arms.iter().flat_map(of_arm).collect(), failed: 0 }
 }
@@ -123,11 +112,12 @@ pub(crate) fn with_losses(arms: &[(&str, &[f64])]) -> Trainings {
 pub(crate) fn at_three_rates(study: &Trainings) -> Trainings {
     let rates = [(1e-3, 1.0), (3e-3, 0.0), (1e-2, 1.0)];
     let runs = study.runs.iter().flat_map(|run| {
-        rates.map(|(rate, worse)| TrainingRun {
-            learning_rate: Some(rate),
-            valid_loss_nats: run.valid_loss_nats.map(|loss| loss + worse),
-            peak_max_abs_logit: run.peak_max_abs_logit.map(|peak| peak * (1.0 + worse)),
-            ..run.clone()
+        rates.map(|(rate, worse)| {
+            let mut run = run.clone();
+            run.of.learning_rate = rate;
+            run.found.valid_loss_nats = run.loss().map(|loss| loss + worse);
+            run.found.course.peak_max_abs_logit = run.peak().map(|peak| peak * (1.0 + worse));
+            run
         })
     });
     Trainings { runs: runs.collect(), failed: study.failed }
@@ -138,13 +128,9 @@ mod tests {
     use super::*;
 
     fn run(arm: &str, rate: f64, loss: f64) -> TrainingRun {
-        TrainingRun {
-            run: format!("{arm}-{rate}"),
-            arm: arm.to_owned(),
-            learning_rate: Some(rate),
-            valid_loss_nats: Some(loss),
-            ..TrainingRun::default()
-        }
+        let mut run = TrainingRun::made_up(&format!("{arm}-{rate}"), arm, 0, 10.0, loss);
+        run.of.learning_rate = rate;
+        run
     }
 
     #[test]
@@ -152,7 +138,7 @@ mod tests {
         let runs = vec![run("ls", 1e-3, 2.0), run("ls", 3e-3, 1.0), run("ls", 1e-2, 1.5)];
         let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[], |_| true);
         let [one] = &tuned.study.runs[..] else { panic!("{:?}", tuned.study) };
-        assert_eq!((one.valid_loss_nats, &*one.run), (Some(1.0), "ls-0.003"));
+        assert_eq!((one.loss(), one.name()), (Some(1.0), "ls-0.003"));
         assert!(tuned.is_tuned);
     }
 

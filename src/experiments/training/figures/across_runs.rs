@@ -1,6 +1,6 @@
 //! The figures of studies with many training runs: variants, recall and learning rates.
 
-use crate::experiments::training::figures::overview::{LOSS, PEAK, Value};
+use crate::experiments::training::figures::overview::Value;
 use crate::experiments::training::figures::variant::{Variant, positions_name};
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
 use crate::figure::model::heights;
@@ -10,9 +10,9 @@ use crate::table::{distinct, groups, plural};
 /// Loss above the corpus's entropy against the share of recall, one line per variant.
 pub fn dial(study: &Trainings) -> Figure {
     let mut series = Vec::new();
-    for arm in distinct(study.runs.iter().map(|run| run.arm.as_str())) {
+    for arm in distinct(study.runs.iter().map(|run| run.arm())) {
         let point = |run: &TrainingRun| {
-            Some((run.recall?, run.valid_loss_nats? - run.corpus_entropy_nats?))
+            Some((run.of.recall?, run.loss()? - run.found.corpus_entropy_nats?))
         };
         let seeds = along_x(study.arm(arm).filter_map(point));
         series.extend(Series::over_seeds(arm_name(arm), Variant::plain(arm).ink(), seeds));
@@ -20,7 +20,7 @@ pub fn dial(study: &Trainings) -> Figure {
     for line in series.iter_mut().filter(|line| line.shape == Shape::LineMarkers) {
         line.label = Some(line.name.clone());
     }
-    let shares = study.runs.iter().filter_map(|run| run.recall);
+    let shares = study.runs.iter().filter_map(|run| run.of.recall);
     let x = Axis::linear("share of segments that need a stored key", shares, Some(0.0));
     let y = Axis::linear("loss above the minimum (nats per token)", heights(&series), Some(0.0));
     Figure {
@@ -39,26 +39,26 @@ pub fn dial(study: &Trainings) -> Figure {
 
 /// The variant without its positions, which are in the titles, so that it has one colour in all panels.
 fn beside_positions(run: &TrainingRun) -> Variant<'_> {
-    Variant::new(&run.arm, None, Some(&run.slopes))
+    Variant::new(run.arm(), None, Some(&run.of.model.slopes))
 }
 
 /// The panel of a run in [`learning_rate`]: its positional encoding and its optimiser.
 fn kind(run: &TrainingRun) -> (Option<usize>, &str, &str) {
-    let place = POSITIONS.iter().position(|known| *known == run.positions);
-    (place, &run.positions, run.settings.get("optimiser").unwrap_or("adamw"))
+    let place = POSITIONS.iter().position(|known| *known == run.of.model.positions);
+    (place, &run.of.model.positions, run.settings.get("optimiser").unwrap_or("adamw"))
 }
 
 /// Validation loss (left) and peak max |logit| (right) against the learning rate: one row of panels per positional
 /// encoding and optimiser, one line per variant.
 pub fn learning_rate(study: &Trainings) -> Figure {
-    let rates = || study.runs.iter().filter_map(|run| run.learning_rate);
+    let rates = || study.runs.iter().filter_map(TrainingRun::learning_rate);
     let x = Axis::log("learning rate", rates());
     let kinds = distinct(study.runs.iter().map(kind));
     let has_others = kinds.iter().any(|(.., optimiser)| *optimiser != "adamw");
     let has_seeds = study.by_run().any(|seeds| seeds.len() > 1);
     let values = |of: Value| study.runs.iter().filter_map(of);
-    let losses = Axis::linear("validation loss (nats per token)", values(LOSS), None);
-    let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK));
+    let losses = Axis::linear("validation loss (nats per token)", values(TrainingRun::loss), None);
+    let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(TrainingRun::peak));
     let panel = |here, y: &Axis, of: Value| {
         let (_, positions, optimiser) = here;
         let of_kind = study.runs.iter().filter(|run| kind(run) == here);
@@ -66,7 +66,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
         let threshold = |run: &TrainingRun| run.settings.get("qk_clip").map(str::to_owned);
         for runs in groups(of_kind, |run| (beside_positions(run), threshold(run))) {
             let variant = beside_positions(runs[0]);
-            let point = |run: &&TrainingRun| Some((run.learning_rate?, of(run)?));
+            let point = |run: &&TrainingRun| Some((run.learning_rate()?, of(run)?));
             let name = match threshold(runs[0]) {
                 Some(threshold) => format!("{} at {threshold}", variant.name()),
                 None => variant.name(),
@@ -83,7 +83,9 @@ pub fn learning_rate(study: &Trainings) -> Figure {
         };
         Panel::new(&title, x.clone(), y.clone(), series)
     };
-    let row = |here: &_| [panel(*here, &losses, LOSS), panel(*here, &peaks, PEAK)];
+    let row = |here: &_| {
+        [panel(*here, &losses, TrainingRun::loss), panel(*here, &peaks, TrainingRun::peak)]
+    };
     Figure {
         name: "learning-rate".to_owned(),
         caption: "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, one \
@@ -103,27 +105,26 @@ pub fn learning_rate(study: &Trainings) -> Figure {
 
 /// Peak max |logit| (left) and validation loss (right) against the head dimension, one line per number of heads.
 pub fn head_size(study: &Trainings) -> Figure {
-    let sizes = || study.runs.iter().filter_map(|run| Some(run.d_head()? as f64));
+    let sizes = || study.runs.iter().map(|run| run.d_head() as f64);
     let x = Axis::log_at("dimensions per head, d_head", sizes());
-    let counts = distinct(study.runs.iter().filter_map(|run| run.heads));
-    let look = |heads: usize| (plural(heads, "head"), Ink::of_rank(2 * heads));
+    let counts = distinct(study.runs.iter().map(|run| run.of.model.heads));
     let panel = |title: &str, y: Axis, of: Value| {
         let series = counts.iter().flat_map(|&heads| {
-            let point = |run: &TrainingRun| Some((run.d_head()? as f64, of(run)?));
-            let here = study.runs.iter().filter(|run| run.heads == Some(heads));
-            let (name, ink) = look(heads);
+            let point = |run: &TrainingRun| Some((run.d_head() as f64, of(run)?));
+            let here = study.runs.iter().filter(|run| run.of.model.heads == heads);
+            let (name, ink) = (plural(heads, "head"), Ink::of_rank(2 * heads));
             Series::over_seeds(&name, ink, along_x(here.filter_map(point)))
         });
         Panel::new(title, x.clone(), y, series.collect())
     };
     let values = |of: Value| study.runs.iter().filter_map(of);
-    let mut keys: Vec<Key> = counts
-        .iter()
-        .map(|&heads| {
-            let (name, ink) = look(heads);
-            Key::new(&name, ink, Shape::LineMarkers)
-        })
-        .collect();
+    let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(TrainingRun::peak));
+    let losses = Axis::linear("validation loss (nats per token)", values(TrainingRun::loss), None);
+    let panels = vec![
+        panel("Peak logit", peaks, TrainingRun::peak),
+        panel("Loss", losses, TrainingRun::loss),
+    ];
+    let mut keys = Key::of_series(&panels[0].series, Shape::LineMarkers);
     keys.push(Key::seed());
     Figure {
         name: "head-size".to_owned(),
@@ -132,14 +133,7 @@ pub fn head_size(study: &Trainings) -> Figure {
                   heads changes; between lines at one d_head, only their number."
             .to_owned(),
         keys,
-        panels: vec![
-            panel("Peak logit", Axis::log("peak max |logit|, QKᵀ/√d", values(PEAK)), PEAK),
-            panel(
-                "Loss",
-                Axis::linear("validation loss (nats per token)", values(LOSS), None),
-                LOSS,
-            ),
-        ],
+        panels,
     }
 }
 

@@ -1,7 +1,6 @@
 //! The figures of training runs from their folders: one run head by head, or several runs compared.
 
-use crate::experiments::training::tables::run_course::{HeadCourse, RunCourse};
-use crate::experiments::training::tables::run_courses::label;
+use crate::experiments::training::tables::run_course::{HeadCourse, RunCourse, label};
 use crate::experiments::training::tables::run_log::Curve;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{distinct, groups};
@@ -13,8 +12,8 @@ const LOSS: &str = "loss (nats per token)";
 pub fn course(run: &RunCourse) -> Vec<Figure> {
     let mut figures = vec![loss(run)];
     match run.heads.is_empty() {
-        true if run.max_logit.is_empty() => {}
-        true => figures.push(logits_of_all(run)),
+        true if run.log.max_logit.is_empty() => {}
+        true => figures.extend(courses(std::slice::from_ref(run)).into_iter().next()),
         false => {
             let of = |of: fn(&HeadCourse) -> &Curve| {
                 let head = |head: &HeadCourse| HeadCurve {
@@ -45,16 +44,10 @@ pub fn course(run: &RunCourse) -> Vec<Figure> {
 }
 
 fn loss(run: &RunCourse) -> Figure {
-    let ink = Ink::numbered(0);
-    let valid_ink = Ink::numbered(1);
-    let spike_ink = Ink::grey(Stroke::Solid);
+    let (train, valid) = (run.log.train_loss.clone(), run.log.valid_loss.clone());
     let mut series = vec![
-        Series::new("training", ink, Shape::Line, run.loss.clone()),
-        Series::new("validation", valid_ink, Shape::LineMarkers, run.valid.clone()),
-    ];
-    let mut keys = vec![
-        Key::new("training", ink, Shape::Line),
-        Key::new("validation", valid_ink, Shape::LineMarkers),
+        Series::new("training", Ink::numbered(0), Shape::Line, train),
+        Series::new("validation", Ink::numbered(1), Shape::LineMarkers, valid),
     ];
     let mut caption =
         "Training loss, as means over short stretches of steps, and validation loss.".to_owned();
@@ -62,25 +55,14 @@ fn loss(run: &RunCourse) -> Figure {
         caption.push_str(
             " Circles mark spikes: single steps more than 7 standard deviations above the median around them.",
         );
-        series.push(Series::new("spike", spike_ink, Shape::OpenPoints, run.spikes.clone()));
-        keys.push(Key::new("spike", spike_ink, Shape::OpenPoints));
+        let ink = Ink::grey(Stroke::Solid);
+        series.push(Series::new("spike", ink, Shape::OpenPoints, run.spikes.clone()));
     }
     Figure {
         name: "loss".to_owned(),
         caption,
-        keys,
+        keys: series.iter().map(|one| Key::new(&one.name, one.ink, one.shape)).collect(),
         panels: vec![panel(&run.name, LOSS, None, series)],
-    }
-}
-
-fn logits_of_all(run: &RunCourse) -> Figure {
-    let line = Series::new("all heads", Ink::numbered(1), Shape::Line, run.max_logit.clone());
-    Figure {
-        name: "logits".to_owned(),
-        caption: "The largest |logit| over all heads at each step, over short stretches of steps."
-            .to_owned(),
-        keys: Vec::new(),
-        panels: vec![panel(&run.name, LOGITS, Some(0.0), vec![line])],
     }
 }
 
@@ -145,7 +127,7 @@ pub fn courses(runs: &[RunCourse]) -> Vec<Figure> {
         Figure {
             name: name.to_owned(),
             caption: caption.to_owned(),
-            keys: series.iter().map(|s| Key::new(&s.name, s.ink, Shape::Line)).collect(),
+            keys: Key::of_series(&series, Shape::Line),
             panels: vec![panel(title, label, from, series)],
         }
     };
@@ -155,21 +137,21 @@ pub fn courses(runs: &[RunCourse]) -> Vec<Figure> {
             LOGITS,
             "The largest |logit| over all heads at each step, over short stretches of steps. Each line is one run.",
             Some(0.0),
-            |run| &run.max_logit,
+            |run| &run.log.max_logit,
         ),
         figure(
             ("training-loss", "Training loss"),
             LOSS,
             "Training loss, as means over short stretches of steps. Each line is one run.",
             None,
-            |run| &run.loss,
+            |run| &run.log.train_loss,
         ),
         figure(
             ("validation-loss", "Validation loss"),
             LOSS,
             "The loss on the validation split. Each line is one run.",
             None,
-            |run| &run.valid,
+            |run| &run.log.valid_loss,
         ),
     ]
 }

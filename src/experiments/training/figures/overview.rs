@@ -8,8 +8,6 @@ use crate::table::{Spread, significant};
 
 /// Selects a number of a run.
 pub(crate) type Value = fn(&TrainingRun) -> Option<f64>;
-pub(crate) const LOSS: Value = |run| run.valid_loss_nats;
-pub(crate) const PEAK: Value = |run| run.peak_max_abs_logit;
 
 /// The variants of the figure in order of preference; it shows the first five that a study has.
 const FIRST: [Variant<'static>; 6] = [
@@ -47,31 +45,13 @@ pub fn overview(study: &Trainings) -> Option<Figure> {
         0 => String::new(),
         count => format!(" {count} of {} variants are only in the next figure.", runs.len()),
     };
-    dots(study, shown, "overview", &left_out)
-}
-
-fn median(seeds: &[TrainingRun], of: Value) -> Option<f64> {
-    Some(Spread::of(seeds.iter().filter_map(of))?.median)
-}
-
-fn is_whole(seeds: &[TrainingRun]) -> bool {
-    median(seeds, PEAK).is_some() && median(seeds, LOSS).is_some()
-}
-
-/// Draws one line per run and one point per seed; `None` for too few runs.
-fn dots(
-    study: &Trainings,
-    mut shown: Vec<&[TrainingRun]>,
-    name: &str,
-    left_out: &str,
-) -> Option<Figure> {
-    let (peak, loss) = (PEAK, LOSS);
     if shown.len() < LEAST {
         return None;
     }
     // The largest logit is drawn at the top, which is the end of the axis.
     shown.sort_by(|a, b| {
-        median(a, peak).partial_cmp(&median(b, peak)).unwrap_or(std::cmp::Ordering::Equal)
+        let [a, b] = [a, b].map(|seeds| median(seeds, TrainingRun::peak));
+        a.partial_cmp(&b).unwrap_or(std::cmp::Ordering::Equal)
     });
     let looks = Looks::from_study(study);
     let names = |named: bool| {
@@ -99,7 +79,7 @@ fn dots(
     let values = |of: Value| shown.iter().flat_map(move |seeds| seeds.iter().filter_map(of));
     let grey = Ink { colour: DARK, ..Ink::grey(Stroke::Solid) };
     Some(Figure {
-        name: name.to_owned(),
+        name: "overview".to_owned(),
         caption: format!(
             "Largest |logit| of QKᵀ in training (left) and final validation loss (right), at one learning rate. Each point is one \
              seed; strokes and numbers are medians. Variants are sorted by their logits; compare \
@@ -113,37 +93,38 @@ fn dots(
         panels: vec![
             panel(
                 "Largest attention logit",
-                Axis::log("peak max |logit|, QKᵀ/√d (log scale)", values(peak)),
+                Axis::log("peak max |logit|, QKᵀ/√d (log scale)", values(TrainingRun::peak)),
                 names(true),
-                peak,
+                TrainingRun::peak,
                 2,
             ),
             panel(
                 "Loss: lower is better",
-                Axis::linear("validation loss (nats per token)", values(loss), None),
+                Axis::linear("validation loss (nats per token)", values(TrainingRun::loss), None),
                 names(false),
-                loss,
+                TrainingRun::loss,
                 3,
             ),
         ],
     })
 }
 
+fn median(seeds: &[TrainingRun], of: Value) -> Option<f64> {
+    Some(Spread::of(seeds.iter().filter_map(of))?.median)
+}
+
+fn is_whole(seeds: &[TrainingRun]) -> bool {
+    median(seeds, TrainingRun::peak).is_some() && median(seeds, TrainingRun::loss).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn run(arm: &str, positions: &str, seed: usize, peak: f64, loss: f64) -> TrainingRun {
-        TrainingRun {
-            run: format!("{arm}-{positions}"),
-            arm: arm.to_owned(),
-            positions: positions.to_owned(),
-            seed,
-            context: Some(64),
-            peak_max_abs_logit: Some(peak),
-            valid_loss_nats: Some(loss),
-            ..TrainingRun::default()
-        }
+    fn run(arm: &str, positions: &str, seed: u64, peak: f64, loss: f64) -> TrainingRun {
+        let mut run = TrainingRun::made_up(&format!("{arm}-{positions}"), arm, seed, peak, loss);
+        run.of.model.positions = positions.to_owned();
+        run
     }
 
     #[test]
@@ -173,8 +154,9 @@ mod tests {
         );
         assert!(figure.caption.contains("1 of 4 variants"), "{}", figure.caption);
         assert!(figure.svg().unwrap().contains("multi-head, RoPE"));
-        let twice =
-            [&runs[..], &[TrainingRun { run: "mhsa-d8".to_owned(), ..runs[1].clone() }]].concat();
+        let mut twice = runs;
+        twice.push(run("mhsa", "learned", 1, 40.0, 1.9));
+        twice[5].of.model.run = "mhsa-d8".to_owned();
         assert!(overview(&Trainings { runs: twice, failed: 0 }).is_none(), "two runs of a variant");
     }
 }

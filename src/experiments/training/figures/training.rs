@@ -53,12 +53,12 @@ fn loss_panel(study: &Trainings, looks: &Looks) -> Panel {
 
 /// Max |logit| against step, one line per training run.
 fn logit_panel(study: &Trainings, looks: &Looks) -> Panel {
-    let mut series = Vec::new();
-    for run in &study.runs {
+    let line = |run: &TrainingRun| {
         let points = run.log.max_logit.clone();
         let line = Series::new(looks.label(run), looks.ink(run), Shape::Line, points);
-        series.push(label_first(line, study, run));
-    }
+        label_first(line, study, run)
+    };
+    let series: Vec<Series> = study.runs.iter().map(line).collect();
     let y = logit_axis(&series);
     Panel::new("Largest logit", steps(study), y, series)
 }
@@ -73,17 +73,16 @@ fn logit_axis(series: &[Series]) -> Axis {
 /// Loss and max |logit| against step at several context lengths: one figure for each, one panel per length.
 pub fn by_context(study: &Trainings) -> Vec<Figure> {
     let looks = Looks::from_study(study);
-    let keys = looks.keys(study.runs.iter(), Shape::Line);
+    let keys = looks.keys(study);
     let figure = |name: &str, caption: String, axis: fn(&[Series]) -> Axis, curve: Curve| {
         let line = |run: &TrainingRun| {
-            let name = format!("{}, seed {}", looks.label(run), run.seed);
+            let name = format!("{}, seed {}", looks.label(run), run.of.seed);
             Series::new(&name, looks.ink(run), Shape::Line, curve(run).to_vec())
         };
         let lines: Vec<Series> = study.runs.iter().map(line).collect();
         let y = axis(&lines);
         let panel = |&context: &usize| {
-            let here =
-                study.runs.iter().zip(&lines).filter(|(run, _)| run.context == Some(context));
+            let here = study.runs.iter().zip(&lines).filter(|(run, _)| run.of.context == context);
             let series = here.map(|(_, line)| entered(line.clone(), &y)).collect();
             Panel::new(&length(context), steps(study), y.clone(), series)
         };
@@ -128,7 +127,7 @@ pub fn head_kinds(study: &Trainings) -> Option<Figure> {
             let ink = Ink { stroke, ..looks.ink(run) };
             let name = format!("{}, {kind} heads", looks.label(run));
             let line = Series::new(&name, ink, Shape::Line, logits.clone());
-            series.push(if is_first(study, run) { line.labelled(&name) } else { line });
+            series.push(label_first(line, study, run));
         }
     }
     let y = Axis::linear("max |logit| over heads of a kind", heights(&series), Some(0.0));
@@ -147,12 +146,8 @@ pub fn head_kinds(study: &Trainings) -> Option<Figure> {
 /// Labels the line of a run's first seed; the others share its colour.
 fn label_first(series: Series, study: &Trainings, run: &TrainingRun) -> Series {
     let name = series.name.clone();
-    if is_first(study, run) { series.labelled(&name) } else { series }
-}
-
-/// Whether this is the first seed of its run.
-fn is_first(study: &Trainings, run: &TrainingRun) -> bool {
-    study.by_run().any(|seeds| std::ptr::eq(&seeds[0], run))
+    let is_first = study.by_run().any(|seeds| std::ptr::eq(&seeds[0], run));
+    if is_first { series.labelled(&name) } else { series }
 }
 
 pub(crate) fn steps(study: &Trainings) -> Axis {
@@ -163,9 +158,7 @@ pub(crate) fn steps(study: &Trainings) -> Axis {
 /// Validation loss against the peak max |logit| of QKᵀ: one point per seed, one panel per context length.
 pub fn variants(study: &Trainings) -> Figure {
     let points = |runs: &[TrainingRun]| -> Vec<(f64, f64)> {
-        runs.iter()
-            .filter_map(|run| Some((run.peak_max_abs_logit?, run.valid_loss_nats?)))
-            .collect()
+        runs.iter().filter_map(|run| Some((run.peak()?, run.loss()?))).collect()
     };
     let all = points(&study.runs);
     let x = Axis::log("peak max |logit|, QKᵀ/√d", all.iter().map(|point| point.0));
@@ -173,7 +166,7 @@ pub fn variants(study: &Trainings) -> Figure {
     let y = all.iter().map(|point| point.1);
     let y = Axis::linear("validation loss (nats per token)", y, None);
     let panel = |&context: &usize| {
-        let runs = study.by_run().filter(|seeds| seeds[0].context == Some(context));
+        let runs = study.by_run().filter(|seeds| seeds[0].of.context == context);
         let one = |seeds: &[TrainingRun]| {
             let name = looks.label(&seeds[0]);
             Series::new(name, looks.ink(&seeds[0]), Shape::Points, points(seeds)).labelled(name)

@@ -35,7 +35,7 @@ impl<'a> Variant<'a> {
     }
 
     pub(crate) fn of_training(run: &'a TrainingRun) -> Self {
-        Self::new(&run.arm, Some(&run.positions), Some(&run.slopes))
+        Self::new(run.arm(), Some(&run.of.model.positions), Some(&run.of.model.slopes))
     }
 
     /// The variant of a run whose rows have no column for positions, and the remaining words of its name; both are
@@ -121,14 +121,8 @@ const INKS: &[(Variant<'static>, Rgb, Marker)] = &[
     (Variant::plain("z-loss"), (187, 153, 204), Marker::Circle),
 ];
 
-/// The label of a run in the figures of a study, and its ink.
-struct Look {
-    label: String,
-    ink: Ink,
-}
-
 /// The labels and inks of all runs of a study.
-pub(crate) struct Looks(BTreeMap<String, Look>);
+pub(crate) struct Looks(BTreeMap<String, (String, Ink)>);
 
 impl Looks {
     /// Labels each run by its variant and the settings in which it differs from most runs of its variant.
@@ -139,7 +133,8 @@ impl Looks {
         let labels: Vec<String> = firsts.iter().map(|run| label(run, &firsts)).collect();
         let look = |(at, run): (usize, &&TrainingRun)| {
             let alike = |other: &TrainingRun| {
-                (other.context, other.recall) == (run.context, run.recall) && other.run != run.run
+                (other.of.context, other.of.recall) == (run.of.context, run.of.recall)
+                    && other.name() != run.name()
             };
             let same = |other: usize| labels[other] == labels[at] && alike(firsts[other]);
             let mut name = labels[at].clone();
@@ -158,27 +153,24 @@ impl Looks {
             let before: BTreeSet<&String> =
                 (0..at).filter(|&other| is_before(other)).map(|other| &labels[other]).collect();
             let again = (0..at).filter(|&other| same(other)).count();
-            (run.run.clone(), Look { label: name, ink: variant.ink().other(before.len() + again) })
+            (run.name().to_owned(), (name, variant.ink().other(before.len() + again)))
         };
         Self(firsts.iter().enumerate().map(look).collect())
     }
 
     pub(crate) fn label<'a>(&'a self, run: &'a TrainingRun) -> &'a str {
-        self.0.get(&run.run).map_or(&run.run, |look| &look.label)
+        self.0.get(run.name()).map_or(run.name(), |look| &look.0)
     }
 
     pub(crate) fn ink(&self, run: &TrainingRun) -> Ink {
-        self.0.get(&run.run).map_or_else(|| Variant::of_training(run).ink(), |look| look.ink)
+        self.0.get(run.name()).map_or_else(|| Variant::of_training(run).ink(), |look| look.1)
     }
 
     /// The legend: one entry per label, sorted by label.
-    pub(crate) fn keys<'r>(
-        &self,
-        runs: impl Iterator<Item = &'r TrainingRun>,
-        shape: Shape,
-    ) -> Vec<Key> {
-        let alike = groups(runs, |run| self.label(run)).into_iter();
-        let key = |runs: Vec<&TrainingRun>| Key::new(self.label(runs[0]), self.ink(runs[0]), shape);
+    pub(crate) fn keys(&self, study: &Trainings) -> Vec<Key> {
+        let alike = groups(&study.runs, |run| self.label(run)).into_iter();
+        let key =
+            |runs: Vec<&TrainingRun>| Key::new(self.label(runs[0]), self.ink(runs[0]), Shape::Line);
         let mut keys: Vec<Key> = alike.map(key).collect();
         keys.sort_by_cached_key(|key| natural(&key.label));
         keys
@@ -195,9 +187,9 @@ fn spelled(word: &str) -> &str {
 
 /// The rest of a run's name without its variant and length: `mhsa-distilled` becomes `distilled`.
 fn name_beyond_arm(run: &TrainingRun) -> String {
-    let name = run.run.split(" (").next().unwrap_or_default();
-    let rest = name.strip_prefix(run.arm.as_str()).unwrap_or(name);
-    let length = run.context.map(|n| n.to_string()).unwrap_or_default();
+    let name = run.name().split(" (").next().unwrap_or_default();
+    let rest = name.strip_prefix(run.arm()).unwrap_or(name);
+    let length = run.of.context.to_string();
     rest.split('-')
         .filter(|word| !word.is_empty() && *word != length)
         .map(spelled)
@@ -209,14 +201,14 @@ fn name_beyond_arm(run: &TrainingRun) -> String {
 type Setting = fn(&TrainingRun) -> Option<String>;
 
 const SETTINGS: [Setting; 5] = [
-    |run| Some(format!("d_head = {}", run.d_head()?)),
-    |run| Some(format!("d_model = {}", run.d_model?)),
-    |run| Some(format!("window {}", run.window?)),
+    |run| Some(format!("d_head = {}", run.d_head())),
+    |run| Some(format!("d_model = {}", run.of.model.d_model)),
+    |run| Some(format!("window {}", run.of.model.window?)),
     |run| {
-        let heads = run.global_heads.filter(|count| *count > 0 && Some(*count) < run.heads)?;
-        Some(plural(heads, "global head"))
+        let (global, all) = (run.of.model.global_heads, run.of.model.heads);
+        (0 < global && global < all).then(|| plural(global, "global head"))
     },
-    |run| Some(format!("learning rate {}", tick_label(run.learning_rate?))),
+    |run| Some(format!("learning rate {}", tick_label(run.learning_rate()?))),
 ];
 
 fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
@@ -225,8 +217,9 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
         all.iter().filter(|other| Variant::of_training(other) == variant).collect();
     let mut label = variant.name();
     // Panels and axes already separate lengths and shares of recall.
-    let is_beside =
-        |other: &&&TrainingRun| (other.context, other.recall) == (run.context, run.recall);
+    let is_beside = |other: &&&TrainingRun| {
+        (other.of.context, other.of.recall) == (run.of.context, run.of.recall)
+    };
     let beside: Vec<&&TrainingRun> = alike.iter().copied().filter(is_beside).collect();
     let mut add = |among: &[&&TrainingRun], setting: &dyn Fn(&TrainingRun) -> Option<String>| {
         let Some(own) = setting(run) else { return };
@@ -267,23 +260,17 @@ mod tests {
     use super::*;
 
     fn run(name: &str, arm: &str, heads: usize, window: usize) -> TrainingRun {
-        let global_heads = Some(if arm == "mhsa" { heads } else { 1 });
-        TrainingRun {
-            run: name.to_owned(),
-            arm: arm.to_owned(),
-            context: Some(512),
-            d_model: Some(64),
-            heads: Some(heads),
-            global_heads,
-            window: Some(window),
-            ..TrainingRun::default()
-        }
+        let mut run = TrainingRun::made_up(name, arm, 1, 10.0, 2.0);
+        let model = &mut run.of.model;
+        (model.d_model, model.heads, model.window) = (64, heads, Some(window));
+        model.global_heads = if arm == "mhsa" { heads } else { 1 };
+        run
     }
 
     #[test]
     fn runs_are_named_by_variant_and_by_what_differs() {
-        let rope =
-            TrainingRun { positions: "rope".to_owned(), ..run("mhsa-rotary", "mhsa", 4, 16) };
+        let mut rope = run("mhsa-rotary", "mhsa", 4, 16);
+        rope.of.model.positions = "rope".to_owned();
         let runs = vec![
             run("ls", "ls", 4, 16),
             run("ls-window-64", "ls", 4, 64),

@@ -6,20 +6,19 @@ use std::path::Path;
 use toml::Value;
 
 use crate::experiments::training::Settings;
-use crate::experiments::training::tables::run_log::{Curve, series, validation_losses};
+use crate::experiments::training::tables::run_log::{
+    Curve, RunLog, curves, validation_losses, without_partial_stretch,
+};
 use crate::lm::TrainDefinition;
 use crate::record::read_records;
 use crate::run::files::STEPS;
 use crate::run::heads_log::each_head;
 use crate::run::manifest::MANIFEST;
 use crate::run::run_manifest::{CORPUS, DEFINITION, so_far};
-use crate::run::series::CURVE;
-use crate::run::spikes::spikes_above_median;
-use crate::run::{CurveRow, Manifest, StepRow, kept_files};
-use crate::table::TableError;
+use crate::run::series::{CURVE, RunSeries};
+use crate::run::{CurveRow, Manifest, kept_files};
+use crate::table::{Table, TableError};
 
-/// The maximum number of points of a series.
-const POINTS: usize = 200;
 /// The advice in errors about an unreadable log.
 const ADVICE: &str = "go on with the run by train --resume, which mends its logs";
 
@@ -36,14 +35,10 @@ pub struct RunCourse {
     pub steps: usize,
     /// Mean training loss of the last 100 steps, in nats per token; `None` for a run that is in progress or was killed.
     pub train_loss_nats: Option<f64>,
-    /// (step, mean training loss over the interval that ends there), in nats per token.
-    pub loss: Curve,
-    /// (step, loss on the validation split), in nats per token.
-    pub valid: Curve,
+    /// Its losses and its largest logits.
+    pub log: RunLog,
     /// (step, loss) of loss spikes: see docs/methods.md, Spikes and times.
     pub spikes: Curve,
-    /// (step, largest |logit| over all heads in the interval).
-    pub max_logit: Curve,
     /// Every head; empty if only the curve is left of the logs.
     pub heads: Vec<HeadCourse>,
 }
@@ -77,87 +72,30 @@ impl RunCourse {
     pub fn read(folder: &Path) -> Result<Self, TableError> {
         let manifest = Manifest::read(&folder.join(MANIFEST))?;
         kept_files::check(&manifest, folder)?;
-        let run = Self {
+        let mut run = Self {
             name: name(folder),
             settings: settings(&manifest),
             outcome: manifest.text("outcome").to_owned(),
             train_loss_nats: so_far(&manifest).and_then(|result| result.train_loss_nats),
-            valid: validation_losses(folder, ADVICE)?,
             ..Self::default()
         };
-        let path = folder.join(STEPS);
-        match path.is_file() {
-            true => run.with_steps(&read_records(&path, ADVICE)?).with_heads(folder),
-            false => Ok(run.with_curve(&read_records(&folder.join(CURVE), ADVICE)?)),
-        }
-    }
-
-    fn with_steps(self, rows: &[StepRow]) -> Self {
-        let stretches = stretches_of(rows);
-        let series = |of: fn(&[StepRow]) -> f64| {
-            let points = stretches.iter().map(|s| (s[s.len() - 1].step as f64, of(s)));
-            points.filter(|(_, value)| value.is_finite()).collect::<Curve>()
-        };
-        let losses: Vec<f64> = rows.iter().map(|row| row.loss_nats).collect();
-        let spikes = spikes_above_median(&losses).into_iter();
-        Self {
-            steps: rows.last().map_or(0, |last| last.step),
-            loss: series(|s| s.iter().map(|row| row.loss_nats).sum::<f64>() / s.len() as f64),
-            spikes: spikes
-                .map(|at| (rows[at].step as f64, losses[at]))
-                .filter(|(_, loss)| loss.is_finite())
-                .collect(),
-            ..self
-        }
-    }
-
-    fn with_curve(self, rows: &[CurveRow]) -> Self {
-        Self {
-            steps: rows.last().map_or(0, |last| last.step),
-            loss: series(rows, |row| Some(row.loss_nats)),
-            max_logit: series(rows, |row| row.max_abs_logit),
-            ..self
-        }
-    }
-
-    fn with_heads(self, folder: &Path) -> Result<Self, TableError> {
-        let each = stretch(self.steps);
-        let mut heads: BTreeMap<(usize, usize), Stretches> = BTreeMap::new();
-        let mut all: BTreeMap<usize, f64> = BTreeMap::new();
-        let last = self.steps;
-        each_head(folder, |record| {
-            // After a kill, the log may be ahead of the steps.
-            if record.step == 0 || record.step > last {
-                return;
+        let has_steps = folder.join(STEPS).is_file();
+        let rows = match has_steps {
+            true => {
+                let series = RunSeries::so_far(folder, ADVICE)?;
+                let spikes = series.spikes().into_iter().map(|(step, loss)| (step as f64, loss));
+                run.spikes = spikes.filter(|(_, loss)| loss.is_finite()).collect();
+                series.curve()
             }
-            let nth = (record.step - 1) / each;
-            let end = if nth + 1 >= last / each { last } else { (nth + 1) * each };
-            let of_head = heads.entry((record.layer, record.head)).or_default();
-            of_head.kind = record.head_kind().to_string();
-            let (largest, sum, count) = of_head.by_end.entry(end).or_insert((0.0, 0.0, 0));
-            *largest = largest.max(record.max_abs_logit);
-            *sum += record.entropy_nats;
-            *count += 1;
-            let largest = all.entry(end).or_insert(0.0);
-            *largest = largest.max(record.max_abs_logit);
-        })?;
-        let head = |((layer, head), of): ((usize, usize), Stretches)| HeadCourse {
-            layer,
-            head,
-            kind: of.kind,
-            max_logit: of.by_end.iter().map(|(&end, &(most, ..))| (end as f64, most)).collect(),
-            entropy_nats: of
-                .by_end
-                .iter()
-                .map(|(&end, &(_, sum, count))| (end as f64, sum / count as f64))
-                .filter(|(_, entropy)| entropy.is_finite())
-                .collect(),
+            false => read_records(&folder.join(CURVE), ADVICE)?,
         };
-        Ok(Self {
-            max_logit: all.into_iter().map(|(end, most)| (end as f64, most)).collect(),
-            heads: heads.into_iter().map(head).collect(),
-            ..self
-        })
+        let rows = without_partial_stretch(&rows);
+        run.steps = rows.last().map_or(0, |last| last.step);
+        run.log = RunLog { valid_loss: validation_losses(folder, ADVICE)?, ..curves(&rows) };
+        if has_steps {
+            run.heads = heads(folder, &rows)?;
+        }
+        Ok(run)
     }
 
     /// The number of steps in its definition.
@@ -167,12 +105,12 @@ impl RunCourse {
 
     /// The last loss on the validation split, in nats per token.
     pub fn valid_loss_nats(&self) -> Option<f64> {
-        self.valid.last().map(|(_, loss)| *loss)
+        self.log.valid_loss.last().map(|(_, loss)| *loss)
     }
 
     /// The largest |logit| of the run and the step that ends its interval.
     pub fn peak(&self) -> Option<(f64, f64)> {
-        self.max_logit.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
+        self.log.max_logit.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// The head with the largest |logit| of the run.
@@ -189,18 +127,33 @@ struct Stretches {
     by_end: BTreeMap<usize, (f64, f64, usize)>,
 }
 
-/// Splits `rows` into intervals; a remainder is joined to the last one, because a few steps alone would look like a spike.
-fn stretches_of(rows: &[StepRow]) -> Vec<&[StepRow]> {
-    let each = stretch(rows.len());
-    let whole = rows.len() / each;
-    let of =
-        |at: usize| &rows[at * each..if at + 1 == whole { rows.len() } else { (at + 1) * each }];
-    (0..whole).map(of).collect()
-}
-
-/// The number of steps per point.
-fn stretch(steps: usize) -> usize {
-    steps.div_ceil(POINTS).max(1)
+/// Every head over the intervals of `rows`.
+fn heads(folder: &Path, rows: &[CurveRow]) -> Result<Vec<HeadCourse>, TableError> {
+    let mut heads: BTreeMap<(usize, usize), Stretches> = BTreeMap::new();
+    each_head(folder, |record| {
+        // After a kill, the log may be ahead of the steps.
+        let within = rows.get(rows.partition_point(|row| row.step < record.step));
+        let Some(stretch) = within.filter(|_| record.step > 0) else { return };
+        let of_head = heads.entry((record.layer, record.head)).or_default();
+        of_head.kind = record.head_kind().to_string();
+        let (largest, sum, count) = of_head.by_end.entry(stretch.step).or_insert((0.0, 0.0, 0));
+        *largest = largest.max(record.max_abs_logit);
+        *sum += record.entropy_nats;
+        *count += 1;
+    })?;
+    let head = |((layer, head), of): ((usize, usize), Stretches)| HeadCourse {
+        layer,
+        head,
+        kind: of.kind,
+        max_logit: of.by_end.iter().map(|(&end, &(most, ..))| (end as f64, most)).collect(),
+        entropy_nats: of
+            .by_end
+            .iter()
+            .map(|(&end, &(_, sum, count))| (end as f64, sum / count as f64))
+            .filter(|(_, entropy)| entropy.is_finite())
+            .collect(),
+    };
+    Ok(heads.into_iter().map(head).collect())
 }
 
 /// The folder's name; for the folder of a seed, preceded by its run's.
@@ -228,6 +181,48 @@ fn settings(manifest: &Manifest) -> Settings {
         }
     }
     settings
+}
+
+/// The keys in which the runs differ, in order.
+fn differing(runs: &[RunCourse]) -> Vec<&str> {
+    Settings::differing(runs.iter().map(|run| &run.settings))
+}
+
+/// The values of a run for the keys in which `runs` differ, without the seed: `arm = ls, context = 512`.
+pub fn label(runs: &[RunCourse], run: &RunCourse) -> String {
+    let keys = differing(runs).into_iter().filter(|key| *key != "seed");
+    let value = |key: &str| run.settings.get(key).unwrap_or("none");
+    keys.map(|key| format!("{key} = {}", value(key))).collect::<Vec<_>>().join(", ")
+}
+
+/// The table of each run's results, with the settings that differ.
+pub fn runs_table(runs: &[RunCourse]) -> Table {
+    let last = |curve: &[(f64, f64)]| curve.last().map(|point| point.1);
+    let mut table =
+        Table::from_items("runs", "Training runs", runs).words("run", "run", |r| &r.name);
+    for key in differing(runs) {
+        table = table.words(key, key, |run| run.settings.get(key));
+    }
+    table
+        .numbers("steps_taken", "steps taken", |run| run.steps)
+        .numbers("train_loss_nats", "training loss, last 100 steps (nats)", |run| {
+            run.train_loss_nats
+        })
+        .numbers("valid_loss_nats", "validation loss (nats)", RunCourse::valid_loss_nats)
+        .numbers("perplexity", "perplexity", |run| run.valid_loss_nats().map(f64::exp))
+        .numbers("peak_max_abs_logit", "peak max |logit|", |run| run.peak().map(|peak| peak.1))
+        .numbers("max_abs_logit", "max |logit| at the end", |run| last(&run.log.max_logit))
+        .numbers("loss_spikes", "loss spikes", |run| {
+            // The curve alone does not have them.
+            (!run.heads.is_empty()).then_some(run.spikes.len())
+        })
+        .words("outcome", "outcome", |run| &run.outcome)
+        .note(
+            "Max |logit| at the end is that of the last stretch of steps, 1/200 of the run. \
+             Training losses exist for runs that ended or were stopped. A spike is a loss more \
+             than 7 standard deviations above the median around it.",
+        )
+        .build()
 }
 
 #[cfg(test)]
@@ -280,14 +275,18 @@ mod tests {
         run(folder.path());
         let course = RunCourse::read(folder.path()).unwrap();
         assert_eq!(course.steps, STEPS_TAKEN);
-        assert_eq!(course.loss.len(), 150);
+        assert_eq!(course.log.train_loss.len(), 150);
         assert_eq!(
-            course.loss[..2],
+            course.log.train_loss[..2],
             [(3.0, 2.0), (6.0, 5.0)],
             "means of three steps, at their end"
         );
         assert_eq!(course.peak(), Some((201.0, 77.0)));
-        assert_eq!(course.max_logit.last(), Some(&(450.0, 5.0)), "nothing beyond the last step");
+        assert_eq!(
+            course.log.max_logit.last(),
+            Some(&(450.0, 5.0)),
+            "nothing beyond the last step"
+        );
         assert_eq!(course.valid_loss_nats(), Some(2.5));
         let [head] = &course.heads[..] else { panic!("{:?}", course.heads) };
         assert_eq!((head.layer, head.head, head.kind.as_str()), (1, 2, "local:4"));

@@ -40,12 +40,15 @@ impl RunLog {
             kept_files::check(&Manifest::read(&manifest)?, run)?;
         }
         let curve: Vec<CurveRow> = read_records(&run.join(CURVE), ADVICE)?;
-        Ok(Self { valid_loss: validation_losses(run, ADVICE)?, ..curves(&curve) })
+        Ok(Self {
+            valid_loss: validation_losses(run, ADVICE)?,
+            ..curves(&without_partial_stretch(&curve))
+        })
     }
 }
 
 /// (step, loss in nats) of each evaluation on the validation split, in the run's folder.
-pub(crate) fn validation_losses(run: &Path, advice: &str) -> Result<Curve, RowsError> {
+pub(super) fn validation_losses(run: &Path, advice: &str) -> Result<Curve, RowsError> {
     let evaluations: Vec<EvaluationRow> = read_records(&run.join(EVALUATIONS), advice)?;
     let valid = evaluations.iter().filter(|evaluation| evaluation.split == Split::Valid);
     Ok(valid.map(|valid| (valid.step as f64, valid.loss_nats)).collect())
@@ -54,20 +57,20 @@ pub(crate) fn validation_losses(run: &Path, advice: &str) -> Result<Curve, RowsE
 /// The advice in errors about an unreadable log of a training run.
 const ADVICE: &str = "remove the run's rows and run its study again, which writes it again";
 
-fn curves(rows: &[CurveRow]) -> RunLog {
-    let rows = &without_partial_stretch(rows);
+/// The log of a curve without its evaluations.
+pub(super) fn curves(rows: &[CurveRow]) -> RunLog {
     RunLog {
         train_loss: series(rows, |row| Some(row.loss_nats)),
-        valid_loss: Curve::new(),
         max_logit: series(rows, |row| row.max_abs_logit),
         max_logit_global: series(rows, |row| row.max_abs_logit_global),
         max_logit_local: series(rows, |row| row.max_abs_logit_local),
+        ..RunLog::default()
     }
 }
 
 /// Joins the last row to the one before it if its interval is shorter. The mean or the maximum of a few steps would
 /// look like a spike.
-fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
+pub(super) fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
     let mut rows = rows.to_vec();
     let [.., first, before, last] = &rows[..] else { return rows };
     let (whole, part) = (before.step - first.step, last.step - before.step);
@@ -91,7 +94,7 @@ fn without_partial_stretch(rows: &[CurveRow]) -> Vec<CurveRow> {
 }
 
 /// (step, value) for all finite values, in the order of the file.
-pub(crate) fn series(rows: &[CurveRow], of: fn(&CurveRow) -> Option<f64>) -> Curve {
+fn series(rows: &[CurveRow], of: fn(&CurveRow) -> Option<f64>) -> Curve {
     let points = rows.iter().filter_map(|row| Some((row.step as f64, of(row)?)));
     points.filter(|(_, value)| value.is_finite()).collect()
 }
@@ -116,11 +119,11 @@ mod tests {
     #[test]
     fn a_partial_last_stretch_joins_the_one_before_it() {
         let rows = [row(6, 4.0, 2.0), row(12, 3.0, 5.0), row(14, 7.0, 3.0)];
-        let log = curves(&rows);
+        let log = curves(&without_partial_stretch(&rows));
         assert_eq!(log.train_loss, [(6.0, 4.0), (14.0, 4.0)], "(6 · 3 + 2 · 7) / 8");
         assert_eq!(log.max_logit, [(6.0, 2.0), (14.0, 5.0)]);
         assert_eq!(
-            curves(&rows[..2]).train_loss,
+            curves(&without_partial_stretch(&rows[..2])).train_loss,
             [(6.0, 4.0), (12.0, 3.0)],
             "no stretch is partial"
         );

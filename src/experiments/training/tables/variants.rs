@@ -2,7 +2,7 @@
 
 use crate::experiments::training::Settings;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
-use crate::table::{Cell, Interval, Spread, Table};
+use crate::table::{Cell, Estimate, Spread, Table};
 
 /// The seeds of one run, compared with other runs of the same length, steps and seed.
 #[derive(Clone, Debug)]
@@ -39,19 +39,9 @@ impl Variant<'_> {
         Spread::of(self.seeds.iter().filter_map(value))
     }
 
-    /// The peak max |logit| over its seeds.
-    pub(crate) fn peak(&self) -> Option<Spread> {
-        self.over(|run| run.peak_max_abs_logit)
-    }
-
-    /// The ratio of the peaks: the geometric mean and its 95 % interval over seeds.
-    pub fn peak_ratio(&self) -> Option<Interval> {
-        Interval::of(self.log_peaks.iter().copied()).map(Interval::exp)
-    }
-
     /// The difference of the losses, in nats: the mean and its 95 % interval over seeds.
-    pub fn loss_difference(&self) -> Option<Interval> {
-        Interval::of(self.losses.iter().copied())
+    pub fn loss_difference(&self) -> Option<Estimate> {
+        Estimate::interval(self.losses.iter().copied())
     }
 }
 
@@ -59,14 +49,12 @@ impl Trainings {
     /// Compares every run with the unchanged runs, which `baselines` names: its peak with that of the same variant, its
     /// loss with that of `ls`. The unchanged runs are included.
     pub fn variants<'r>(&'r self, baselines: &[String]) -> Vec<Variant<'r>> {
-        let unchanged =
-            |arm: &str, of: &TrainingRun| self.baseline_of(of, baselines, |base| base.arm == arm);
+        let unchanged = |arm: &str, of: &TrainingRun| self.baseline_of(of, baselines, arm);
         let log_peak = |run: &TrainingRun| {
-            let base = unchanged(&run.arm, run)?;
-            Some((run.peak_max_abs_logit? / base.peak_max_abs_logit?).ln())
+            let base = unchanged(run.arm(), run)?;
+            Some((run.peak()? / base.peak()?).ln())
         };
-        let loss =
-            |run: &TrainingRun| Some(run.valid_loss_nats? - unchanged("ls", run)?.valid_loss_nats?);
+        let loss = |run: &TrainingRun| Some(run.loss()? - unchanged("ls", run)?.loss()?);
         let variant = |seeds: &'r [TrainingRun]| Variant {
             seeds,
             log_peaks: seeds.iter().filter_map(log_peak).collect(),
@@ -75,16 +63,18 @@ impl Trainings {
         self.by_run().map(variant).collect()
     }
 
-    /// The run in `baselines` that `run` is compared with. It has the same seed, length and steps. It also has the same
-    /// value of every key in which the candidates differ, such as the learning rate.
+    /// The run of a variant in `baselines` that `run` is compared with. It has the same seed, length and steps. It also
+    /// has the same value of every key in which the candidates differ, such as the learning rate.
     fn baseline_of(
         &self,
         run: &TrainingRun,
         baselines: &[String],
-        is_meant: impl Fn(&TrainingRun) -> bool,
+        arm: &str,
     ) -> Option<&TrainingRun> {
         let is_alike = |base: &&TrainingRun| {
-            baselines.contains(&base.run) && base.setting() == run.setting() && is_meant(base)
+            baselines.contains(&base.of.model.run)
+                && base.setting() == run.setting()
+                && base.arm() == arm
         };
         let meant: Vec<&TrainingRun> = self.runs.iter().filter(is_alike).collect();
         let keys = Settings::differing(meant.iter().map(|base| &base.settings));
@@ -99,21 +89,25 @@ impl Trainings {
         let title = "Peak logits and loss of each run, compared with the unchanged runs";
         let variants = self.variants(baselines);
         let table = Table::from_items("variants", title, &variants)
-            .words("run", "run", |v| &v.first().run)
-            .words("arm", "variant", |v| &v.first().arm)
-            .words("positions", "positions", |v| &v.first().positions)
-            .words("slopes", "position bias", |v| &v.first().slopes)
-            .numbers("context", "n", |v| v.first().context)
-            .numbers("heads", "heads", |v| v.first().heads)
+            .words("run", "run", |v| v.first().name())
+            .words("arm", "variant", |v| v.first().arm())
+            .words("positions", "positions", |v| &v.first().of.model.positions)
+            .words("slopes", "position bias", |v| &v.first().of.model.slopes)
+            .numbers("context", "n", |v| v.first().of.context)
+            .numbers("heads", "heads", |v| v.first().of.model.heads)
             .numbers("d_head", "d_head", |v| v.first().d_head())
-            .numbers("window", "window", |v| v.first().window);
-        let shown = |interval: Option<Interval>| interval.map(|interval| interval.shown(2));
+            .numbers("window", "window", |v| v.first().of.model.window);
+        let shown = |interval: Option<Estimate>| interval.map(|interval| interval.shown(2));
         self.differing_columns(table, Variant::first, &SHOWN)
-            .numbers("steps", "steps", |v| v.first().steps)
-            .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", Variant::peak)
-            .words("peak_ratio", "ratio to the unchanged run", |v| shown(v.peak_ratio()))
-            .numbers("valid_loss_nats", ("validation loss", "nats"), |v| {
-                Cell::over(v.over(|run| run.valid_loss_nats), 4)
+            .numbers("steps", "steps", |v| v.first().of.steps)
+            .numbers("peak_max_abs_logit", "peak max |logit| of QKᵀ", |v| {
+                v.over(TrainingRun::peak)
+            })
+            .words("peak_ratio", "ratio to the unchanged run", |v| {
+                shown(Estimate::interval(v.log_peaks.iter().copied()).map(Estimate::exp))
+            })
+            .numbers("valid_loss_nats", "validation loss (nats)", |v| {
+                Cell::over(v.over(TrainingRun::loss), 4)
             })
             .words("loss_difference", "difference from LS-attention (nats)", |v| {
                 shown(v.loss_difference())
@@ -134,22 +128,10 @@ impl Trainings {
 mod tests {
     use super::*;
 
-    fn run(name: &str, seed: usize, loss: f64, peak: f64) -> TrainingRun {
-        TrainingRun {
-            run: name.to_owned(),
-            arm: "mhsa".to_owned(),
-            seed,
-            context: Some(784),
-            valid_loss_nats: Some(loss),
-            peak_max_abs_logit: Some(peak),
-            ..TrainingRun::default()
-        }
-    }
-
     #[test]
     fn a_run_has_the_baseline_of_its_own_learning_rate() {
         let at = |name: &str, rate: f64, peak: f64| {
-            let mut run = run(name, 1, 2.0, peak);
+            let mut run = TrainingRun::made_up(name, "mhsa", 1, peak, 2.0);
             run.settings.insert("learning_rate", &rate.into());
             run
         };

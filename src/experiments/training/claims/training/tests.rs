@@ -4,24 +4,20 @@ use super::*;
 use crate::claims::VerdictStatus;
 use crate::experiments::training::claims::tuning::at_three_rates;
 
-fn run(arm: &str, seed: usize, peak: f64, loss: f64) -> TrainingRun {
-    TrainingRun {
-        run: arm.to_owned(),
-        arm: arm.to_owned(),
-        positions: "learned".to_owned(),
-        seed,
-        context: Some(512),
-        learning_rate: Some(3e-3),
-        parameters: Some(165_000),
-        steps: Some(1500),
-        outcome: "completed".to_owned(),
-        peak_max_abs_logit: Some(peak),
-        valid_loss_nats: Some(loss),
-        ..TrainingRun::default()
-    }
+fn run(arm: &str, seed: u64, peak: f64, loss: f64) -> TrainingRun {
+    let mut run = TrainingRun::made_up(arm, arm, seed, peak, loss);
+    run.of.model.positions = "learned".to_owned();
+    (run.of.context, run.of.steps, run.of.learning_rate) = (512, 1500, 3e-3);
+    run.found.outcome = "completed".to_owned();
+    run
 }
 
-fn judged(seeds: usize, ls: (f64, f64), mhsa: (f64, f64)) -> Vec<VerdictStatus> {
+fn at_length(mut run: TrainingRun, context: usize) -> TrainingRun {
+    run.of.context = context;
+    run
+}
+
+fn judged(seeds: u64, ls: (f64, f64), mhsa: (f64, f64)) -> Vec<VerdictStatus> {
     let ls = (0..seeds).map(|seed| run("ls", seed, ls.0, ls.1));
     let mhsa = (0..seeds).map(|seed| run("mhsa", seed, mhsa.0, mhsa.1));
     let study = Trainings { runs: ls.chain(mhsa).collect(), failed: 0 };
@@ -55,10 +51,10 @@ fn one_learning_rate_decides_nothing() {
 
 #[test]
 fn stopped_runs_are_counted_and_decide_nothing() {
-    let long = |run: TrainingRun| TrainingRun { context: Some(2048), ..run };
+    let long = |run: TrainingRun| at_length(run, 2048);
     let ended = (0..3).flat_map(|seed| [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4)]);
-    let stopped =
-        TrainingRun { outcome: "stopped".to_owned(), steps: Some(700), ..run("ls", 3, 300.0, 3.0) };
+    let mut stopped = run("ls", 3, 300.0, 3.0);
+    (stopped.found.outcome, stopped.of.steps) = ("stopped".to_owned(), 700);
     let ended = Trainings { runs: ended.map(long).collect(), failed: 0 };
     let mut study = at_three_rates(&ended);
     study.runs.push(long(stopped));
@@ -77,14 +73,14 @@ fn runs_are_compared_with_those_of_their_own_length() {
     for (context, ls, mhsa) in [(256, 20.0, 30.0), (1024, 40.0, 50.0)] {
         for seed in 0..3 {
             let pair = [run("ls", seed, ls, 1.9), run("mhsa", seed, mhsa, 2.4)];
-            runs.extend(pair.map(|run| TrainingRun { context: Some(context), ..run }));
+            runs.extend(pair.map(|run| at_length(run, context)));
         }
     }
     let verdict = logits(&Trainings { runs: runs.clone(), failed: 0 });
     for number in ["6 of 6", "0.67", "0.80"] {
         assert!(verdict.measured.contains(number), "{}", verdict.measured);
     }
-    runs.retain(|run| (run.arm == "ls") == (run.context == Some(256)));
+    runs.retain(|run| (run.arm() == "ls") == (run.of.context == 256));
     assert_eq!(logits(&Trainings { runs, failed: 0 }).status, VerdictStatus::NotMeasured);
 }
 
@@ -92,11 +88,9 @@ fn runs_are_compared_with_those_of_their_own_length() {
 fn a_better_loss_with_rope_keeps_the_loss_from_being_confirmed() {
     let judged = |rope: f64| {
         let of = |seed| {
-            let rotary = TrainingRun {
-                positions: "rope".to_owned(),
-                run: "mhsa-rotary".to_owned(),
-                ..run("mhsa", seed, 60.0, rope)
-            };
+            let mut rotary = run("mhsa", seed, 60.0, rope);
+            let model = &mut rotary.of.model;
+            (model.positions, model.run) = ("rope".to_owned(), "mhsa-rotary".to_owned());
             [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4), rotary]
         };
         let study = Trainings { runs: (0..3).flat_map(of).collect(), failed: 0 };
@@ -109,14 +103,14 @@ fn a_better_loss_with_rope_keeps_the_loss_from_being_confirmed() {
 #[test]
 fn divergence_needs_the_papers_length_and_steps() {
     let status = |mhsa: &[&str], ls: &str| {
-        let long = |arm: &str, seed, outcome: &str| TrainingRun {
-            context: Some(2048),
-            steps: Some(40_000),
-            outcome: outcome.to_owned(),
-            ..run(arm, seed, 1.0, 1.0)
+        let long = |arm: &str, seed, outcome: &str| {
+            let mut run = at_length(run(arm, seed, 1.0, 1.0), 2048);
+            (run.of.steps, run.found.outcome) = (40_000, outcome.to_owned());
+            run
         };
-        let runs = (0..mhsa.len())
-            .flat_map(|seed| [long("mhsa", seed, mhsa[seed]), long("ls", seed, ls)])
+        let runs = (0..)
+            .zip(mhsa)
+            .flat_map(|(seed, mhsa)| [long("mhsa", seed, mhsa), long("ls", seed, ls)])
             .collect();
         divergence(&Trainings { runs, failed: 0 }).status
     };
@@ -149,8 +143,8 @@ fn shares_have_clopper_and_pearson_s_interval() {
 #[test]
 fn seeds_that_disagree_decide_nothing() {
     let runs = |ls: [f64; 3]| {
-        let pair = |seed: usize| [run("ls", seed, 20.0, ls[seed]), run("mhsa", seed, 60.0, 2.0)];
-        at_three_rates(&Trainings { runs: (0..3).flat_map(pair).collect(), failed: 0 })
+        let pair = |(seed, ls)| [run("ls", seed, 20.0, ls), run("mhsa", seed, 60.0, 2.0)];
+        at_three_rates(&Trainings { runs: (0..).zip(ls).flat_map(pair).collect(), failed: 0 })
     };
     assert_eq!(no_worse(&runs([1.9, 1.91, 1.9])).status, VerdictStatus::Confirmed);
     assert_eq!(no_worse(&runs([1.5, 2.0, 1.99])).status, VerdictStatus::Qualified, "too far apart");
