@@ -17,15 +17,6 @@ pub(super) struct Linear {
     pub(super) bias: Option<Array1<f32>>,
 }
 
-/// Whether a projection has a bias.
-#[derive(Clone, Copy)]
-pub(super) enum Bias {
-    Always,
-    Never,
-    /// If the files contain one; not every configuration states it.
-    WhereThere,
-}
-
 impl Linear {
     pub(super) fn of(&self, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
         let weights = self.weights.whole::<Ix2>()?;

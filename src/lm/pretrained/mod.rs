@@ -2,17 +2,16 @@
 
 mod attention;
 mod config;
-mod decoder;
-mod decoder_types;
 mod gguf;
 mod layers;
 mod model;
-mod plain;
+mod read;
 mod rotary;
 mod stored;
 #[cfg(test)]
 mod tests;
 mod transformer;
+mod types;
 mod weights;
 
 pub use model::PretrainedModel;

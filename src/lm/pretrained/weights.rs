@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ndarray::Array1;
 use serde::Deserialize;
 
-use super::layers::{Bias, Linear, Norm};
+use super::layers::{Linear, Norm};
 use super::stored::{GgufFile, SafetensorsFile, Stored, TensorSource};
 use crate::lm::LmError;
 
@@ -104,10 +104,10 @@ impl Weights {
         Ok(Self::from_files(first.clone(), named))
     }
 
-    /// The weights of a `.gguf` under the names that `named` returns; weights without a name are skipped.
-    pub(super) fn from_gguf(file: &Arc<GgufFile>, named: impl Fn(&str) -> Option<String>) -> Self {
+    /// The weights of a `.gguf`.
+    pub(super) fn from_gguf(file: &Arc<GgufFile>) -> Self {
         let source: Arc<dyn TensorSource> = file.clone();
-        let tensor = |name: &str| Some((named(name)?, Ok(Stored::find(&source, name)?)));
+        let tensor = |name: &str| Some((name.to_owned(), Ok(Stored::find(&source, name)?)));
         Self { tensors: file.names().filter_map(tensor).collect(), all: source, prefix: "" }
     }
 
@@ -145,26 +145,20 @@ impl Weights {
         self.tensor(name, &[length])?.whole()
     }
 
-    /// A projection; its matrix is stored as outputs × inputs if it is `transposed`.
+    /// A projection; its matrix is stored as outputs × inputs if it is `transposed`. Without a bias in the file it has none,
+    /// unless it `needs_bias`.
     pub(super) fn linear(
         &self,
         name: &str,
         [inputs, outputs]: [usize; 2],
         transposed: bool,
-        bias: Bias,
+        needs_bias: bool,
     ) -> Result<Linear, LmError> {
         let shape = if transposed { [outputs, inputs] } else { [inputs, outputs] };
         let weights = self.tensor(&format!("{name}.weight"), &shape)?;
-        Ok(Linear { weights, transposed, bias: self.bias(name, outputs, bias)? })
-    }
-
-    fn bias(&self, name: &str, outputs: usize, bias: Bias) -> Result<Option<Array1<f32>>, LmError> {
-        let name = format!("{name}.bias");
-        match bias {
-            Bias::Always => self.vector(&name, outputs).map(Some),
-            Bias::Never => Ok(None),
-            Bias::WhereThere => self.has(&name).then(|| self.vector(&name, outputs)).transpose(),
-        }
+        let bias = format!("{name}.bias");
+        let bias = (needs_bias || self.has(&bias)).then(|| self.vector(&bias, outputs));
+        Ok(Linear { weights, transposed, bias: bias.transpose()? })
     }
 
     /// A layer norm. Models converted from TensorFlow have `gamma` and `beta` instead of `weight` and `bias`.
@@ -188,7 +182,8 @@ impl Weights {
         &self,
         name: &str,
         channels: usize,
-        (epsilon, offset): (f32, f32),
+        epsilon: f32,
+        offset: f32,
     ) -> Result<Norm, LmError> {
         let gain = self.vector(&format!("{name}.weight"), channels)? + offset;
         Ok(Norm { gain, bias: None, epsilon })

@@ -1,46 +1,43 @@
-//! Llama-type decoders: RMSNorm, rotary positions, grouped queries and gated MLPs. [`TYPES`] says how the types differ.
+//! Reads the configuration and the weights of a model of any type.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::attention::{Attention, Projections, QkNorm};
 use super::config::Config;
-use super::decoder_types::{Biases, ModelType, NormOver, NormPlaces, TYPES, Windows};
-use super::layers::{Activation, Bias, ExpertWeights, Experts, Mlp, Norm};
+use super::layers::{ExpertWeights, Experts, Mlp, Norm};
 use super::rotary::{Form, Rotary};
 use super::transformer::{Block, Embedding, Norms, Transformer};
+use super::types::{MlpType, ModelType, NormOver, Windows};
 use super::weights::Weights;
 use crate::lm::LmError;
-use crate::targets::{HeadKind, Visibility};
+use crate::targets::HeadKind;
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
 /// Upper bound for the number of layers, above that of any model.
 const MOST_LAYERS: usize = 10_000;
 
-/// Reads the weights in a folder.
-pub(super) fn weights(folder: &Path) -> Result<Weights, LmError> {
-    Weights::read(folder, "model.", "embed_tokens.weight")
-}
-
 /// A type with its configuration.
 struct Kind<'c> {
-    of: &'static ModelType,
+    of: &'c ModelType,
     config: &'c Config,
 }
 
-/// Reads the model up to the last block; the last norm and the output layer are not needed for queries and keys.
+/// Reads the model up to the last block; a last norm, an output layer and heads for a task are not needed for queries and
+/// keys.
 pub(super) fn read(
-    name: &'static str,
+    of: &ModelType,
     config: &Config,
     weights: &Weights,
     form: &Form,
 ) -> Result<Transformer, LmError> {
-    let of = TYPES.iter().find(|of| of.name == name).expect("a name of this module");
     let kind = Kind { of, config };
     kind.check()?;
-    let (c, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-    let key_heads = config.count_if_there("num_key_value_heads")?.unwrap_or(heads);
+    let (c, heads) = (kind.count("hidden_size")?, kind.count("num_attention_heads")?);
+    let key_heads = match of.joint {
+        None => config.count_if_there("num_key_value_heads")?.unwrap_or(heads),
+        Some(_) => heads,
+    };
     if !heads.is_multiple_of(key_heads) {
         return Err(config.wrong(format!(
             "num_attention_heads is {heads}; it must be a multiple of num_key_value_heads, {key_heads}"
@@ -49,107 +46,102 @@ pub(super) fn read(
     let d = match config.count_if_there("head_dim")? {
         Some(d) => d,
         None => {
-            config.divides("num_attention_heads", "hidden_size")?;
+            config.divides(of.key("num_attention_heads"), of.key("hidden_size"))?;
             c / heads
         }
     };
-    if !d.is_multiple_of(2) {
-        return Err(config.wrong(format!("head_dim is {d}; rotary positions need an even number")));
-    }
-    let (layers, hidden) = (config.count("num_hidden_layers")?, config.count("intermediate_size")?);
+    let hidden = match (config.count_if_there(of.key("intermediate_size"))?, of.hidden) {
+        (None, Some(times)) => times * c,
+        _ => kind.count("intermediate_size")?,
+    };
+    let (layers, context) =
+        (kind.count("num_hidden_layers")?, kind.count("max_position_embeddings")?);
     let windows = kind.windows(layers)?;
     let mut rotaries = Vec::new();
     for layer_type in [FULL, SLIDING] {
-        rotaries.push(Arc::new(kind.rotary(layer_type, d)?.in_form(form)));
+        rotaries.push(kind.rotary(layer_type, d)?.map(|rotary| Arc::new(rotary.in_form(form))));
     }
+    let parallel = of.parallel && config.flag("use_parallel_residual", true)?;
     let block = |layer: usize| {
         let rotary = &rotaries[usize::from(windows[layer].is_some())];
-        let at = |part: &str| format!("layers.{layer}.{part}");
-        let linear = |part: &str, shape| weights.linear(&at(part), shape, true, kind.bias(part)?);
-        let projections = Projections::Apart(Box::new([
-            linear("self_attn.q_proj", [c, heads * d])?,
-            linear("self_attn.k_proj", [c, key_heads * d])?,
-            linear("self_attn.v_proj", [c, key_heads * d])?,
-        ]));
-        let norm_of = |side: &str, channels| {
-            weights.rms_norm(&at(&format!("self_attn.{side}_norm")), channels, kind.rms()?)
+        let at = |part: &str| format!("{}.{layer}.{}", of.block, of.weight(part));
+        let linear =
+            |part: &str, shape| weights.linear(&at(part), shape, of.transposed, of.has_biases);
+        let norm = |part: &str, channels| kind.norm(weights, &at(part), channels);
+        let projections = match of.joint {
+            None => Projections::Apart(Box::new([
+                linear("self_attn.q_proj", [c, heads * d])?,
+                linear("self_attn.k_proj", [c, key_heads * d])?,
+                linear("self_attn.v_proj", [c, key_heads * d])?,
+            ])),
+            Some(by_head) => Projections::Joint {
+                all: linear("self_attn.qkv_proj", [c, 3 * heads * d])?,
+                by_head,
+            },
         };
-        let norm = match of.qk_norm {
-            Some(NormOver::Head) => Some(QkNorm::Each([norm_of("q", d)?, norm_of("k", d)?])),
-            Some(NormOver::Layer) => {
-                Some(QkNorm::Together([norm_of("q", heads * d)?, norm_of("k", key_heads * d)?]))
-            }
-            None => None,
+        let qk_norm = |[of_queries, of_keys]: [usize; 2]| -> Result<_, LmError> {
+            Ok([norm("self_attn.q_norm", of_queries)?, norm("self_attn.k_norm", of_keys)?])
         };
-        let sinks = of.has_experts.then(|| weights.vector(&at("self_attn.sinks"), heads));
+        let has_experts = matches!(of.mlp, MlpType::Experts);
+        let sinks = has_experts.then(|| weights.vector(&at("self_attn.sinks"), heads));
         let attention = Attention {
             projections,
             output: linear("self_attn.o_proj", [heads * d, c])?,
             heads,
             key_heads,
             d,
-            scale: turned_scale(config, rotary, d, kind.scale(d)?)?,
-            norm,
-            rotary: Some(rotary.clone()),
-            visibility: Visibility::Causal,
+            scale: kind.scale(d, rotary.as_deref())?,
+            norm: match of.qk_norm {
+                Some(NormOver::Head) => Some(QkNorm::Each(qk_norm([d, d])?)),
+                Some(NormOver::Layer) => {
+                    Some(QkNorm::Together(qk_norm([heads * d, key_heads * d])?))
+                }
+                None => None,
+            },
+            rotary: rotary.clone(),
+            visibility: of.visibility,
             kind: windows[layer].map_or(HeadKind::Global, |window| HeadKind::Local { window }),
             softcap: kind.softcap()?,
             sinks: sinks.transpose()?,
         };
-        let mlp = match of.has_experts {
-            true => Mlp::Experts(Box::new(experts(config, weights, &at("mlp"), [c, hidden])?)),
-            false => Mlp::Gated {
+        let activation = config.activation(of.key("hidden_act"), of.activation)?;
+        let mlp = match of.mlp {
+            MlpType::Experts => {
+                Mlp::Experts(Box::new(experts(config, weights, &at("mlp"), [c, hidden])?))
+            }
+            MlpType::Gated => Mlp::Gated {
                 gate: linear("mlp.gate_proj", [c, hidden])?,
                 up: linear("mlp.up_proj", [c, hidden])?,
-                activation: kind.activation()?,
+                activation,
+                output: linear("mlp.down_proj", [hidden, c])?,
+            },
+            MlpType::Plain => Mlp::Plain {
+                input: linear("mlp.up_proj", [c, hidden])?,
+                activation,
                 output: linear("mlp.down_proj", [hidden, c])?,
             },
         };
-        let norms = kind.norms(|part| weights.rms_norm(&at(part), c, kind.rms()?))?;
-        Ok(Block { attention, mlp, norms, parallel: false })
+        let norms = of.norms.map(|names| -> Result<Norms, LmError> {
+            let read = |name: Option<&str>| name.map(|name| norm(name, c)).transpose();
+            let [before, after, of_sum] = names.map(read);
+            Ok(Norms { before: before?, after: after?, of_sum: of_sum? })
+        });
+        let [of_attention, of_mlp] = norms;
+        Ok(Block { attention, mlp, norms: [of_attention?, of_mlp?], parallel })
     };
-    let vocabulary = config.count("vocab_size")?;
-    Ok(Transformer {
-        embedding: Embedding {
-            tokens: weights.tensor("embed_tokens.weight", &[vocabulary, c])?,
-            scale: if of.is_gemma { (c as f32).sqrt() } else { 1.0 },
-            positions: None,
-            shift: None,
-            norm: None,
-        },
-        blocks: (0..layers).map(block).collect::<Result<_, LmError>>()?,
-        context: config.count("max_position_embeddings")?,
-    })
-}
-
-/// The scale of logits, including the factor from the length of rotated channels.
-pub(super) fn turned_scale(
-    config: &Config,
-    rotary: &Rotary,
-    d: usize,
-    scale: f64,
-) -> Result<f64, LmError> {
-    match rotary.factor_of_logits(d) {
-        Some(factor) => Ok(scale * factor),
-        None => Err(config.wrong(
-            "rotates some channels and rescales them (attention_factor), which is not supported; export \
-             its heads from PyTorch instead: docs/diagnose.md"
-                .to_owned(),
-        )),
-    }
+    let blocks = (0..layers).map(block).collect::<Result<_, LmError>>()?;
+    Ok(Transformer { embedding: kind.embedding(weights, c, context)?, blocks, context })
 }
 
 impl Kind<'_> {
     /// Refuses settings that change logits and are not supported.
     fn check(&self) -> Result<(), LmError> {
-        self.config.only("partial_rotary_factor", "1.0")?;
-        self.config.only("use_bidirectional_attention", "false")?;
-        if self.of.is_gemma && !self.of.has_softcap {
-            self.config.only("attn_logit_softcapping", "null")?;
+        for (key, usual) in self.of.only {
+            self.config.only(key, usual)?;
         }
         if let Some(found) = self.config.part("quantization_config")? {
             let method = found.value("quant_method").and_then(|v| v.as_str()).unwrap_or("unnamed");
-            if !self.of.has_experts || method != "mxfp4" {
+            if !matches!(self.of.mlp, MlpType::Experts) || method != "mxfp4" {
                 return Err(self.config.wrong(format!(
                     "has weights quantised by {method}, and only mxfp4 of gpt_oss is supported; save them \
                      dequantised"
@@ -159,13 +151,44 @@ impl Kind<'_> {
         Ok(())
     }
 
-    /// The scale s of the logits s·QKᵀ.
-    fn scale(&self, d: usize) -> Result<f64, LmError> {
+    /// The number at the key that Llama's configuration calls `usual`.
+    fn count(&self, usual: &str) -> Result<usize, LmError> {
+        self.config.count(self.of.key(usual))
+    }
+
+    fn embedding(&self, weights: &Weights, c: usize, context: usize) -> Result<Embedding, LmError> {
+        let table = |part: &str, rows: usize| {
+            weights.tensor(&format!("{}.weight", self.of.weight(part)), &[rows, c])
+        };
+        let (mut positions, mut shift, mut norm) = (None, None, None);
+        if self.of.rotary_share.is_none() {
+            positions = Some(table("embed_positions", context)?);
+        }
+        if let Some([types, name]) = self.of.types_and_norm {
+            let types = weights.tensor(types, &[self.count("type_vocab_size")?, c])?;
+            shift = Some(types.rows(&[0])?.row(0).to_owned());
+            norm = Some(self.norm(weights, name, c)?);
+        }
+        let scale = if self.of.is_gemma { (c as f32).sqrt() } else { 1.0 };
+        let tokens = table("embed_tokens", self.count("vocab_size")?)?;
+        Ok(Embedding { tokens, scale, positions, shift, norm })
+    }
+
+    /// The scale s of the logits s·QKᵀ, including the factor from the length of rotated channels.
+    fn scale(&self, d: usize, rotary: Option<&Rotary>) -> Result<f64, LmError> {
         let of = match self.of.is_gemma {
             true => self.config.above_zero_or("query_pre_attn_scalar", 256.0)?,
             false => d as f64,
         };
-        Ok(1.0 / of.sqrt())
+        let factor = rotary.map_or(Some(1.0), |rotary| rotary.factor_of_logits(d));
+        let factor = factor.ok_or_else(|| {
+            self.config.wrong(
+                "rotates some channels and rescales them (attention_factor), which is not supported; export \
+                 its heads from PyTorch instead: docs/diagnose.md"
+                    .to_owned(),
+            )
+        })?;
+        Ok(1.0 / of.sqrt() * factor)
     }
 
     fn softcap(&self) -> Result<Option<f32>, LmError> {
@@ -178,56 +201,16 @@ impl Kind<'_> {
         Ok(self.config.above_zero_if_there(KEY)?.or(usual).map(|cap| cap as f32))
     }
 
-    /// ε of a norm, and the offset that is added to its weights.
-    fn rms(&self) -> Result<(f32, f32), LmError> {
-        let offset = if self.of.is_gemma { 1.0 } else { 0.0 };
-        Ok((self.config.epsilon("rms_norm_eps", self.of.epsilon)?, offset))
-    }
-
-    fn activation(&self) -> Result<Activation, LmError> {
-        match self.of.is_gemma {
-            true => self.config.activation("hidden_activation", Activation::TanhGelu),
-            false => self.config.activation("hidden_act", Activation::Silu),
-        }
-    }
-
-    /// Whether a projection has a bias, as far as the configuration says.
-    fn bias(&self, part: &str) -> Result<Bias, LmError> {
-        let of_attention = part.starts_with("self_attn");
-        let key = if of_attention { "attention_bias" } else { "mlp_bias" };
-        let is_input = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"].contains(&part);
-        Ok(match self.of.biases {
-            Biases::Projections if is_input => Bias::Always,
-            Biases::Projections | Biases::Never => Bias::Never,
-            Biases::Configured => match self.config.value(key) {
-                Some(_) if self.config.flag(key, false)? => Bias::Always,
-                Some(_) => Bias::Never,
-                None => Bias::WhereThere,
-            },
-        })
-    }
-
-    /// The norms of attention and MLP; `norm` reads one by its name.
-    fn norms(&self, norm: impl Fn(&str) -> Result<Norm, LmError>) -> Result<[Norms; 2], LmError> {
-        // Before and after attention, then before and after the MLP.
-        let [attention, mlp] = match self.of.norms {
-            NormPlaces::Before => {
-                [[Some("input_layernorm"), None], [Some("post_attention_layernorm"), None]]
+    /// A norm with gain and, if it is a layer norm, bias.
+    fn norm(&self, weights: &Weights, name: &str, channels: usize) -> Result<Norm, LmError> {
+        let epsilon = self.config.epsilon(self.of.key("rms_norm_eps"), self.of.epsilon)?;
+        match self.of.has_layer_norms {
+            true => weights.layer_norm(name, channels, epsilon),
+            false => {
+                let offset = if self.of.is_gemma { 1.0 } else { 0.0 };
+                weights.rms_norm(name, channels, epsilon, offset)
             }
-            NormPlaces::After => [
-                [None, Some("post_attention_layernorm")],
-                [None, Some("post_feedforward_layernorm")],
-            ],
-            NormPlaces::Both => [
-                [Some("input_layernorm"), Some("post_attention_layernorm")],
-                [Some("pre_feedforward_layernorm"), Some("post_feedforward_layernorm")],
-            ],
-        };
-        let read = |[before, after]: [Option<&str>; 2]| -> Result<Norms, LmError> {
-            let [before, after] = [before, after].map(|name| name.map(&norm).transpose());
-            Ok(Norms { before: before?, after: after?, of_sum: None })
-        };
-        Ok([read(attention)?, read(mlp)?])
+        }
     }
 
     /// The window of each layer; `None` for global layers.
@@ -281,13 +264,14 @@ impl Kind<'_> {
         Ok((0..layers).map(|layer| window.filter(|_| slides(layer))).collect())
     }
 
-    /// The rotary positions of layers of a type.
-    fn rotary(&self, layer_type: &str, d: usize) -> Result<Rotary, LmError> {
+    /// The rotary positions of layers of a type; `None` for other positions.
+    fn rotary(&self, layer_type: &str, d: usize) -> Result<Option<Rotary>, LmError> {
         let config = self.config;
+        let Some(usual_share) = self.of.rotary_share else { return Ok(None) };
         let local = self.of.local_rope_theta.filter(|_| layer_type == SLIDING);
         let (key, usual) = match local {
             Some(usual) => ("rope_local_base_freq", usual),
-            None => ("rope_theta", self.of.rope_theta),
+            None => (self.of.key("rope_theta"), self.of.rope_theta),
         };
         // Newer configurations have one set of settings, or one per type of layer. Older ones scale only global layers.
         let settings = match config.part("rope_parameters")? {
@@ -295,12 +279,24 @@ impl Kind<'_> {
             None if local.is_some() => config.nothing(),
             None => config.part("rope_scaling")?.unwrap_or_else(|| config.nothing()),
         };
-        settings.only("partial_rotary_factor", "1.0")?;
+        if usual_share == 1.0 {
+            settings.only("partial_rotary_factor", "1.0")?;
+        }
+        let share = match settings.above_zero_if_there("partial_rotary_factor")? {
+            Some(share) => share,
+            None => config.above_zero_or("rotary_pct", usual_share)?,
+        };
         let base = match settings.names("rope_theta") {
             true => settings.above_zero("rope_theta")?,
             false => config.above_zero_or(key, usual)?,
         };
-        Rotary::read(&settings, base, d)
+        let turned = (d as f64 * share) as usize;
+        if share > 1.0 || !turned.is_multiple_of(2) || !d.is_multiple_of(2) {
+            return Err(config.wrong(format!(
+                "rotates {turned} of {d} channels per head; both must be even, and the first at most the second"
+            )));
+        }
+        Rotary::read(&settings, base, turned).map(Some)
     }
 }
 
@@ -333,7 +329,7 @@ fn experts(
         Ok::<_, LmError>((matrices, biases))
     };
     Ok(Experts {
-        router: weights.linear(&format!("{name}.router"), [c, count], true, Bias::Always)?,
+        router: weights.linear(&format!("{name}.router"), [c, count], true, true)?,
         chosen,
         input: part("gate_up_proj", [c, 2 * hidden])?,
         output: part("down_proj", [hidden, c])?,
