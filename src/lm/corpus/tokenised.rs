@@ -90,7 +90,7 @@ fn encode(
             )?;
             for (_, tokens) in &workers[..round.len()] {
                 count += tokens.len();
-                write_tokens(tokens, to).map_err(LmError::Tokens)?;
+                write_tokens(tokens, to)?;
             }
             if round.len() < workers.len() {
                 break;
@@ -98,7 +98,7 @@ fn encode(
         }
         if let Some(end) = vocabulary.end().filter(|_| span.is_last) {
             count += 1;
-            write_tokens(&[end], to).map_err(LmError::Tokens)?;
+            write_tokens(&[end], to)?;
         }
     }
     Ok(count)
@@ -251,7 +251,7 @@ impl Corpus {
             let (tokens, needed) = (self.split(split).len(), definition.context + 1);
             let wanted = split != Split::Test || definition.test_fraction > 0.0;
             if wanted && tokens < needed {
-                return Err(LmError::TextTooShort { part, tokens, needed });
+                return Err(LmError::too_few(part, tokens, needed, "tokens"));
             }
         }
         Ok(())
