@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::lm::LmError;
-use crate::lm::pretrained::{Pairs, SafetensorsFile, TensorSource as _};
+use crate::lm::pretrained::Pairs;
+use crate::lm::tensor_file::{SafetensorsFile, TensorSource as _};
 
 /// The key of the metadata in the file's header.
 const NOTE: &str = "rank-study-heads";

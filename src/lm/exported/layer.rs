@@ -6,7 +6,8 @@ use std::sync::Arc;
 use ndarray::{Array1, Array2, ArrayView1, Axis, Zip, s};
 
 use super::about::{AboutLayer, AboutNorm, Over};
-use crate::lm::pretrained::{Pairs, SafetensorsFile, TensorSource as _};
+use crate::lm::pretrained::Pairs;
+use crate::lm::tensor_file::{SafetensorsFile, TensorSource as _};
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::targets::{HeadKind, Visibility};
 

@@ -8,7 +8,7 @@ mod tests;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
-use crate::lm::pretrained::{SafetensorsFile, TensorSource as _};
+use crate::lm::tensor_file::{SafetensorsFile, TensorSource as _};
 use crate::lm::{HeadProbe, HeadsOfLayer, LmError, Probed, Split, Texts};
 use crate::system::sha256_of_file;
 use crate::targets::HeadKind;

@@ -8,11 +8,12 @@ use serde_json::{Map, Value as Json, json};
 use super::config::Config;
 use super::read;
 use super::rotary::{Form, Pairs};
-use super::stored::{GgufFile, TensorSource as _};
+use super::stored::GgufFile;
 use super::transformer::Transformer;
 use super::types::ModelType;
 use super::weights::Weights;
 use crate::lm::LmError;
+use crate::lm::tensor_file::TensorSource as _;
 
 /// The pattern that splits text in Llama 3's tokenizer, with digits in groups of one to three.
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";

@@ -16,6 +16,5 @@ mod weights;
 
 pub use model::PretrainedModel;
 pub(in crate::lm) use rotary::Pairs;
-pub(in crate::lm) use stored::{SafetensorsFile, TensorSource};
 #[cfg(test)]
 pub(crate) use tests::Published;

@@ -8,8 +8,9 @@ use ndarray::Array1;
 use serde::Deserialize;
 
 use super::layers::{Linear, Norm};
-use super::stored::{GgufFile, SafetensorsFile, Stored, TensorSource};
+use super::stored::{GgufFile, Stored};
 use crate::lm::LmError;
+use crate::lm::tensor_file::{SafetensorsFile, TensorSource};
 
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";

@@ -11,7 +11,7 @@ use super::update::Update;
 use crate::lm::cuda::DeviceMoments;
 use crate::lm::model::Weight;
 use crate::lm::operators::elements;
-use crate::lm::tensor_file::{Named, TensorFile};
+use crate::lm::tensor_file::{Named, SafetensorsFile};
 use crate::lm::{LmError, Optimiser, TrainDefinition};
 
 /// Suffixes of a weight's name in the names of its moments; [`muon`] has only the first.
@@ -130,10 +130,10 @@ impl Descent {
         definition: &TrainDefinition,
         weights: &[Weight],
         steps: usize,
-        file: &mut TensorFile,
+        file: &SafetensorsFile,
     ) -> std::result::Result<Self, LmError> {
         Self::with(definition, weights, steps, |weight, which| {
-            file.take(&format!("{}{which}", weight.name), weight.variable.dims())
+            file.tensor(&format!("{}{which}", weight.name), weight.variable.dims())
         })
     }
 
