@@ -159,11 +159,8 @@ struct Side {
     made: Array2<f32>,
 }
 
-/// Queries or keys of all heads on a passage, and the factor of each row if all heads are normalised together.
-struct Sides {
-    by_head: Vec<Side>,
-    scales: Option<Arc<Vec<f32>>>,
-}
+/// The factor of each row.
+type RowFactors = Arc<Vec<f32>>;
 
 impl ExportedLayer {
     /// Finds the tensors of a layer for a number of passages and of tokens per passage.
@@ -232,20 +229,20 @@ impl ExportedLayer {
                 self.tokens
             )));
         }
-        let queries = self.sides(&tensors, 0, place, tokens)?;
-        let keys = self.sides(&tensors, 1, place, tokens)?;
+        let (queries, of_queries) = self.sides(&tensors, 0, place, tokens)?;
+        let (keys, of_keys) = self.sides(&tensors, 1, place, tokens)?;
         let stream = Arc::new(self.stream(&tensors, place, tokens)?);
         let turns = self
             .rotation
             .as_ref()
             .map(|rotation| Arc::new(rotation.turns.slice(s![..tokens, ..]).to_owned()));
-        let together = queries.scales.zip(keys.scales).map(|(of_queries, of_keys)| {
-            NormalisedInputs::Together { scales: [of_queries, of_keys] }
-        });
+        let together = of_queries
+            .zip(of_keys)
+            .map(|(queries, keys)| NormalisedInputs::Together { scales: [queries, keys] });
         let factor = self.rotation.as_ref().map_or(1.0, |rotation| rotation.factor);
         let probe = |(head, query): (usize, Side)| {
             let key_head = head * self.key_heads / self.heads;
-            let key = &keys.by_head[key_head];
+            let key = &keys[key_head];
             HeadProbe {
                 layer: self.about.layer,
                 head,
@@ -269,7 +266,7 @@ impl ExportedLayer {
                 },
             }
         };
-        Ok(queries.by_head.into_iter().enumerate().map(probe).collect())
+        Ok(queries.into_iter().enumerate().map(probe).collect())
     }
 
     /// The layer input X, with a column of ones if the projections have biases.
@@ -286,14 +283,14 @@ impl ExportedLayer {
         Ok(stream)
     }
 
-    /// Queries (side 0) or keys (side 1) of all heads.
+    /// Queries (side 0) or keys (side 1) of all heads, and the factor of each row if all heads are normalised together.
     fn sides(
         &self,
         tensors: &Tensors<'_>,
         side: usize,
         place: usize,
         tokens: usize,
-    ) -> Result<Sides, LmError> {
+    ) -> Result<(Vec<Side>, Option<RowFactors>), LmError> {
         let (name, heads) = [("queries", self.heads), ("keys", self.key_heads)][side];
         let by_head = |name: &str| -> Result<Vec<Array2<f32>>, LmError> {
             let all = tensors.numbers(name, place..place + 1)?;
@@ -321,8 +318,7 @@ impl ExportedLayer {
             }
         }
         let both = projected.into_iter().zip(made);
-        let by_head = both.map(|(projected, made)| Side { projected, made }).collect();
-        Ok(Sides { by_head, scales })
+        Ok((both.map(|(projected, made)| Side { projected, made }).collect(), scales))
     }
 
     fn order(&self) -> Vec<usize> {
