@@ -164,17 +164,6 @@ impl Config {
         }
     }
 
-    /// Refuses a number of channels that is not a multiple of the number of heads.
-    pub(super) fn divides(&self, heads: &str, channels: &str) -> Result<(), LmError> {
-        let (h, c) = (self.count(heads)?, self.count(channels)?);
-        match c % h {
-            0 => Ok(()),
-            _ => {
-                Err(self.wrong(format!("{channels} is {c}; it must be a multiple of {heads}, {h}")))
-            }
-        }
-    }
-
     /// The value of a key; `None` if it is absent or null.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.values.get(key).filter(|value| !value.is_null())

@@ -45,9 +45,13 @@ pub(super) fn read(
     }
     let d = match config.count_if_there("head_dim")? {
         Some(d) => d,
+        None if c.is_multiple_of(heads) => c / heads,
         None => {
-            config.divides(of.key("num_attention_heads"), of.key("hidden_size"))?;
-            c / heads
+            let [channels, of_heads] =
+                ["hidden_size", "num_attention_heads"].map(|key| of.key(key));
+            return Err(config.wrong(format!(
+                "{channels} is {c}; it must be a multiple of {of_heads}, {heads}"
+            )));
         }
     };
     let hidden = match (config.count_if_there(of.key("intermediate_size"))?, of.hidden) {
@@ -248,8 +252,7 @@ impl Kind<'_> {
         let first = config.value("max_window_layers").and_then(serde_json::Value::as_u64);
         let first = first.map_or(28, |first| first as usize);
         let nth = match self.of.windows {
-            Windows::AllBut(nth) => nth,
-            Windows::AllButPattern(usual) => {
+            Windows::AllBut(usual) => {
                 config.count_if_there("sliding_window_pattern")?.unwrap_or(usual)
             }
             // No layer's.

@@ -81,10 +81,8 @@ pub(super) enum Windows {
     All,
     /// From layer `max_window_layers` on, if `use_sliding_window` says so.
     From,
-    /// All but every n-th.
+    /// All but every n-th, where `sliding_window_pattern` is n if the configuration has it.
     AllBut(usize),
-    /// The same, where `sliding_window_pattern` is n if the configuration has it.
-    AllButPattern(usize),
 }
 
 const FIRST: Option<&str> = Some("input_layernorm");
@@ -242,7 +240,7 @@ pub(super) const TYPES: &[ModelType] = &[
             ("attn_logit_softcapping", "null"),
         ],
         qk_norm: Some(NormOver::Head),
-        windows: Windows::AllButPattern(6),
+        windows: Windows::AllBut(6),
         has_softcap: false,
         rope_theta: 1_000_000.0,
         local_rope_theta: Some(10_000.0),
