@@ -7,7 +7,7 @@ use ndarray::Array2;
 
 use super::edit::Edit;
 use super::free_fit::FreeFit;
-use super::treatment::{Learned, Treatment};
+use super::treatment::{Treatment, Unaltered};
 use crate::heads::screen::largest_logit;
 use crate::heads::{PredictError, TrainedHead};
 use crate::lm::{HeadProbe, Model};
@@ -102,7 +102,7 @@ impl Surgery<'_> {
         stop: &AtomicBool,
         mut found: impl FnMut(InterventionMeasurement) -> Result<(), PredictError>,
     ) -> Result<bool, PredictError> {
-        let learned = Learned::of(self.model, learned_on)?;
+        let learned = Unaltered::of(self.model, learned_on)?;
         let mut treatments = Vec::new();
         for &edit in [Edit::Own].iter().chain(self.edits) {
             treatments.push((edit, Treatment::of(edit, self.model, &learned)?));
@@ -178,7 +178,7 @@ impl Surgery<'_> {
                 seen.max_abs_logits[head] = seen.max_abs_logits[head].max(logits);
                 let of_fit = fits.map(|fits| fits[head].attention[at].clone());
                 let other = of_fit.or(replaced);
-                let own = &before.attention[at][head];
+                let own = &before.attention[head][at];
                 let divergence = match &other {
                     Some(other) => Divergence::between(own, other),
                     None => Divergence::between(own, &probe.attention()),
@@ -203,11 +203,10 @@ struct Seen {
     divergence: Divergence,
 }
 
-/// The unaltered model on a group of passages. Heads are numbered through all layers.
+/// The unaltered model on a group of passages.
 struct Before {
-    /// One list per passage, with one probe per head.
-    probes: Vec<Vec<HeadProbe>>,
-    /// P, per passage and head.
+    unaltered: Unaltered,
+    /// P, per head and passage.
     attention: Vec<Vec<Array2<f64>>>,
     /// Max |z| of each head.
     max_abs_logits: Vec<f64>,
@@ -215,15 +214,14 @@ struct Before {
 
 impl Before {
     fn of(model: &Model, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
-        let probes: Vec<Vec<HeadProbe>> =
-            passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
+        let unaltered = Unaltered::of(model, passages)?;
+        let probes = || unaltered.probes.iter();
         let attention =
-            probes.iter().map(|of| of.iter().map(HeadProbe::attention).collect()).collect();
-        let heads = probes.first().map_or(0, Vec::len);
-        let of_head =
-            |head: usize| probes.iter().map(|of| largest_logit(&of[head])).fold(0.0, f64::max);
-        let max_abs_logits = (0..heads).map(of_head).collect();
-        Ok(Self { probes, attention, max_abs_logits })
+            probes().map(|of_head| of_head.iter().map(HeadProbe::attention).collect()).collect();
+        let largest =
+            |of_head: &Vec<HeadProbe>| of_head.iter().map(largest_logit).fold(0.0, f64::max);
+        let max_abs_logits = probes().map(largest).collect();
+        Ok(Self { unaltered, attention, max_abs_logits })
     }
 
     /// The head with the largest logit.
@@ -234,11 +232,10 @@ impl Before {
 
     /// Fits of every head to all passages together.
     fn fitted(&self, epsilon: f64, search: SearchOptions) -> Result<Vec<FreeFit>, PredictError> {
-        let fit = |head: usize| {
-            let probes: Vec<&HeadProbe> = self.probes.iter().map(|of| &of[head]).collect();
-            TrainedHead::new(&probes, None)?.free_fit(epsilon, search)
+        let fit = |of_head: &Vec<HeadProbe>| {
+            TrainedHead::new(&of_head.iter().collect::<Vec<_>>(), None)?.free_fit(epsilon, search)
         };
-        (0..self.max_abs_logits.len()).map(fit).collect()
+        self.unaltered.probes.iter().map(fit).collect()
     }
 }
 
