@@ -98,7 +98,7 @@ impl Activation {
 }
 
 /// Appends a column of ones to a matrix.
-pub(super) fn with_ones(x: &Array2<f32>) -> Array2<f32> {
+pub(in crate::lm) fn with_ones(x: &Array2<f32>) -> Array2<f32> {
     let mut all = Array2::ones((x.nrows(), x.ncols() + 1));
     all.slice_mut(s![.., ..x.ncols()]).assign(x);
     all

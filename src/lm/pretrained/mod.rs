@@ -14,6 +14,7 @@ mod transformer;
 mod types;
 mod weights;
 
+pub(in crate::lm) use layers::with_ones;
 pub use model::PretrainedModel;
 pub(in crate::lm) use rotary::Pairs;
 #[cfg(test)]
