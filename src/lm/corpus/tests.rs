@@ -7,7 +7,7 @@ use super::*;
 use crate::lm::TrainDefinition;
 
 fn definition(vocabulary: &str) -> TrainDefinition {
-    let vocabulary = vocabulary.parse().unwrap();
+    let vocabulary = vocabulary.to_owned().try_into().unwrap();
     TrainDefinition { context: 4, vocabulary, ..TrainDefinition::default() }
 }
 

@@ -287,6 +287,7 @@ fn least_bytes(vocabulary: &Vocabulary, division: &Division) -> f64 {
 /// A hash of everything that the tokens of texts depend on.
 fn key(definition: &TrainDefinition, texts: &Texts) -> String {
     let TrainDefinition { vocabulary, valid_fraction, test_fraction, .. } = definition;
+    let vocabulary = String::from(*vocabulary);
     let all = format!(
         "{} {:?} {} {vocabulary} {valid_fraction} {test_fraction}",
         texts.sha256(),
