@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use candle_core::Tensor;
 use half::{bf16, f16};
-use safetensors::tensor::{Dtype, Metadata, TensorView};
-use safetensors::{SafeTensorError, SafeTensors};
+use safetensors::tensor::{Dtype, Metadata};
+use safetensors::{SafeTensorError, SafeTensors, View};
 use sha2::{Digest, Sha256};
 
 use super::LmError;
@@ -18,30 +19,20 @@ use crate::system::{hexadecimal, write_whole};
 /// The key of the metadata that holds the [`digest`] of the rest of a file written by [`write`].
 const SHA256: &str = "sha256";
 
-/// A named tensor to write.
-pub(super) struct Named {
-    pub(super) name: String,
-    pub(super) dimensions: Vec<usize>,
-    pub(super) data: Vec<f32>,
-}
-
 /// SHA-256 of names, dimensions, contents and notes, each sorted by name. Without it a bit flipped on disk would stay
 /// unnoticed in a weight and, in a moment of the optimiser, affect all later steps.
-fn digest(
-    tensors: &[(impl AsRef<str>, TensorView<'_>)],
-    notes: &HashMap<String, String>,
-) -> String {
+fn digest(tensors: &[(String, impl View)], notes: &HashMap<String, String>) -> String {
     let mut hash = Sha256::new();
     let mut add = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);
     };
-    let mut sorted: Vec<_> = tensors.iter().map(|(name, view)| (name.as_ref(), view)).collect();
-    sorted.sort_by_key(|(name, _)| *name);
+    let mut sorted: Vec<_> = tensors.iter().collect();
+    sorted.sort_by_key(|(name, _)| name);
     for (name, view) in sorted {
         add(name.as_bytes());
         add(format!("{:?}", view.shape()).as_bytes());
-        add(view.data());
+        add(&view.data());
     }
     let mut notes: Vec<_> = notes.iter().filter(|(key, _)| *key != SHA256).collect();
     notes.sort();
@@ -52,29 +43,17 @@ fn digest(
     hexadecimal(&hash.finalize())
 }
 
-/// Writes tensors and notes to a temporary file and then renames it to `path`, so that a file
+/// Writes float32 tensors and notes to a temporary file and then renames it to `path`, so that a file
 /// of that name is always complete.
 pub(super) fn write(
     path: &Path,
-    tensors: &[Named],
+    tensors: &[(String, Tensor)],
     mut notes: HashMap<String, String>,
 ) -> Result<(), LmError> {
-    let wrong = |e: SafeTensorError| LmError::file(path, e.to_string());
-    let bytes: Vec<Vec<u8>> = tensors
-        .iter()
-        .map(|tensor| tensor.data.iter().flat_map(|x| x.to_le_bytes()).collect())
-        .collect();
-    let views = tensors
-        .iter()
-        .zip(&bytes)
-        .map(|(tensor, bytes)| {
-            let view = TensorView::new(Dtype::F32, tensor.dimensions.clone(), bytes)?;
-            Ok((tensor.name.as_str(), view))
-        })
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(wrong)?;
-    notes.insert(SHA256.to_owned(), digest(&views, &notes));
-    let file = safetensors::serialize(views, Some(notes)).map_err(wrong)?;
+    notes.insert(SHA256.to_owned(), digest(tensors, &notes));
+    let named = tensors.iter().map(|(name, tensor)| (name, tensor));
+    let file = safetensors::serialize(named, Some(notes))
+        .map_err(|e| LmError::file(path, e.to_string()))?;
     write_whole(path, &file).map_err(LmError::io(path))
 }
 
@@ -194,11 +173,6 @@ impl SafetensorsFile {
 
     pub(super) fn names(&self) -> Vec<String> {
         self.header.offset_keys()
-    }
-
-    /// The type of a tensor whose type cannot be read; `None` for other tensors.
-    pub(super) fn unreadable(&self, name: &str) -> Option<Dtype> {
-        self.header.info(name).map(|info| info.dtype).filter(|&dtype| !is_read(dtype))
     }
 }
 

@@ -18,10 +18,9 @@ impl DeviceMoments {
         Ok(Self { first: tensor(first)?, second: tensor(second)? })
     }
 
-    /// Copies both moments to the host.
-    pub(in crate::lm) fn to_host(&self) -> Result<[Vec<f32>; 2]> {
-        let host = |tensor: &Tensor| tensor.flatten_all()?.to_vec1();
-        Ok([host(&self.first)?, host(&self.second)?])
+    /// Both moments.
+    pub(in crate::lm) fn tensors(&self) -> [Tensor; 2] {
+        [self.first.clone(), self.second.clone()]
     }
 
     /// Updates the weight and its moments in one pass.

@@ -18,8 +18,8 @@ const INDEX: &str = "model.safetensors.index.json";
 /// The weights of a model; all names may share a prefix. A requested weight must exist and have the
 /// given shape. Matrices stay on disk until they are used.
 pub(super) struct Weights {
-    /// Tensors by name; for an unreadable type, the name of the type.
-    tensors: BTreeMap<String, Result<Stored, String>>,
+    /// Tensors of readable types, by name.
+    tensors: BTreeMap<String, Stored>,
     /// The file to name in errors about missing tensors.
     all: Arc<dyn TensorSource>,
     prefix: &'static str,
@@ -62,10 +62,7 @@ impl Weights {
         named: impl Iterator<Item = (String, Arc<SafetensorsFile>)>,
     ) -> Self {
         let tensor = |(name, file): (String, Arc<SafetensorsFile>)| {
-            let found = match file.unreadable(&name) {
-                Some(dtype) => Err(format!("{dtype:?}")),
-                None => Ok(Stored::find(&(file as Arc<dyn TensorSource>), &name)?),
-            };
+            let found = Stored::find(&(file as Arc<dyn TensorSource>), &name)?;
             Some((name, found))
         };
         Self { tensors: named.filter_map(tensor).collect(), all: first, prefix: "" }
@@ -108,7 +105,7 @@ impl Weights {
     /// The weights of a `.gguf`.
     pub(super) fn from_gguf(file: &Arc<GgufFile>) -> Self {
         let source: Arc<dyn TensorSource> = file.clone();
-        let tensor = |name: &str| Some((name.to_owned(), Ok(Stored::find(&source, name)?)));
+        let tensor = |name: &str| Some((name.to_owned(), Stored::find(&source, name)?));
         Self { tensors: file.names().filter_map(tensor).collect(), all: source, prefix: "" }
     }
 
@@ -122,24 +119,22 @@ impl Weights {
         const WHOSE: &str = "use weights and config.json of one published model";
         let name = format!("{}{name}", self.prefix);
         match self.tensors.get(&name) {
-            Some(Ok(found)) if found.dimensions() == dimensions => Ok(found.clone()),
-            Some(Ok(found)) => {
+            Some(found) if found.dimensions() == dimensions => Ok(found.clone()),
+            Some(found) => {
                 let is = found.dimensions();
                 Err(found.wrong(format!(
                     "{name} is {is:?}, but the model needs {dimensions:?}; {WHOSE}"
                 )))
             }
-            Some(Err(dtype)) => Err(self.all.wrong(format!(
-                "{name} has type {dtype}; save the model in float32, float16 or bfloat16"
-            ))),
-            None => Err(self.all.wrong(format!("has no tensor {name}; {WHOSE}"))),
+            None => Err(self
+                .all
+                .wrong(format!("has no tensor {name} of float32, float16 or bfloat16; {WHOSE}"))),
         }
     }
 
     /// The dimensions of a tensor; `None` if it is missing or unreadable.
     pub(super) fn dimensions(&self, name: &str) -> Option<&[usize]> {
-        let found = self.tensors.get(&format!("{}{name}", self.prefix))?;
-        Some(found.as_ref().ok()?.dimensions())
+        Some(self.tensors.get(&format!("{}{name}", self.prefix))?.dimensions())
     }
 
     pub(super) fn vector(&self, name: &str, length: usize) -> Result<Array1<f32>, LmError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Tensor, bail};
+use candle_core::{CpuStorage, Device, InplaceOp2, Layout, Result, Tensor, bail};
 use rayon::prelude::*;
 
 use super::muon;
@@ -11,7 +11,7 @@ use super::update::Update;
 use crate::lm::cuda::DeviceMoments;
 use crate::lm::model::Weight;
 use crate::lm::operators::elements;
-use crate::lm::tensor_file::{Named, SafetensorsFile};
+use crate::lm::tensor_file::SafetensorsFile;
 use crate::lm::{LmError, Optimiser, TrainDefinition};
 
 /// Suffixes of a weight's name in the names of its moments; [`muon`] has only the first.
@@ -47,11 +47,11 @@ enum Moments {
 
 impl Moments {
     /// The moments of a weight: each from its suffix.
-    fn new<E: From<candle_core::Error>>(
+    fn new(
         definition: &TrainDefinition,
         weight: &Weight,
-        mut data: impl FnMut(&str) -> std::result::Result<Vec<f32>, E>,
-    ) -> std::result::Result<Self, E> {
+        data: impl Fn(&str) -> std::result::Result<Vec<f32>, LmError>,
+    ) -> std::result::Result<Self, LmError> {
         let (variable, first) = (&weight.variable, data(SUFFIXES[0])?);
         debug_assert_eq!(variable.elem_count(), first.len());
         if definition.optimiser == Optimiser::Muon && muon::moves(weight) {
@@ -66,13 +66,16 @@ impl Moments {
         Ok(Self::Host { first, second })
     }
 
-    /// Copies the moments to the host.
-    fn to_host(&self) -> Result<Vec<Vec<f32>>> {
+    /// The moments of a weight as tensors.
+    fn tensors(&self, weight: &Weight) -> Result<Vec<Tensor>> {
         match self {
-            Self::Momentum(momentum) => Ok(vec![momentum.flatten_all()?.to_vec1()?]),
-            Self::Host { first, second } => Ok(vec![first.clone(), second.clone()]),
+            Self::Momentum(momentum) => Ok(vec![momentum.clone()]),
+            Self::Host { first, second } => [first, second]
+                .into_iter()
+                .map(|data| Tensor::from_slice(data, weight.variable.shape(), &Device::Cpu))
+                .collect(),
             #[cfg(feature = "cuda")]
-            Self::Device(moments) => Ok(moments.to_host()?.to_vec()),
+            Self::Device(moments) => Ok(moments.tensors().to_vec()),
         }
     }
 }
@@ -82,21 +85,24 @@ impl Descent {
     ///
     /// # Errors
     /// Only errors of the tensor library.
-    pub(super) fn new(definition: &TrainDefinition, weights: &[Weight]) -> Result<Self> {
+    pub(super) fn new(
+        definition: &TrainDefinition,
+        weights: &[Weight],
+    ) -> std::result::Result<Self, LmError> {
         Self::with(definition, weights, 0, |weight, _| Ok(vec![0.0; weight.variable.elem_count()]))
     }
 
     /// An optimiser after `steps` steps, with the moments that `data` returns for a weight and a suffix.
-    fn with<E: From<candle_core::Error>>(
+    fn with(
         definition: &TrainDefinition,
         weights: &[Weight],
         steps: usize,
-        mut data: impl FnMut(&Weight, &str) -> std::result::Result<Vec<f32>, E>,
-    ) -> std::result::Result<Self, E> {
+        data: impl Fn(&Weight, &str) -> std::result::Result<Vec<f32>, LmError>,
+    ) -> std::result::Result<Self, LmError> {
         let moments = weights
             .iter()
             .map(|weight| Moments::new(definition, weight, |which| data(weight, which)))
-            .collect::<std::result::Result<_, E>>()?;
+            .collect::<std::result::Result<_, LmError>>()?;
         Ok(Self {
             betas: definition.betas,
             weight_decay: definition.weight_decay,
@@ -108,15 +114,11 @@ impl Descent {
 
     /// The moments as named tensors: each weight's name followed by `.first_moment` or
     /// `.second_moment`.
-    pub(super) fn named(&self, weights: &[Weight]) -> Result<Vec<Named>> {
+    pub(super) fn named(&self, weights: &[Weight]) -> Result<Vec<(String, Tensor)>> {
         let mut all = Vec::with_capacity(2 * weights.len());
         for (weight, moments) in weights.iter().zip(&self.moments) {
-            for (which, data) in SUFFIXES.into_iter().zip(moments.to_host()?) {
-                all.push(Named {
-                    name: format!("{}{which}", weight.name),
-                    dimensions: weight.variable.dims().to_vec(),
-                    data,
-                });
+            for (which, tensor) in SUFFIXES.into_iter().zip(moments.tensors(weight)?) {
+                all.push((format!("{}{which}", weight.name), tensor));
             }
         }
         Ok(all)
@@ -213,7 +215,7 @@ impl InplaceOp2 for InPlace<'_> {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Var;
 
     use super::*;
     use crate::lm::training::step::gradient_norm;
@@ -296,8 +298,10 @@ mod tests {
         let loss = (weights[0].variable.as_tensor() * slope).unwrap().sum_all().unwrap();
         let norm = step(&mut optimiser, &weights, &gradients(&weights, &loss), 0.1);
         assert!((norm - 50.0).abs() < 1e-4, "{norm}");
-        let moments = optimiser.moments[0].to_host().unwrap();
-        for (found, expected) in moments[1].iter().zip([0.01 * 0.36, 0.01 * 0.64]) {
+        let moments = optimiser.moments[0].tensors(&weights[0]).unwrap();
+        for (found, expected) in
+            moments[1].to_vec1::<f32>().unwrap().iter().zip([0.01 * 0.36, 0.01 * 0.64])
+        {
             assert!((found - expected).abs() < 1e-7, "{found}, not {expected}");
         }
     }

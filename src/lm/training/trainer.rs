@@ -177,7 +177,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), LmError> {
-        let mut tensors = self.model.named()?;
+        let mut tensors = self.model.named();
         tensors.extend(self.optimiser.named(self.model.weights())?);
         let notes = HashMap::from([
             (STEPS.to_owned(), self.steps.to_string()),
@@ -212,8 +212,8 @@ impl<'a> Trainer<'a> {
             return Ok(());
         }
         let mut hash = DefaultHasher::new();
-        for tensor in self.model.named()? {
-            hash.write(bytemuck::cast_slice(&tensor.data));
+        for (_, tensor) in self.model.named() {
+            hash.write(bytemuck::cast_slice(&tensor.flatten_all()?.to_vec1::<f32>()?));
         }
         let all = self.workers.gather(&hash.finish().to_le_bytes());
         match all.iter().position(|hash| *hash != all[0]) {
