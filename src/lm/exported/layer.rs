@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayView1, Axis, Zip, s};
 
-use super::about::{AboutLayer, AboutNorm, Over};
-use crate::lm::pretrained::{Pairs, with_ones};
+use super::about::{AboutLayer, AboutNorm};
+use crate::lm::pretrained::{NormOver, Pairs, with_ones};
 use crate::lm::tensor_file::{SafetensorsFile, TensorSource as _};
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::targets::{HeadKind, Visibility};
@@ -316,7 +316,7 @@ impl ExportedLayer {
             (None, None) => made.clone(),
         };
         let mut scales = None;
-        if let Some((AboutNorm { over: Over::Layer, epsilon, .. }, gains)) = &self.norm {
+        if let Some((AboutNorm { over: NormOver::Layer, epsilon, .. }, gains)) = &self.norm {
             scales = Some(Arc::new(scales_together(&projected, *epsilon)));
             for (rows, gain) in projected.iter_mut().zip(gains[side].rows()) {
                 *rows *= &gain;

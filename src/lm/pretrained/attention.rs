@@ -6,6 +6,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 
 use super::layers::{Linear, Norm, with_ones};
 use super::rotary::Rotary;
+use super::types::NormOver;
 use crate::lm::{HeadInputs, HeadProbe, HeadsOfLayer, LmError, NormalisedInputs};
 use crate::numerics::{product, softmax};
 use crate::targets::{HeadKind, Visibility};
@@ -20,7 +21,8 @@ pub(super) struct Attention {
     pub(super) d: usize,
     /// The scale s of the logits s·QKᵀ.
     pub(super) scale: f64,
-    pub(super) norm: Option<QkNorm>,
+    /// Normalisation of queries and keys: gains of (d), or of (H·d) and (K·d).
+    pub(super) norm: Option<(NormOver, [Norm; 2])>,
     pub(super) rotary: Option<Arc<Rotary>>,
     pub(super) visibility: Visibility,
     pub(super) kind: HeadKind,
@@ -35,14 +37,6 @@ pub(super) enum Projections {
     Apart(Box<[Linear; 3]>),
     /// One matrix: all queries, all keys, all values; or, `by_head`, those of the first head, then of the second, and so on.
     Joint { all: Linear, by_head: bool },
-}
-
-/// Normalisation of queries and keys.
-pub(super) enum QkNorm {
-    /// Each head separately: gains of (d).
-    Each([Norm; 2]),
-    /// All heads together: gains of (H·d) and (K·d).
-    Together([Norm; 2]),
 }
 
 /// Output of a block's attention: the term added to the residual stream, and the probes of its heads if requested.
@@ -130,7 +124,7 @@ impl Attention {
         [queries, keys]: [&mut Array2<f32>; 2],
         lengths: &[usize],
     ) -> Option<Vec<[Arc<Vec<f32>>; 2]>> {
-        let Some(QkNorm::Together(norms)) = &self.norm else { return None };
+        let Some((NormOver::Layer, norms)) = &self.norm else { return None };
         let scales: [Array1<f32>; 2] = [norms[0].scales(queries), norms[1].scales(keys)];
         *queries *= &norms[0].gain;
         *keys *= &norms[1].gain;
@@ -154,7 +148,7 @@ impl Attention {
         let order = self.order();
         let projected = own.select(Axis(1), &order);
         let mut made = match &self.norm {
-            Some(QkNorm::Each(norms)) => {
+            Some((NormOver::Head, norms)) => {
                 let norm = &norms[side];
                 Norm { gain: norm.gain.select(Axis(0), &order), ..norm.clone() }
                     .of(projected.clone())
@@ -181,13 +175,14 @@ impl Attention {
 
     /// The normalisation of a head's inputs, for its probe.
     fn normalised(&self, together: Option<&[Arc<Vec<f32>>; 2]>) -> Option<NormalisedInputs> {
-        Some(match self.norm.as_ref()? {
-            QkNorm::Each(norms) => NormalisedInputs::Each {
+        let (over, norms) = self.norm.as_ref()?;
+        Some(match over {
+            NormOver::Head => NormalisedInputs::Each {
                 gains: norms.each_ref().map(|n| n.gain.select(Axis(0), &self.order()).to_vec()),
                 epsilon: norms[0].epsilon,
                 centred: false,
             },
-            QkNorm::Together(_) => NormalisedInputs::Together { scales: together?.clone() },
+            NormOver::Layer => NormalisedInputs::Together { scales: together?.clone() },
         })
     }
 

@@ -7,7 +7,6 @@ use serde_json::{Map, Value as Json, json};
 
 use super::config::Config;
 use super::read;
-use super::rotary::{Form, Pairs};
 use super::stored::GgufFile;
 use super::transformer::Transformer;
 use super::types::ModelType;
@@ -42,15 +41,7 @@ impl GgufFile {
         let of = self.model_type()?;
         let weights = Weights::from_gguf(self);
         let config = self.config(of.name, &weights)?;
-        let form = Form {
-            // Converters reorder Llama's channels so that rotary pairs are adjacent.
-            pairs: if of.name == "llama" { Pairs::Neighbours } else { Pairs::Halves },
-            divided: match weights.dimensions("rope_freqs.weight") {
-                Some(&[count]) => Some(weights.vector("rope_freqs.weight", count)?.to_vec()),
-                _ => None,
-            },
-        };
-        read::read(&of.in_gguf(), &config, &weights, &form)
+        read::read(&of.in_gguf(), &config, &weights)
     }
 
     /// The equivalent `config.json`.

@@ -19,3 +19,4 @@ pub use model::PretrainedModel;
 pub(in crate::lm) use rotary::Pairs;
 #[cfg(test)]
 pub(crate) use tests::Published;
+pub(in crate::lm) use types::NormOver;

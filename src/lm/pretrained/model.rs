@@ -9,7 +9,6 @@ use tokenizers::Tokenizer;
 
 use super::config::Config;
 use super::read;
-use super::rotary::Form;
 use super::stored::GgufFile;
 use super::transformer::Transformer;
 use super::weights::Weights;
@@ -73,7 +72,7 @@ impl PretrainedModel {
         let of = config.model_type()?;
         let first = format!("{}.weight", of.weight("embed_tokens"));
         let weights = Weights::read(folder, of.prefix, &first)?;
-        let transformer = read::read(of, &config, &weights, &Form::SAVED)?;
+        let transformer = read::read(of, &config, &weights)?;
         let tokens = Tokens::read(folder.join(TOKENIZER), None, transformer.vocabulary())?;
         let text = std::fs::read(&path).map_err(LmError::io(&path))?;
         let identity = format!("{} {}", sha256(&text), bytes_of_weights(folder)?);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::attention::{Attention, Projections, QkNorm};
+use super::attention::{Attention, Projections};
 use super::config::Config;
 use super::layers::{ExpertWeights, Experts, Mlp, Norm};
-use super::rotary::{Form, Rotary};
+use super::rotary::Rotary;
 use super::transformer::{Block, Embedding, Norms, Transformer};
 use super::types::{MlpType, ModelType, NormOver, Windows};
 use super::weights::Weights;
@@ -17,10 +17,11 @@ const SLIDING: &str = "sliding_attention";
 /// Upper bound for the number of layers, above that of any model.
 const MOST_LAYERS: usize = 10_000;
 
-/// A type with its configuration.
+/// A type with its configuration and weights.
 struct Kind<'c> {
     of: &'c ModelType,
     config: &'c Config,
+    weights: &'c Weights,
 }
 
 /// Reads the model up to the last block; a last norm, an output layer and heads for a task are not needed for queries and
@@ -29,9 +30,8 @@ pub(super) fn read(
     of: &ModelType,
     config: &Config,
     weights: &Weights,
-    form: &Form,
 ) -> Result<Transformer, LmError> {
-    let kind = Kind { of, config };
+    let kind = Kind { of, config, weights };
     kind.check()?;
     let (c, heads) = (kind.count("hidden_size")?, kind.count("num_attention_heads")?);
     let key_heads = match of.joint {
@@ -61,17 +61,14 @@ pub(super) fn read(
     let (layers, context) =
         (kind.count("num_hidden_layers")?, kind.count("max_position_embeddings")?);
     let windows = kind.windows(layers)?;
-    let mut rotaries = Vec::new();
-    for layer_type in [FULL, SLIDING] {
-        rotaries.push(kind.rotary(layer_type, d)?.map(|rotary| Arc::new(rotary.in_form(form))));
-    }
+    let rotaries = [kind.rotary(FULL, d)?.map(Arc::new), kind.rotary(SLIDING, d)?.map(Arc::new)];
     let parallel = of.parallel && config.flag("use_parallel_residual", true)?;
     let block = |layer: usize| {
         let rotary = &rotaries[usize::from(windows[layer].is_some())];
         let at = |part: &str| format!("{}.{layer}.{}", of.block, of.weight(part));
         let linear =
             |part: &str, shape| weights.linear(&at(part), shape, of.transposed, of.has_biases);
-        let norm = |part: &str, channels| kind.norm(weights, &at(part), channels);
+        let norm = |part: &str, channels| kind.norm(&at(part), channels);
         let projections = match of.joint {
             None => Projections::Apart(Box::new([
                 linear("self_attn.q_proj", [c, heads * d])?,
@@ -83,9 +80,15 @@ pub(super) fn read(
                 by_head,
             },
         };
-        let qk_norm = |[of_queries, of_keys]: [usize; 2]| -> Result<_, LmError> {
-            Ok([norm("self_attn.q_norm", of_queries)?, norm("self_attn.k_norm", of_keys)?])
-        };
+        let mut qk_norm = None;
+        if let Some(over) = of.qk_norm {
+            let [of_queries, of_keys] = match over {
+                NormOver::Head => [d, d],
+                NormOver::Layer => [heads * d, key_heads * d],
+            };
+            let norms = [norm("self_attn.q_norm", of_queries)?, norm("self_attn.k_norm", of_keys)?];
+            qk_norm = Some((over, norms));
+        }
         let has_experts = matches!(of.mlp, MlpType::Experts);
         let sinks = has_experts.then(|| weights.vector(&at("self_attn.sinks"), heads));
         let attention = Attention {
@@ -95,13 +98,7 @@ pub(super) fn read(
             key_heads,
             d,
             scale: kind.scale(d, rotary.as_deref())?,
-            norm: match of.qk_norm {
-                Some(NormOver::Head) => Some(QkNorm::Each(qk_norm([d, d])?)),
-                Some(NormOver::Layer) => {
-                    Some(QkNorm::Together(qk_norm([heads * d, key_heads * d])?))
-                }
-                None => None,
-            },
+            norm: qk_norm,
             rotary: rotary.clone(),
             visibility: of.visibility,
             kind: windows[layer].map_or(HeadKind::Global, |window| HeadKind::Local { window }),
@@ -110,20 +107,13 @@ pub(super) fn read(
         };
         let activation = config.activation(of.key("hidden_act"), of.activation)?;
         let mlp = match of.mlp {
-            MlpType::Experts => {
-                Mlp::Experts(Box::new(experts(config, weights, &at("mlp"), [c, hidden])?))
+            MlpType::Experts => Mlp::Experts(kind.experts(&at("mlp"), [c, hidden])?),
+            MlpType::Gated | MlpType::Plain => {
+                let is_gated = matches!(of.mlp, MlpType::Gated);
+                let gate = is_gated.then(|| linear("mlp.gate_proj", [c, hidden])).transpose()?;
+                let up = linear("mlp.up_proj", [c, hidden])?;
+                Mlp::Dense { gate, up, activation, output: linear("mlp.down_proj", [hidden, c])? }
             }
-            MlpType::Gated => Mlp::Gated {
-                gate: linear("mlp.gate_proj", [c, hidden])?,
-                up: linear("mlp.up_proj", [c, hidden])?,
-                activation,
-                output: linear("mlp.down_proj", [hidden, c])?,
-            },
-            MlpType::Plain => Mlp::Plain {
-                input: linear("mlp.up_proj", [c, hidden])?,
-                activation,
-                output: linear("mlp.down_proj", [hidden, c])?,
-            },
         };
         let norms = of.norms.map(|names| -> Result<Norms, LmError> {
             let read = |name: Option<&str>| name.map(|name| norm(name, c)).transpose();
@@ -134,7 +124,7 @@ pub(super) fn read(
         Ok(Block { attention, mlp, norms: [of_attention?, of_mlp?], parallel })
     };
     let blocks = (0..layers).map(block).collect::<Result<_, LmError>>()?;
-    Ok(Transformer { embedding: kind.embedding(weights, c, context)?, blocks, context })
+    Ok(Transformer { embedding: kind.embedding(c, context)?, blocks, context })
 }
 
 impl Kind<'_> {
@@ -160,18 +150,18 @@ impl Kind<'_> {
         self.config.count(self.of.key(usual))
     }
 
-    fn embedding(&self, weights: &Weights, c: usize, context: usize) -> Result<Embedding, LmError> {
+    fn embedding(&self, c: usize, context: usize) -> Result<Embedding, LmError> {
         let table = |part: &str, rows: usize| {
-            weights.tensor(&format!("{}.weight", self.of.weight(part)), &[rows, c])
+            self.weights.tensor(&format!("{}.weight", self.of.weight(part)), &[rows, c])
         };
         let (mut positions, mut shift, mut norm) = (None, None, None);
         if self.of.rotary_share.is_none() {
             positions = Some(table("embed_positions", context)?);
         }
         if let Some([types, name]) = self.of.types_and_norm {
-            let types = weights.tensor(types, &[self.count("type_vocab_size")?, c])?;
+            let types = self.weights.tensor(types, &[self.count("type_vocab_size")?, c])?;
             shift = Some(types.rows(&[0])?.row(0).to_owned());
-            norm = Some(self.norm(weights, name, c)?);
+            norm = Some(self.norm(name, c)?);
         }
         let scale = if self.of.is_gemma { (c as f32).sqrt() } else { 1.0 };
         let tokens = table("embed_tokens", self.count("vocab_size")?)?;
@@ -206,13 +196,13 @@ impl Kind<'_> {
     }
 
     /// A norm with gain and, if it is a layer norm, bias.
-    fn norm(&self, weights: &Weights, name: &str, channels: usize) -> Result<Norm, LmError> {
+    fn norm(&self, name: &str, channels: usize) -> Result<Norm, LmError> {
         let epsilon = self.config.epsilon(self.of.key("rms_norm_eps"), self.of.epsilon)?;
         match self.of.has_layer_norms {
-            true => weights.layer_norm(name, channels, epsilon),
+            true => self.weights.layer_norm(name, channels, epsilon),
             false => {
                 let offset = if self.of.is_gemma { 1.0 } else { 0.0 };
-                weights.rms_norm(name, channels, epsilon, offset)
+                self.weights.rms_norm(name, channels, epsilon, offset)
             }
         }
     }
@@ -299,44 +289,46 @@ impl Kind<'_> {
                 "rotates {turned} of {d} channels per head; both must be even, and the first at most the second"
             )));
         }
-        Rotary::read(&settings, base, turned).map(Some)
+        let rotary = Rotary::read(&settings, base, turned, self.of.pairs)?;
+        // A `.gguf` may have divisors of the frequencies instead of settings.
+        const DIVISORS: &str = "rope_freqs.weight";
+        Ok(Some(match self.weights.dimensions(DIVISORS) {
+            Some(&[count]) => rotary.divided_by(&self.weights.vector(DIVISORS, count)?),
+            _ => rotary,
+        }))
     }
-}
 
-/// Reads the experts of a layer.
-fn experts(
-    config: &Config,
-    weights: &Weights,
-    name: &str,
-    [c, hidden]: [usize; 2],
-) -> Result<Experts, LmError> {
-    let count = config.count("num_local_experts")?;
-    let chosen = config.count_if_there("num_experts_per_tok")?.unwrap_or(4);
-    if chosen > count {
-        return Err(config.wrong(format!(
-            "num_experts_per_tok is {chosen}; it must be at most num_local_experts, {count}"
-        )));
-    }
-    let part = |part: &str, [inputs, outputs]: [usize; 2]| {
-        let name = format!("{name}.experts.{part}");
-        let biases = weights.tensor(&format!("{name}_bias"), &[count, outputs])?;
-        let blocks = format!("{name}_blocks");
-        let matrices = match weights.has(&blocks) {
-            true => ExpertWeights::FourBits {
-                blocks: weights.tensor(&blocks, &[count, outputs, inputs / 32, 16])?,
-                exponents: weights
-                    .tensor(&format!("{name}_scales"), &[count, outputs, inputs / 32])?,
-            },
-            false => ExpertWeights::Numbers(weights.tensor(&name, &[count, inputs, outputs])?),
+    /// Reads the experts of a layer.
+    fn experts(&self, name: &str, [c, hidden]: [usize; 2]) -> Result<Experts, LmError> {
+        let Self { config, weights, .. } = *self;
+        let count = config.count("num_local_experts")?;
+        let chosen = config.count_if_there("num_experts_per_tok")?.unwrap_or(4);
+        if chosen > count {
+            return Err(config.wrong(format!(
+                "num_experts_per_tok is {chosen}; it must be at most num_local_experts, {count}"
+            )));
+        }
+        let part = |part: &str, [inputs, outputs]: [usize; 2]| {
+            let name = format!("{name}.experts.{part}");
+            let biases = weights.tensor(&format!("{name}_bias"), &[count, outputs])?;
+            let blocks = format!("{name}_blocks");
+            let matrices = match weights.has(&blocks) {
+                true => ExpertWeights::FourBits {
+                    blocks: weights.tensor(&blocks, &[count, outputs, inputs / 32, 16])?,
+                    exponents: weights
+                        .tensor(&format!("{name}_scales"), &[count, outputs, inputs / 32])?,
+                },
+                false => ExpertWeights::Numbers(weights.tensor(&name, &[count, inputs, outputs])?),
+            };
+            Ok::<_, LmError>((matrices, biases))
         };
-        Ok::<_, LmError>((matrices, biases))
-    };
-    Ok(Experts {
-        router: weights.linear(&format!("{name}.router"), [c, count], true, true)?,
-        chosen,
-        input: part("gate_up_proj", [c, 2 * hidden])?,
-        output: part("down_proj", [hidden, c])?,
-        limit: config.above_zero_or("swiglu_limit", 7.0)? as f32,
-        alpha: config.above_zero_or("swiglu_alpha", 1.702)? as f32,
-    })
+        Ok(Experts {
+            router: weights.linear(&format!("{name}.router"), [c, count], true, true)?,
+            chosen,
+            input: part("gate_up_proj", [c, 2 * hidden])?,
+            output: part("down_proj", [hidden, c])?,
+            limit: config.above_zero_or("swiglu_limit", 7.0)? as f32,
+            alpha: config.above_zero_or("swiglu_alpha", 1.702)? as f32,
+        })
+    }
 }

@@ -1,6 +1,9 @@
 //! The types of published models: each an entry that says how it differs from Llama (Touvron et al. 2023, arXiv 2302.13971).
 
+use serde::Deserialize;
+
 use super::layers::Activation;
+use super::rotary::Pairs;
 use crate::targets::Visibility;
 
 /// A type of model, as its differences from Llama.
@@ -42,6 +45,8 @@ pub(super) struct ModelType {
     pub hidden: Option<usize>,
     /// The rotary positions' share of a head's channels, where the configuration has none; `None` for learned positions.
     pub rotary_share: Option<f64>,
+    /// The channels that are rotated together.
+    pub pairs: Pairs,
     /// The base of the rotary positions, where the configuration has none.
     pub rope_theta: f64,
     /// The same of local layers, if they have positions of their own.
@@ -57,8 +62,10 @@ pub(super) struct ModelType {
     pub types_and_norm: Option<[&'static str; 2]>,
 }
 
-#[derive(Clone, Copy)]
-pub(super) enum NormOver {
+/// The channels that are normalised together.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::lm) enum NormOver {
     /// The channels of each head.
     Head,
     /// The channels of all heads.
@@ -108,6 +115,7 @@ const LLAMA: ModelType = ModelType {
     activation: Activation::Silu,
     hidden: None,
     rotary_share: Some(1.0),
+    pairs: Pairs::Halves,
     rope_theta: 10_000.0,
     local_rope_theta: None,
     windows: Windows::Never,
@@ -286,9 +294,11 @@ impl ModelType {
         TYPES.iter().find(|of| of.name == name)
     }
 
-    /// The type with the weight names of a `.gguf`.
+    /// The type with the weights of a `.gguf`.
     pub fn in_gguf(&self) -> Self {
-        Self { prefix: "", block: "blk", weights: IN_GGUF, ..*self }
+        // Converters reorder Llama's channels so that rotary pairs are adjacent.
+        let pairs = if self.name == "llama" { Pairs::Neighbours } else { Pairs::Halves };
+        Self { prefix: "", block: "blk", weights: IN_GGUF, pairs, ..*self }
     }
 
     /// The key of its configuration that Llama's calls `usual`.
