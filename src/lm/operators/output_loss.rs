@@ -105,7 +105,7 @@ impl Blocks {
         sum
     }
 
-    /// The losses of a block, by chunk of rows. Replaces logits z by the gradient of the objective,
+    /// The losses of a block, by chunk of rows. Replaces logits z by the gradient of the objective, if it is requested.
     fn losses(&self, logits: &mut ArrayViewMut2<f32>, targets: &[u32], n: usize) -> Vec<f64> {
         let chunks: Vec<_> = logits.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS).collect();
         let losses = chunks.into_par_iter().zip(targets.par_chunks(CHUNK_ROWS));
