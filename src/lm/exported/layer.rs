@@ -199,13 +199,11 @@ impl ExportedLayer {
             };
             norm = Some((about, [gains("queries_gains", heads)?, gains("keys_gains", key_heads)?]));
         }
-        let sinks = match tensors.has("sinks") {
-            false => None,
-            true => {
-                tensors.shape("sinks", [Some(heads)])?;
-                Some(tensors.numbers("sinks", 0..heads)?)
-            }
-        };
+        let sinks = tensors.has("sinks").then(|| {
+            tensors.shape("sinks", [Some(heads)])?;
+            tensors.numbers("sinks", 0..heads)
+        });
+        let sinks = sinks.transpose()?;
         Ok(Self { about, heads, key_heads, tokens, d, width, rotation, order, norm, sinks })
     }
 

@@ -52,8 +52,7 @@ impl ExportedHeads {
                 one.0, one.1, two.0, two.1
             )));
         }
-        let identity =
-            sha256_of_file(path).map_err(|source| LmError::Io { path: path.to_owned(), source })?;
+        let identity = sha256_of_file(path).map_err(LmError::io(path))?;
         let name = name_in_paths(&about.model);
         Ok(Self { file, about, name, layers, identity })
     }
