@@ -7,6 +7,7 @@ use ndarray::{Array1, Array2, ArrayView1, Axis, Zip, s};
 
 use super::about::{AboutLayer, AboutNorm};
 use crate::lm::pretrained::{NormOver, Pairs, with_ones};
+use crate::lm::probe::Side;
 use crate::lm::tensor_file::{SafetensorsFile, TensorSource as _};
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::targets::{HeadKind, Visibility};
@@ -152,12 +153,6 @@ pub(super) struct ExportedLayer {
     /// The normalisation of queries and keys, with their gains by head, if there is one.
     norm: Option<(AboutNorm, [Array2<f32>; 2])>,
     sinks: Option<Vec<f32>>,
-}
-
-/// Queries or keys of one head: after the projection, and as attention receives them.
-struct Side {
-    projected: Array2<f32>,
-    made: Array2<f32>,
 }
 
 /// The factor of each row.

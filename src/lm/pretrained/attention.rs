@@ -7,6 +7,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 use super::layers::{Linear, Norm, with_ones};
 use super::rotary::Rotary;
 use super::types::NormOver;
+use crate::lm::probe::Side;
 use crate::lm::{HeadInputs, HeadProbe, HeadsOfLayer, LmError, NormalisedInputs};
 use crate::numerics::{product, softmax};
 use crate::targets::{HeadKind, Visibility};
@@ -39,27 +40,16 @@ pub(super) enum Projections {
     Joint { all: Linear, by_head: bool },
 }
 
-/// Output of a block's attention: the term added to the residual stream, and the probes of its heads if requested.
-pub(super) struct Attended {
-    pub(super) added: Array2<f32>,
-    pub(super) probes: HeadsOfLayer,
-}
-
-/// Queries or keys of one head on one passage: after the projection, and as attention receives them.
-struct Side {
-    projected: Array2<f32>,
-    made: Array2<f32>,
-}
-
 impl Attention {
-    /// Computes attention on `input`, the concatenated rows of passages of `lengths`.
+    /// Computes attention on `input`, the concatenated rows of passages of `lengths`: the term added to the residual stream, and
+    /// the probes of the heads if they are `probed`.
     pub(super) fn of(
         &self,
         layer: usize,
         input: &Array2<f32>,
         lengths: &[usize],
         probed: bool,
-    ) -> Result<Attended, LmError> {
+    ) -> Result<(Array2<f32>, HeadsOfLayer), LmError> {
         let [mut queries, mut keys, values] = self.projections.of(input, self.heads, self.d)?;
         let together = self.normalise_together([&mut queries, &mut keys], lengths);
         let mut gathered = Array2::zeros(queries.dim());
@@ -114,7 +104,7 @@ impl Attention {
             probes.push(of_passage);
             first += t;
         }
-        Ok(Attended { added: self.output.of(&gathered)?, probes })
+        Ok((self.output.of(&gathered)?, probes))
     }
 
     /// Multiplies queries and keys by the gains of a norm over all heads together. Returns the further factor of each row, by

@@ -16,7 +16,6 @@ mod weights;
 
 pub(in crate::lm) use layers::with_ones;
 pub use model::PretrainedModel;
-pub(in crate::lm) use rotary::Pairs;
 #[cfg(test)]
 pub(crate) use tests::Published;
-pub(in crate::lm) use types::NormOver;
+pub(in crate::lm) use types::{NormOver, Pairs};

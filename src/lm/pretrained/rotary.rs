@@ -3,10 +3,10 @@
 use std::f64::consts::PI;
 
 use ndarray::{Array1, Array2};
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::config::Config;
+use super::types::Pairs;
 use crate::lm::LmError;
 
 /// Rotates pairs of a head's channels by the angles position · frequency.
@@ -17,26 +17,6 @@ pub(super) struct Rotary {
     pairs: Pairs,
     /// An additional factor of the rotated channels of queries and of keys.
     factor: f64,
-}
-
-/// Which channels form a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::lm) enum Pairs {
-    /// Channels i and i + r/2 of the r rotated ones.
-    Halves,
-    /// Channels 2i and 2i + 1.
-    Neighbours,
-}
-
-impl Pairs {
-    /// The order of `d` channels in which pairs are adjacent; `pairs` of them are rotated.
-    pub(in crate::lm) fn order(self, pairs: usize, d: usize) -> Vec<usize> {
-        match self {
-            Self::Neighbours => (0..d).collect(),
-            Self::Halves => (0..pairs).flat_map(|i| [i, pairs + i]).chain(2 * pairs..d).collect(),
-        }
-    }
 }
 
 impl Rotary {

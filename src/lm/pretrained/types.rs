@@ -3,7 +3,6 @@
 use serde::Deserialize;
 
 use super::layers::Activation;
-use super::rotary::Pairs;
 use crate::targets::Visibility;
 
 /// A type of model, as its differences from Llama.
@@ -60,6 +59,26 @@ pub(super) struct ModelType {
     pub parallel: bool,
     /// The embedding of token types, of which the first is used for every token, and the norm after the embeddings.
     pub types_and_norm: Option<[&'static str; 2]>,
+}
+
+/// Which channels form a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::lm) enum Pairs {
+    /// Channels i and i + r/2 of the r rotated ones.
+    Halves,
+    /// Channels 2i and 2i + 1.
+    Neighbours,
+}
+
+impl Pairs {
+    /// The order of `d` channels in which pairs are adjacent; `pairs` of them are rotated.
+    pub(in crate::lm) fn order(self, pairs: usize, d: usize) -> Vec<usize> {
+        match self {
+            Self::Neighbours => (0..d).collect(),
+            Self::Halves => (0..pairs).flat_map(|i| [i, pairs + i]).chain(2 * pairs..d).collect(),
+        }
+    }
 }
 
 /// The channels that are normalised together.
