@@ -78,7 +78,7 @@ fn dump(args: &DumpArgs) -> Result<()> {
     let (first, needed) = (args.first, args.first.saturating_add(tokens));
     let read = run.tokens(Some(&texts), args.of.split(), needed).with_context(|| args.of.flag())?;
     let Some(passage) = read.get(first..needed) else {
-        return Err(LmError::ShortText { found: read.len(), needed })
+        return Err(LmError::too_few("the text", read.len(), needed, "tokens"))
             .with_context(|| args.of.flag());
     };
     check_room(args, &run, tokens)?;

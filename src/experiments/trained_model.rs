@@ -293,7 +293,7 @@ fn check_exported(
     }
     let (found, needed) = (heads.passages(), among.keys.groups * among.keys.passages.unwrap_or(1));
     match needed > found {
-        true => Err(LmError::FewPassages { found, needed }.to_string()),
+        true => Err(LmError::too_few("the file", found, needed, "passages").to_string()),
         false => Ok(()),
     }
 }

@@ -1,7 +1,5 @@
 //! A trained head on some passages, as a problem for the fit.
 
-use std::sync::Arc;
-
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 
 use super::PredictError;
@@ -13,29 +11,6 @@ use crate::targets::{HeadKind, Layout, Spectrum, Target, TargetError};
 const NO_PROBABILITY: f64 = 1e-12;
 /// The longest passage whose attention is decomposed; singular values take O(n³).
 const LARGEST_DECOMPOSED: usize = 2048;
-
-/// The inputs that the heads of a layer share, decomposed once.
-#[derive(Default)]
-pub struct Streams(Option<(Vec<Arc<Array2<f32>>>, Inputs)>);
-
-impl Streams {
-    /// The inputs of a head, from the cache if its residual streams are the same.
-    fn of(&mut self, probes: &[&HeadProbe]) -> Result<Inputs, PredictError> {
-        let is_of = |streams: &[Arc<Array2<f32>>]| {
-            streams.len() == probes.len()
-                && streams.iter().zip(probes).all(|(s, probe)| Arc::ptr_eq(s, &probe.inputs.stream))
-        };
-        if let Some((streams, inputs)) = &self.0
-            && is_of(streams)
-        {
-            return Ok(inputs.clone());
-        }
-        let inputs = Inputs::new(joined(probes, |probe| &*probe.inputs.stream).view())?;
-        let streams = probes.iter().map(|probe| probe.inputs.stream.clone()).collect();
-        self.0 = Some((streams, inputs.clone()));
-        Ok(inputs)
-    }
-}
 
 /// One head of a trained model on passages of equal length, one after another.
 ///
@@ -86,17 +61,18 @@ impl TrainedHead {
     /// # Errors
     /// No probe, a head with a linear position bias, logits that are not finite, passages of different lengths.
     pub fn new(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
-        Self::of_layer(probes, most, &mut Streams::default())
+        Self::of_layer(probes, most, &mut None)
     }
 
-    /// As [`Self::new`] for one of several heads; equal inputs are decomposed once.
+    /// As [`Self::new`] for one of several heads with the same inputs X. These are decomposed for the first one and kept in
+    /// `inputs`.
     ///
     /// # Errors
     /// As [`Self::new`].
     pub fn of_layer(
         probes: &[&HeadProbe],
         most: Option<usize>,
-        streams: &mut Streams,
+        inputs: &mut Option<Inputs>,
     ) -> Result<Self, PredictError> {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
         let HeadProbe { layer, head, kind, .. } = *first;
@@ -106,7 +82,13 @@ impl TrainedHead {
         let attention = attention_of(probes, &rows);
         let problem = problem_of(probes, &rows, &attention)?;
         let rank = problem.rank();
-        let (mut tied, point) = tied(probes, rank, streams.of(probes)?)?;
+        let inputs = match inputs {
+            Some(inputs) => inputs,
+            None => {
+                inputs.insert(Inputs::new(joined(probes, |probe| &*probe.inputs.stream).view())?)
+            }
+        };
+        let (mut tied, point) = tied(probes, rank, inputs.clone())?;
         let mut queries = joined(probes, |probe| &probe.queries) * scale_of(first);
         if rows.len() < tokens {
             let target = problem.target();

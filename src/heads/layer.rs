@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::screen::floors;
-use super::{HeadMeasurement, Parts, PredictError, Streams, TrainedHead};
+use super::{HeadMeasurement, Parts, PredictError, TrainedHead};
 use crate::lm::{HeadProbe, Probed};
 use crate::solver::{SearchOptions, write_factors};
 
@@ -39,7 +39,7 @@ impl LayerFit<'_> {
         let Self { layer, epsilons, rows, above, search } = *self;
         for (group, passages) in groups.iter().enumerate() {
             let probes = model.probe_layer(passages, layer)?;
-            let mut streams = Streams::default();
+            let mut inputs = None;
             for head in 0..model.heads() {
                 let of_head: Vec<&HeadProbe> = probes.iter().map(|of| &of[head]).collect();
                 let began = Instant::now();
@@ -56,7 +56,7 @@ impl LayerFit<'_> {
                     }
                     continue;
                 }
-                let head = TrainedHead::of_layer(&of_head, Some(rows), &mut streams)?;
+                let head = TrainedHead::of_layer(&of_head, Some(rows), &mut inputs)?;
                 screened.effective_rank_attention = head.effective_rank_attention()?;
                 for &epsilon in epsilons {
                     if stop.load(Ordering::Relaxed) {

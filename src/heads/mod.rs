@@ -30,7 +30,7 @@ mod surgery;
 mod values;
 
 pub use error::PredictError;
-pub use head::{Streams, TrainedHead, held_rows};
+pub use head::{TrainedHead, held_rows};
 pub use layer::LayerFit;
 pub use measurement::{HeadMeasurement, PARTS};
 pub use parts::{Found, Parts};

@@ -33,7 +33,9 @@ impl Passages {
         let wanted = passages.saturating_mul(groups);
         if let Some(own) = model.own_passages() {
             let found = own.len();
-            let own = own.get(..wanted).ok_or(LmError::FewPassages { found, needed: wanted })?;
+            let own = own
+                .get(..wanted)
+                .ok_or_else(|| LmError::too_few("the file", found, wanted, "passages"))?;
             let beginnings: Vec<_> =
                 own.iter().map(|own| own[..tokens.min(own.len())].to_vec()).collect();
             return Ok(beginnings.chunks(passages).map(<[_]>::to_vec).collect());
@@ -44,7 +46,7 @@ impl Passages {
         let (least, most) = (wanted.saturating_mul(near), wanted.saturating_mul(far));
         let read = model.tokens(texts, split, most)?;
         if read.len() < least {
-            return Err(LmError::ShortText { found: read.len(), needed: least });
+            return Err(LmError::too_few("the text", read.len(), least, "tokens"));
         }
         // The passages of a short text follow one another without gaps.
         let stride = if read.len() == most { far } else { near };

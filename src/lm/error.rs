@@ -4,8 +4,6 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::targets::TargetError;
-
 /// An error of a training run or a model. Each message states what was found
 /// and what to do. A run that diverges is not an error but an [`Outcome`](crate::lm::Outcome).
 #[derive(Debug, thiserror::Error)]
@@ -19,45 +17,6 @@ pub enum LmError {
     /// A text is needed, but none is given.
     #[error("the model needs a text, and none is given; add --text FILE")]
     NoText,
-    /// A text with fewer tokens than needed.
-    #[error(
-        "the text is too short: {found} of the {needed} tokens needed; give a longer text, or use fewer tokens"
-    )]
-    ShortText {
-        /// Number of tokens of the text.
-        found: usize,
-        /// Number of tokens needed.
-        needed: usize,
-    },
-    /// A file of exported heads with too few passages.
-    #[error(
-        "the file has {found} passages, but groups × passages is {needed}; ask for fewer, or export more"
-    )]
-    FewPassages {
-        /// Number of passages in the file.
-        found: usize,
-        /// Number of passages needed.
-        needed: usize,
-    },
-    /// A corpus too short for the context.
-    #[error(
-        "{part} has {tokens} tokens, but one context needs {needed}; give a longer text or a smaller \
-         context"
-    )]
-    TextTooShort {
-        /// Which part of the text.
-        part: &'static str,
-        /// Its number of tokens.
-        tokens: usize,
-        /// Number of tokens of one context plus 1.
-        needed: usize,
-    },
-    /// Tokens that could not be written.
-    #[error("cannot write the tokens of the text: {0}; check the free disk space")]
-    Tokens(#[source] io::Error),
-    /// A passage of fewer than two tokens.
-    #[error("a passage of under two tokens has no next token; give a longer one")]
-    NoNextToken,
     /// A model file that cannot be used.
     #[error("{}: {why}", path.display())]
     File {
@@ -74,12 +33,9 @@ pub enum LmError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// Attention that cannot be computed for a head.
-    #[error(transparent)]
-    Attention(#[from] TargetError),
-    /// A recorder that could not write a record, for example on a full disk.
-    #[error("cannot write a record of the run: {0}")]
-    Recorder(#[from] io::Error),
+    /// A row or the tokens of a text that could not be written, for example on a full disk.
+    #[error("cannot write a file of the run: {0}; check the free disk space")]
+    Write(#[from] io::Error),
     /// Any other error in a definition, text, model or machine: what was found, and what to do.
     #[error("{0}")]
     Refused(String),
@@ -92,6 +48,13 @@ impl LmError {
     /// Converts an error of the file system at `path`.
     pub(in crate::lm) fn io(path: &Path) -> impl Fn(io::Error) -> Self + Copy + use<'_> {
         |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    /// A text or a file of exported heads that has fewer tokens or passages than needed.
+    pub fn too_few(whose: &str, found: usize, needed: usize, of: &str) -> Self {
+        Self::Refused(format!(
+            "{whose} has {found} of the {needed} {of} needed; give more, or lower context, tokens or groups"
+        ))
     }
 
     /// The error that the file at `path` cannot be used, with the reason.

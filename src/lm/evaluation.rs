@@ -60,7 +60,7 @@ pub(super) fn evaluate(
     let context = model.shape().context;
     let needed = context + 1;
     if text.len() < needed {
-        return Err(LmError::TextTooShort { part: "the text", tokens: text.len(), needed });
+        return Err(LmError::too_few("the text", text.len(), needed, "tokens"));
     }
     let (batches, batch_size) = (batches.max(1), batch_size.max(1));
     let windows = batches * batch_size;
@@ -119,7 +119,7 @@ pub fn evaluate_whole(
         }
     }
     if sum.tokens == 0 {
-        return Err(LmError::TextTooShort { part: "the text", tokens: 0, needed: 2 });
+        return Err(LmError::too_few("the text", 0, 2, "tokens"));
     }
     Ok(sum.mean())
 }
@@ -226,7 +226,7 @@ mod tests {
         }
         let one = std::iter::once(Ok(vec![7]));
         let error = evaluate_whole(&model, &vocabulary, one, 1, &|_| {}).unwrap_err().to_string();
-        assert!(error.contains("needs 2"), "{error}");
+        assert!(error.contains("0 of the 2 tokens"), "{error}");
     }
 
     #[test]

@@ -168,6 +168,12 @@ pub struct HeadInputs {
     pub turns: Option<Arc<Array2<[f32; 2]>>>,
 }
 
+/// Queries or keys of one head on one passage: after the projection, and as attention receives them.
+pub(super) struct Side {
+    pub(super) projected: Array2<f32>,
+    pub(super) made: Array2<f32>,
+}
+
 /// The normalisation of a head's queries and keys.
 #[derive(Clone, Debug)]
 pub enum NormalisedInputs {

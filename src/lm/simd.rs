@@ -225,67 +225,39 @@ pub(in crate::lm) fn softmax_gradient<S: Simd<f32>>(
 /// Number of values processed together, and of parallel partial sums.
 const LANES: usize = 16;
 
-/// Compiles a loop for each vector extension.
-macro_rules! vectorised {
-    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block) => {
-        $(#[$doc])*
-        $vis fn $name($($arg: $ty),*) $(-> $ret)? {
-            #[inline(always)]
-            fn body($($arg: $ty),*) $(-> $ret)? $body
-
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl")]
-            fn avx512($($arg: $ty),*) $(-> $ret)? {
-                body($($arg),*)
-            }
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2")]
-            fn avx2($($arg: $ty),*) $(-> $ret)? {
-                body($($arg),*)
-            }
-            match $crate::numerics::Extension::widest() {
-                // SAFETY: a value of this variant exists only if the processor has the features.
-                #[cfg(target_arch = "x86_64")]
-                $crate::numerics::Extension::Avx512(_) => unsafe { avx512($($arg),*) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                $crate::numerics::Extension::Avx2(_) => unsafe { avx2($($arg),*) },
-                $crate::numerics::Extension::Portable(_) => body($($arg),*),
-            }
-        }
-    };
+/// Σ aᵢ bᵢ, in [`LANES`] partial sums.
+pub(in crate::lm) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    f32::run(Sum { a, b, term: |a, b| a * b })
 }
 
-vectorised! {
-    /// Σ aᵢ bᵢ, in [`LANES`] partial sums.
-    pub(in crate::lm) fn dot(a: &[f32], b: &[f32]) -> f32 {
+/// Σ aᵢ, in [`LANES`] partial sums.
+pub(in crate::lm) fn sum(a: &[f32]) -> f32 {
+    f32::run(Sum { a, b: a, term: |a, _| a })
+}
+
+/// A sum of terms of two slices. The compiler vectorises it for each extension, with the same sums.
+struct Sum<'a, F> {
+    a: &'a [f32],
+    b: &'a [f32],
+    term: F,
+}
+
+impl<F: Fn(f32, f32) -> f32> Kernel<f32> for Sum<'_, F> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd<f32>>(self, _simd: S) -> f32 {
+        let Self { a, b, term } = self;
         let mut lanes = [0.0f32; LANES];
         let (a_groups, a_rest) = a.as_chunks::<LANES>();
         let (b_groups, b_rest) = b.as_chunks::<LANES>();
-        for (x, y) in a_groups.iter().zip(b_groups) {
+        for (a, b) in a_groups.iter().zip(b_groups) {
             for lane in 0..LANES {
-                lanes[lane] += x[lane] * y[lane];
+                lanes[lane] += term(a[lane], b[lane]);
             }
         }
-        for (lane, (x, y)) in a_rest.iter().zip(b_rest).enumerate() {
-            lanes[lane] += x * y;
-        }
-        lanes.into_iter().sum()
-    }
-}
-
-vectorised! {
-    /// Σ aᵢ, in [`LANES`] partial sums.
-    pub(in crate::lm) fn sum(a: &[f32]) -> f32 {
-        let mut lanes = [0.0f32; LANES];
-        let (groups, rest) = a.as_chunks::<LANES>();
-        for group in groups {
-            for lane in 0..LANES {
-                lanes[lane] += group[lane];
-            }
-        }
-        for (lane, x) in rest.iter().enumerate() {
-            lanes[lane] += x;
+        for (lane, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
+            lanes[lane] += term(*a, *b);
         }
         lanes.into_iter().sum()
     }

@@ -141,8 +141,8 @@ fn what_an_exported_file_does_not_have_is_said_in_one_line() {
         (&["--tokens", "97"], "gemma2: reads at most 96 tokens"),
         (&["--step", "7"], "gemma2: is of another step"),
         (&[&gemma2[..]], "gemma2: two of the models"),
-        (&["--groups", "3"], "gemma2: the file has 2 passages, but groups × passages is 3"),
-        (&["--groups", "2", "--passages", "2"], "groups × passages is 4"),
+        (&["--groups", "3"], "gemma2: the file has 2 of the 3 passages needed"),
+        (&["--groups", "2", "--passages", "2"], "the file has 2 of the 4 passages needed"),
     ] {
         let said = refused(more);
         assert!(said.contains(expected), "{said}");

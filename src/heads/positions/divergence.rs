@@ -61,7 +61,7 @@ impl SeenRows {
             let gradient = self.gradient(form, &at);
             let hessian = Covariance { rows: self, form, masses: &at.attention, scales: &scales };
             let down: Vec<f64> = gradient.iter().map(|g| -g).collect();
-            let step = hessian.solve(&down, RESIDUAL, PRODUCTS).x;
+            let step = hessian.solve(&down, RESIDUAL, PRODUCTS).0;
             let promised = dot(&down, &step);
             if promised <= 2.0 * WORTH {
                 return Nearest { kl_nats: at.kl_nats, theta, converged: true };
@@ -203,12 +203,12 @@ impl SeenRows {
             scales.push(count as f64);
         }
         let normal = Covariance { rows: self, form, masses: &masses, scales: &scales };
-        let solved = normal.solve(&moments, RESIDUAL_OF_SHARES, PRODUCTS_OF_SHARES);
+        let (theta, converged) = normal.solve(&moments, RESIDUAL_OF_SHARES, PRODUCTS_OF_SHARES);
         let mut of_row = vec![0.0; self.widest()];
         let mut left = 0.0;
         for row in self.each() {
             let z = &mut of_row[..row.columns.len()];
-            form.logits(&solved.x, tokens, &row, z);
+            form.logits(&theta, tokens, &row, z);
             let mean = mean(z);
             left += centred[row.pairs()]
                 .iter()
@@ -217,7 +217,7 @@ impl SeenRows {
                 .sum::<f64>();
         }
         let of_variance = share(left, squares(&centred));
-        Share { of_variance, theta: solved.x, converged: solved.converged }
+        Share { of_variance, theta, converged }
     }
 
     /// R² of z_ij = a_i + b_j, with b_j free in each passage: one score per key, added alike to every query. `passages` holds

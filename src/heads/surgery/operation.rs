@@ -6,7 +6,8 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use super::edit::Edit;
-use super::treatment::{Learned, Treatment};
+use super::free_fit::FreeFit;
+use super::treatment::{Treatment, Unaltered};
 use crate::heads::screen::largest_logit;
 use crate::heads::{PredictError, TrainedHead};
 use crate::lm::{HeadProbe, Model};
@@ -101,7 +102,7 @@ impl Surgery<'_> {
         stop: &AtomicBool,
         mut found: impl FnMut(InterventionMeasurement) -> Result<(), PredictError>,
     ) -> Result<bool, PredictError> {
-        let learned = Learned::of(self.model, learned_on)?;
+        let learned = Unaltered::of(self.model, learned_on)?;
         let mut treatments = Vec::new();
         for &edit in [Edit::Own].iter().chain(self.edits) {
             treatments.push((edit, Treatment::of(edit, self.model, &learned)?));
@@ -122,14 +123,17 @@ impl Surgery<'_> {
                     Some((epsilon, _)) => Some(before.fitted(epsilon, self.search)?),
                     None => None,
                 };
-                let seen = self.on(passages, treatment, fits.as_ref(), &before)?;
+                let seen = self.on(passages, treatment, fits.as_deref(), &before)?;
                 if *edit == Edit::Own {
                     own_loss_nats = seen.loss_nats;
                 }
-                let of_model = edit.has_logits().then_some(&seen.max_abs_logits);
-                let logits = fits.as_ref().map(|fits| &fits.max_abs_logits).or(of_model);
-                let (reached, outcome) =
-                    fits.as_ref().map(|fits| (fits.reached, fits.outcome)).unzip();
+                let of_fits = fits.as_ref().map(|fits| fits.iter().map(|fit| fit.max_abs_logit));
+                let logits = match of_fits {
+                    Some(of_fits) => Some(of_fits.collect()),
+                    None => edit.has_logits().then_some(seen.max_abs_logits),
+                };
+                let outcomes = fits.as_ref().map(|fits| fits.iter().map(|fit| fit.outcome));
+                let reached = |outcome: &Outcome| *outcome != Outcome::Infeasible;
                 found(InterventionMeasurement {
                     edit: edit.name().to_owned(),
                     epsilon: edit.fit().map(|(epsilon, _)| epsilon),
@@ -141,12 +145,13 @@ impl Surgery<'_> {
                     loss_nats: seen.loss_nats,
                     delta_loss_nats: seen.loss_nats - own_loss_nats,
                     max_abs_logit_before: greatest(&before.max_abs_logits),
-                    max_abs_logit_after: logits.map(|logits| greatest(logits)),
-                    max_abs_logit_of_largest: logits.map(|logits| logits[before.largest()]),
+                    max_abs_logit_after: logits.as_deref().map(greatest),
+                    max_abs_logit_of_largest: logits
+                        .map(|logits: Vec<f64>| logits[before.largest()]),
                     kl_nats: (!edit.cuts()).then_some(seen.divergence.kl_nats),
                     total_variation: seen.divergence.total_variation,
-                    reached,
-                    outcome,
+                    reached: outcomes.clone().map(|all| all.filter(reached).count()),
+                    outcome: outcomes.and_then(|all| all.reduce(worse)),
                     wall_time_s: to_milliseconds(started.elapsed().as_secs_f64()),
                 })?;
             }
@@ -159,7 +164,7 @@ impl Surgery<'_> {
         &self,
         passages: &[Vec<u32>],
         treatment: &Treatment,
-        fits: Option<&Fits>,
+        fits: Option<&[FreeFit]>,
         before: &Before,
     ) -> Result<Seen, PredictError> {
         let count = before.max_abs_logits.len();
@@ -171,9 +176,9 @@ impl Surgery<'_> {
                 let (replaced, changed) = treatment.of_head(head, probe);
                 let logits = largest_logit(changed.as_ref().unwrap_or(probe));
                 seen.max_abs_logits[head] = seen.max_abs_logits[head].max(logits);
-                let of_fit = fits.map(|fits| fits.attention[head][at].clone());
+                let of_fit = fits.map(|fits| fits[head].attention[at].clone());
                 let other = of_fit.or(replaced);
-                let own = &before.attention[at][head];
+                let own = &before.attention[head][at];
                 let divergence = match &other {
                     Some(other) => Divergence::between(own, other),
                     None => Divergence::between(own, &probe.attention()),
@@ -198,11 +203,10 @@ struct Seen {
     divergence: Divergence,
 }
 
-/// The unaltered model on a group of passages. Heads are numbered through all layers.
+/// The unaltered model on a group of passages.
 struct Before {
-    /// One list per passage, with one probe per head.
-    probes: Vec<Vec<HeadProbe>>,
-    /// P, per passage and head.
+    unaltered: Unaltered,
+    /// P, per head and passage.
     attention: Vec<Vec<Array2<f64>>>,
     /// Max |z| of each head.
     max_abs_logits: Vec<f64>,
@@ -210,15 +214,14 @@ struct Before {
 
 impl Before {
     fn of(model: &Model, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
-        let probes: Vec<Vec<HeadProbe>> =
-            passages.iter().map(|passage| model.probe(passage)).collect::<Result<_, _>>()?;
+        let unaltered = Unaltered::of(model, passages)?;
+        let probes = || unaltered.probes.iter();
         let attention =
-            probes.iter().map(|of| of.iter().map(HeadProbe::attention).collect()).collect();
-        let heads = probes.first().map_or(0, Vec::len);
-        let of_head =
-            |head: usize| probes.iter().map(|of| largest_logit(&of[head])).fold(0.0, f64::max);
-        let max_abs_logits = (0..heads).map(of_head).collect();
-        Ok(Self { probes, attention, max_abs_logits })
+            probes().map(|of_head| of_head.iter().map(HeadProbe::attention).collect()).collect();
+        let largest =
+            |of_head: &Vec<HeadProbe>| of_head.iter().map(largest_logit).fold(0.0, f64::max);
+        let max_abs_logits = probes().map(largest).collect();
+        Ok(Self { unaltered, attention, max_abs_logits })
     }
 
     /// The head with the largest logit.
@@ -227,34 +230,13 @@ impl Before {
         (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap_or(0)
     }
 
-    /// Fits every head to all passages together.
-    fn fitted(&self, epsilon: f64, search: SearchOptions) -> Result<Fits, PredictError> {
-        let mut all = Fits {
-            attention: Vec::new(),
-            max_abs_logits: Vec::new(),
-            reached: 0,
-            outcome: Outcome::Converged,
+    /// Fits of every head to all passages together.
+    fn fitted(&self, epsilon: f64, search: SearchOptions) -> Result<Vec<FreeFit>, PredictError> {
+        let fit = |of_head: &Vec<HeadProbe>| {
+            TrainedHead::new(&of_head.iter().collect::<Vec<_>>(), None)?.free_fit(epsilon, search)
         };
-        for head in 0..self.max_abs_logits.len() {
-            let probes: Vec<&HeadProbe> = self.probes.iter().map(|of| &of[head]).collect();
-            let fit = TrainedHead::new(&probes, None)?.free_fit(epsilon, search)?;
-            all.reached += usize::from(fit.outcome != Outcome::Infeasible);
-            all.outcome = worse(all.outcome, fit.outcome);
-            all.max_abs_logits.push(fit.max_abs_logit);
-            all.attention.push(fit.attention);
-        }
-        Ok(all)
+        self.unaltered.probes.iter().map(fit).collect()
     }
-}
-
-/// The fits of all heads.
-struct Fits {
-    /// P̃, per head and passage.
-    attention: Vec<Vec<Array2<f64>>>,
-    /// Max |logit| of each head.
-    max_abs_logits: Vec<f64>,
-    reached: usize,
-    outcome: Outcome,
 }
 
 /// The worse of two outcomes.

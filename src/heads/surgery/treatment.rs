@@ -9,14 +9,14 @@ use crate::heads::PredictError;
 use crate::heads::positions::{Form, SeenRows};
 use crate::lm::{HeadProbe, Model};
 
-/// The unaltered model on the passages from which edits estimate their parameters. Heads are numbered through all layers.
-pub(super) struct Learned {
+/// The unaltered model on some passages. Heads are numbered through all layers.
+pub(super) struct Unaltered {
     passages: Vec<Vec<u32>>,
     /// One list per head, with one probe per passage.
-    probes: Vec<Vec<HeadProbe>>,
+    pub probes: Vec<Vec<HeadProbe>>,
 }
 
-impl Learned {
+impl Unaltered {
     pub fn of(model: &Model, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
         let mut probes: Vec<Vec<HeadProbe>> = Vec::new();
         for passage in passages {
@@ -126,7 +126,7 @@ pub(super) enum Treatment {
 }
 
 impl Treatment {
-    pub fn of(edit: Edit, model: &Model, learned: &Learned) -> Result<Self, PredictError> {
+    pub fn of(edit: Edit, model: &Model, learned: &Unaltered) -> Result<Self, PredictError> {
         Ok(match edit {
             Edit::Own | Edit::Fit { .. } => Self::None,
             Edit::Uniform => {

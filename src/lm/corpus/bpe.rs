@@ -1,7 +1,6 @@
 //! Byte-pair encoding (BPE) of texts.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -26,10 +25,11 @@ const REMEMBERED: usize = 1 << 18;
 /// GPT-2: the 256 bytes are symbols, so no text is unknown. Training repeatedly merges the pair that is most frequent
 /// within words into a new symbol; ties go to the symbols created first.
 /// It counts words of the training split only and is deterministic.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Bpe(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
     json: String,
     model: BPE,
@@ -145,12 +145,6 @@ impl Bpe {
             known.insert(word.into(), found);
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Bpe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bpe({} symbols)", self.0.bytes.len())
     }
 }
 

@@ -22,17 +22,14 @@ const MOST_TIMES: u64 = 100;
 /// One text: a file, or bytes in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
-    place: Place,
+    /// The file; a placeholder for a text in memory.
+    path: PathBuf,
+    /// The bytes of a text in memory.
+    text: Option<Arc<[u8]>>,
     /// Number of bytes, uncompressed.
     pub bytes: u64,
     /// The SHA-256 of the bytes, uncompressed.
     pub sha256: String,
-}
-
-#[derive(Clone, Debug)]
-enum Place {
-    Memory(Arc<[u8]>),
-    File(PathBuf),
 }
 
 impl Document {
@@ -41,14 +38,14 @@ impl Document {
         Self {
             sha256: crate::system::sha256(text),
             bytes: text.len() as u64,
-            place: Place::Memory(text.into()),
+            path: PathBuf::from("text in memory"),
+            text: Some(text.into()),
         }
     }
 
     /// The text of one file, decompressed if its name ends in `.zst`. Reads the file once to compute its hash.
     pub fn of_file(path: &Path) -> Result<Self, LmError> {
-        let document =
-            Self { place: Place::File(path.to_owned()), bytes: 0, sha256: String::new() };
+        let document = Self { path: path.to_owned(), text: None, bytes: 0, sha256: String::new() };
         // Checked before opening, because opening a pipe blocks until another process writes to it.
         let metadata = std::fs::metadata(path).map_err(|e| document.failed(e))?;
         if !metadata.is_file() {
@@ -75,17 +72,14 @@ impl Document {
 
     /// A reader of all bytes.
     pub fn open(&self) -> Result<Box<dyn Read + Send + '_>, LmError> {
-        match &self.place {
-            Place::Memory(text) => Ok(Box::new(&**text)),
-            Place::File(path) => {
-                let file = File::open(path).map_err(|e| self.failed(e))?;
-                if path.extension().is_some_and(|ending| ending == "zst") {
-                    let unpacked = zstd::Decoder::new(file).map_err(|e| self.failed(e))?;
-                    Ok(Box::new(unpacked))
-                } else {
-                    Ok(Box::new(BufReader::new(file)))
-                }
-            }
+        if let Some(text) = &self.text {
+            return Ok(Box::new(&**text));
+        }
+        let file = File::open(&self.path).map_err(|e| self.failed(e))?;
+        if self.path.extension().is_some_and(|ending| ending == "zst") {
+            Ok(Box::new(zstd::Decoder::new(file).map_err(|e| self.failed(e))?))
+        } else {
+            Ok(Box::new(BufReader::new(file)))
         }
     }
 
@@ -98,15 +92,7 @@ impl Document {
 
     /// Converts an error of the file system to one that names the file.
     pub fn failed(&self, source: io::Error) -> LmError {
-        LmError::Io { path: self.name(), source }
-    }
-
-    /// The path of the file, or a placeholder, for error messages.
-    fn name(&self) -> PathBuf {
-        match &self.place {
-            Place::Memory(_) => PathBuf::from("text in memory"),
-            Place::File(path) => path.clone(),
-        }
+        LmError::Io { path: self.path.clone(), source }
     }
 }
 

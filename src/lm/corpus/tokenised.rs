@@ -90,7 +90,7 @@ fn encode(
             )?;
             for (_, tokens) in &workers[..round.len()] {
                 count += tokens.len();
-                write_tokens(tokens, to).map_err(LmError::Tokens)?;
+                write_tokens(tokens, to)?;
             }
             if round.len() < workers.len() {
                 break;
@@ -98,7 +98,7 @@ fn encode(
         }
         if let Some(end) = vocabulary.end().filter(|_| span.is_last) {
             count += 1;
-            write_tokens(&[end], to).map_err(LmError::Tokens)?;
+            write_tokens(&[end], to)?;
         }
     }
     Ok(count)
@@ -207,11 +207,8 @@ impl Corpus {
         vocabulary: Vocabulary,
         store: Store,
     ) -> Result<Self, LmError> {
-        let valid_sha256 = texts.valid_sha256();
-        let corpus =
-            Self { vocabulary, sha256: texts.sha256(), valid_sha256, entropy_nats: None, store };
-        corpus.check(definition)?;
-        Ok(corpus)
+        let (sha256, valid_sha256) = (texts.sha256(), texts.valid_sha256());
+        Self { vocabulary, sha256, valid_sha256, entropy_nats: None, store }.checked(definition)
     }
 
     /// The synthetic corpus that the definition's `corpus` table describes. It is divided by position.
@@ -227,7 +224,7 @@ impl Corpus {
         let share = |share: f64| (tokens.len() as f64 * share) as usize;
         let (valid, test) = (definition.valid_fraction, definition.test_fraction);
         let (trained, kept) = (share(1.0 - valid - test), share(1.0 - test));
-        let corpus = Self {
+        Self {
             vocabulary,
             sha256: sha256(&words),
             valid_sha256: None,
@@ -236,13 +233,12 @@ impl Corpus {
                 tokens.iter().map(|&token| token as u16).collect(),
                 [trained, kept - trained, tokens.len() - kept],
             ),
-        };
-        corpus.check(definition)?;
-        Ok(corpus)
+        }
+        .checked(definition)
     }
 
     /// Refuses splits that are shorter than one context.
-    fn check(&self, definition: &TrainDefinition) -> Result<(), LmError> {
+    fn checked(self, definition: &TrainDefinition) -> Result<Self, LmError> {
         for (split, part) in [
             (Split::Train, "the training part of the text"),
             (Split::Valid, "the validation part of the text"),
@@ -251,10 +247,10 @@ impl Corpus {
             let (tokens, needed) = (self.split(split).len(), definition.context + 1);
             let wanted = split != Split::Test || definition.test_fraction > 0.0;
             if wanted && tokens < needed {
-                return Err(LmError::TextTooShort { part, tokens, needed });
+                return Err(LmError::too_few(part, tokens, needed, "tokens"));
             }
         }
-        Ok(())
+        Ok(self)
     }
 
     /// The tokens of one split, in the order of the text.
@@ -287,6 +283,7 @@ fn least_bytes(vocabulary: &Vocabulary, division: &Division) -> f64 {
 /// A hash of everything that the tokens of texts depend on.
 fn key(definition: &TrainDefinition, texts: &Texts) -> String {
     let TrainDefinition { vocabulary, valid_fraction, test_fraction, .. } = definition;
+    let vocabulary = String::from(*vocabulary);
     let all = format!(
         "{} {:?} {} {vocabulary} {valid_fraction} {test_fraction}",
         texts.sha256(),

@@ -110,14 +110,9 @@ pub(super) fn write(
     vocabulary: &Vocabulary,
     encode: impl FnOnce(&mut dyn Write) -> Result<[usize; 3], LmError>,
 ) -> Result<(), LmError> {
-    let mut wrong = None;
     let written = write_whole_with(path, |file| {
         let mut hashed = Hashed::new(file);
-        let counts = encode(&mut hashed).map_err(|error| {
-            let told = io::Error::other(error.to_string());
-            wrong = Some(error);
-            told
-        })?;
+        let counts = encode(&mut hashed).map_err(io::Error::other)?;
         let description = serde_json::to_vec(&Description {
             key: key.to_owned(),
             sha256: hashed.sha256(),
@@ -128,9 +123,7 @@ pub(super) fn write(
         hashed.write_all(&(description.len() as u64).to_le_bytes())?;
         hashed.write_all(MAGIC)
     });
-    match (wrong, written) {
-        (Some(error), _) => Err(error),
-        (None, Err(source)) => Err(LmError::Io { path: path.to_owned(), source }),
-        (None, Ok(())) => Ok(()),
-    }
+    let of_encoder = |error: io::Error| error.downcast::<LmError>();
+    let failed = |error| of_encoder(error).unwrap_or_else(LmError::io(path));
+    written.map_err(failed)
 }

@@ -8,6 +8,9 @@ use super::bpe::Bpe;
 use super::document::Piece;
 use crate::lm::LmError;
 
+/// The text shown for the end of a document.
+const END: &str = "<end>";
+
 /// The symbols of a vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -66,6 +69,26 @@ impl Vocabulary {
             Symbols::Unwritten { .. } => 0,
         }
     }
+
+    /// The text of each token, in order; `None` if symbols have no written form. Bytes of a token that are not whole characters
+    /// become �.
+    pub fn texts_of(&self, tokens: &[u32]) -> Option<Vec<String>> {
+        tokens.iter().map(|&token| self.text_of(token)).collect()
+    }
+
+    fn text_of(&self, token: u32) -> Option<String> {
+        if self.end() == Some(token) {
+            return Some(END.to_owned());
+        }
+        match &self.symbols {
+            Symbols::Bytes => Some(String::from_utf8_lossy(&[token as u8]).into_owned()),
+            Symbols::Characters(characters) => characters.get(token as usize).map(char::to_string),
+            Symbols::BytePairs(bpe) => {
+                Some(String::from_utf8_lossy(&bpe.written(token)).into_owned())
+            }
+            Symbols::Unwritten { .. } => None,
+        }
+    }
 }
 
 /// Encodes a text piece by piece and caches the tokens of words.
@@ -103,31 +126,6 @@ impl Encoder {
             }
         }
         Ok(())
-    }
-}
-
-/// The text shown for the end of a document.
-const END: &str = "<end>";
-
-impl Vocabulary {
-    /// The text of each token, in order; `None` if symbols have no written form. Bytes of a token that are not whole characters
-    /// become �.
-    pub fn texts_of(&self, tokens: &[u32]) -> Option<Vec<String>> {
-        tokens.iter().map(|&token| self.text_of(token)).collect()
-    }
-
-    fn text_of(&self, token: u32) -> Option<String> {
-        if self.end() == Some(token) {
-            return Some(END.to_owned());
-        }
-        match &self.symbols {
-            Symbols::Bytes => Some(String::from_utf8_lossy(&[token as u8]).into_owned()),
-            Symbols::Characters(characters) => characters.get(token as usize).map(char::to_string),
-            Symbols::BytePairs(bpe) => {
-                Some(String::from_utf8_lossy(&bpe.written(token)).into_owned())
-            }
-            Symbols::Unwritten { .. } => None,
-        }
     }
 }
 

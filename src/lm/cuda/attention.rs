@@ -2,7 +2,7 @@
 
 use candle_core::{CudaDevice, DType, Device, Result, Tensor, bail};
 
-use super::launch::{ATTENTION, Argument, Grid, device_of, launch, named, unwritten};
+use super::launch::{ATTENTION, Grid, arguments, device_of, launch, named, unwritten};
 use crate::lm::attention::{Attended, AttentionGradients, Dimensions, Heads};
 use crate::targets::HeadKind;
 
@@ -76,24 +76,16 @@ impl Pass {
         }
     }
 
-    /// The sizes, scale and softcap, which are the last arguments of every kernel.
-    fn sizes(&self) -> Result<[Argument; 6]> {
-        let Dimensions { batch, time, heads, d_head } = self.dimensions;
-        let [batch, time, heads, channels] = [batch, time, heads, d_head].map(Argument::size);
-        let scale = Argument::Float(self.dimensions.scale());
-        Ok([batch?, time?, heads?, channels?, scale, Argument::Float(self.softcap)])
-    }
-
     fn launch(&self, name: &str, tensors: &[&Tensor]) -> Result<()> {
-        let Dimensions { batch, time, heads, .. } = self.dimensions;
-        let mut arguments =
-            tensors.iter().copied().map(Argument::tensor).collect::<Result<Vec<_>>>()?;
-        arguments.push(Argument::tensor(&self.windows)?);
+        let Dimensions { batch, time, heads, d_head } = self.dimensions;
         // A placeholder for absent slopes; kernels do not read it.
         let unread = unwritten(heads, DType::F32, &self.device)?;
-        arguments.push(Argument::tensor(self.slopes.as_ref().unwrap_or(&unread))?);
-        arguments.push(Argument::size(usize::from(self.slopes.is_some()))?);
-        arguments.extend(self.sizes()?);
+        let slopes = self.slopes.as_ref().unwrap_or(&unread);
+        let arguments = arguments(
+            &[tensors, &[&self.windows, slopes]].concat(),
+            &[usize::from(self.slopes.is_some()), batch, time, heads, d_head],
+            &[self.dimensions.scale(), self.softcap],
+        )?;
         let blocks = [time.div_ceil(TILE), batch * heads];
         let grid = Grid { blocks, threads: THREADS, shared_bytes: 0 };
         launch(&self.device, ATTENTION, &self.kernel(name)?, grid, &arguments)
@@ -109,13 +101,8 @@ impl Pass {
         self.launch("attention_forward", &[q, k, v, &output, &log_sum_exp, &partials])?;
 
         let statistics = unwritten((heads, 3), DType::F32, &self.device)?;
-        let arguments = [
-            Argument::tensor(&partials)?,
-            Argument::tensor(&statistics)?,
-            Argument::size(heads)?,
-            Argument::size(count)?,
-            Argument::Float((batch * time) as f32),
-        ];
+        let rows = (batch * time) as f32;
+        let arguments = arguments(&[&partials, &statistics], &[heads, count], &[rows])?;
         let grid = Grid::of(heads, THREADS);
         launch(&self.device, ATTENTION, "attention_statistics", grid, &arguments)?;
         Ok((output, log_sum_exp, statistics))
@@ -128,12 +115,11 @@ impl Pass {
         log_sum_exp: &Tensor,
         gradient: &Tensor,
     ) -> Result<AttentionGradients> {
-        let Dimensions { batch, time, heads, .. } = self.dimensions;
+        let Dimensions { batch, time, heads, d_head } = self.dimensions;
         let gradient = gradient.contiguous()?;
         let delta = unwritten((batch, heads, time), DType::F32, &self.device)?;
-        let tensors = [output, &gradient, &delta].map(Argument::tensor);
-        let mut arguments = tensors.into_iter().collect::<Result<Vec<_>>>()?;
-        arguments.extend(&self.sizes()?[..4]);
+        let sizes = [batch, time, heads, d_head];
+        let arguments = arguments(&[output, &gradient, &delta], &sizes, &[])?;
         // One warp per row, four warps per block.
         let grid = Grid::of((batch * heads * time).div_ceil(4).min(4096), THREADS);
         let kernel = named("attention_delta", self.dtype)?;

@@ -32,7 +32,7 @@ pub(super) enum Argument {
 
 impl Argument {
     /// A size; kernels take it as a 32-bit integer. Fails if it is too large.
-    pub(super) fn size(size: usize) -> Result<Self> {
+    fn size(size: usize) -> Result<Self> {
         match i32::try_from(size) {
             Ok(size) => Ok(Self::Int(size)),
             Err(_) => bail!("a size of {size} is too large for a kernel"),
@@ -45,7 +45,7 @@ impl Argument {
     }
 
     /// A contiguous tensor on the GPU.
-    pub(super) fn tensor(tensor: &Tensor) -> Result<Self> {
+    fn tensor(tensor: &Tensor) -> Result<Self> {
         fn address<T: CudaDType>(storage: &CudaStorage, start: usize) -> Result<u64> {
             let stream = storage.device.cuda_stream();
             let (first, _guard) = storage.as_cuda_slice::<T>()?.device_ptr(&stream);
@@ -64,6 +64,17 @@ impl Argument {
         };
         Ok(Self::Pointer(address))
     }
+}
+
+/// The arguments of a kernel: tensors, then sizes, then numbers.
+pub(super) fn arguments(
+    tensors: &[&Tensor],
+    sizes: &[usize],
+    numbers: &[f32],
+) -> Result<Vec<Argument>> {
+    let tensors = tensors.iter().copied().map(Argument::tensor);
+    let numbers = numbers.iter().map(|&number| Ok(Argument::Float(number)));
+    tensors.chain(sizes.iter().copied().map(Argument::size)).chain(numbers).collect()
 }
 
 /// Blocks in x and y, threads in a block, and bytes of dynamic shared memory.

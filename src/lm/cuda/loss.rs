@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Result, Tensor};
 
-use super::launch::{Argument, Grid, ROWS, device_of, launch, named, unwritten};
+use super::launch::{Argument, Grid, ROWS, arguments, device_of, launch, named, unwritten};
 use crate::lm::operators::{OutputLoss, plus};
 
 /// The largest size of the logits of a block of rows, in bytes.
@@ -36,17 +36,13 @@ pub(in crate::lm) fn output_loss(
         let found = [(); 2].map(|()| unwritten(rows, DType::F32, device));
         let [cross_entropy, square] = found;
         let (cross_entropy, square) = (cross_entropy?, square?);
-        let arguments = [
-            Argument::tensor(&logits)?,
-            Argument::tensor(&targets.narrow(0, first, rows)?)?,
-            Argument::tensor(&cross_entropy)?,
-            Argument::tensor(&square)?,
-            Argument::size(rows)?,
-            Argument::size(symbols)?,
-            Argument::Float(1.0 / n as f32),
-            Argument::Float(z_loss as f32),
-            Argument::Int(wanted.into()),
-        ];
+        let targets = targets.narrow(0, first, rows)?;
+        let mut arguments = arguments(
+            &[&logits, &targets, &cross_entropy, &square],
+            &[rows, symbols],
+            &[1.0 / n as f32, z_loss as f32],
+        )?;
+        arguments.push(Argument::Int(wanted.into()));
         launch(device, ROWS, &named("loss_rows", dtype)?, Grid::of(rows, THREADS), &arguments)?;
         losses.push(cross_entropy.sum_all()?);
         if wanted {

@@ -2,7 +2,7 @@
 
 use candle_core::{DType, Result, Tensor, Var};
 
-use super::launch::{Argument, Grid, ROWS, device_of, launch, unwritten};
+use super::launch::{Argument, Grid, ROWS, arguments, device_of, launch, unwritten};
 use crate::lm::training::Update;
 
 /// The first and second moment of one weight, on the GPU.
@@ -18,10 +18,9 @@ impl DeviceMoments {
         Ok(Self { first: tensor(first)?, second: tensor(second)? })
     }
 
-    /// Copies both moments to the host.
-    pub(in crate::lm) fn to_host(&self) -> Result<[Vec<f32>; 2]> {
-        let host = |tensor: &Tensor| tensor.flatten_all()?.to_vec1();
-        Ok([host(&self.first)?, host(&self.second)?])
+    /// Both moments.
+    pub(in crate::lm) fn tensors(&self) -> [Tensor; 2] {
+        [self.first.clone(), self.second.clone()]
     }
 
     /// Updates the weight and its moments in one pass.
@@ -34,19 +33,12 @@ impl DeviceMoments {
         let gradient = gradient.contiguous()?;
         let count = weight.elem_count();
         let [beta_1, beta_2] = update.betas;
-        let arguments = [
-            Argument::tensor(weight)?,
-            Argument::tensor(&gradient)?,
-            Argument::tensor(&self.first)?,
-            Argument::tensor(&self.second)?,
-            Argument::count(count),
-            Argument::Float(update.gradient_scale),
-            Argument::Float(beta_1),
-            Argument::Float(beta_2),
-            Argument::Float(update.keep),
-            Argument::Float(update.rate),
-            Argument::Float(update.second_scale),
-        ];
+        let tensors = [weight.as_tensor(), &gradient, &self.first, &self.second];
+        let mut arguments = arguments(&tensors, &[], &[])?;
+        arguments.push(Argument::count(count));
+        let Update { gradient_scale, keep, rate, second_scale, .. } = *update;
+        let numbers = [gradient_scale, beta_1, beta_2, keep, rate, second_scale];
+        arguments.extend(numbers.map(Argument::Float));
         launch(device_of(weight)?, ROWS, "adamw", Grid::elements(count), &arguments)
     }
 }
@@ -62,11 +54,8 @@ pub(in crate::lm) fn squared_norm(gradients: &[Tensor]) -> Result<f64> {
     for (at, gradient) in gradients.iter().enumerate() {
         // Must live until the kernel is queued; the memory of a copy is then freed in stream order.
         let gradient = gradient.contiguous()?;
-        let arguments = [
-            Argument::tensor(&gradient)?,
-            Argument::tensor(&partials.narrow(0, at, 1)?)?,
-            Argument::count(gradient.elem_count()),
-        ];
+        let mut arguments = arguments(&[&gradient, &partials.narrow(0, at, 1)?], &[], &[])?;
+        arguments.push(Argument::count(gradient.elem_count()));
         launch(device, ROWS, "squares", Grid::of(SQUARE_BLOCKS, 256), &arguments)?;
     }
     let partials = partials.flatten_all()?.to_vec1::<f32>()?;

@@ -2,7 +2,7 @@
 
 use candle_core::{CudaDevice, DType, Result, Tensor, Var, bail};
 
-use super::launch::{Argument, Grid, ROWS, device_of, launch, named, suffix, unwritten};
+use super::launch::{Argument, Grid, ROWS, arguments, device_of, launch, named, suffix, unwritten};
 use crate::lm::operators::{LinearPullback, NormPullback, Pullback, plus};
 
 /// Rows of a layer norm per block, one per warp.
@@ -12,12 +12,6 @@ const NORM_THREADS: u32 = 128;
 const NORM_BLOCKS: usize = 256;
 /// Threads per block of kernels in which each block handles one row at a time.
 const ROW_THREADS: u32 = 128;
-
-/// The arguments of a kernel: tensors, then sizes.
-fn arguments(tensors: &[&Tensor], sizes: &[usize]) -> Result<Vec<Argument>> {
-    let tensors = tensors.iter().copied().map(Argument::tensor);
-    tensors.chain(sizes.iter().copied().map(Argument::size)).collect()
-}
 
 /// See [`crate::lm::operators::linear`].
 pub(in crate::lm) fn linear(
@@ -68,7 +62,7 @@ pub(in crate::lm) fn mlp(
 /// Launches a GELU kernel over the elements of tensors of one size.
 fn gelu(kernel: &str, tensors: &[&Tensor]) -> Result<()> {
     let (count, dtype) = (tensors[0].elem_count(), tensors[0].dtype());
-    let mut arguments = arguments(tensors, &[])?;
+    let mut arguments = arguments(tensors, &[], &[])?;
     arguments.push(Argument::count(count));
     let device = device_of(tensors[0])?;
     launch(device, ROWS, &named(kernel, dtype)?, Grid::elements(count), &arguments)
@@ -91,7 +85,7 @@ pub(in crate::lm) fn layer_norm(
         Ok(format!("layer_norm_{pass}_{}_{}", suffix(x.dtype())?, suffix(dtype)?))
     };
     let (forward, backward) = (kernel("forward")?, kernel("backward")?);
-    let tensors = arguments(&[&x, &gain, &y, &mean, &inverse_deviation], &[n, c])?;
+    let tensors = arguments(&[&x, &gain, &y, &mean, &inverse_deviation], &[n, c], &[])?;
     launch(&device, ROWS, &forward, Grid::of(n.div_ceil(NORM_ROWS), NORM_THREADS), &tensors)?;
     let pullback = move |gradient: &Tensor, beside: Option<&Tensor>| {
         let gradient = gradient.contiguous()?;
@@ -101,7 +95,7 @@ pub(in crate::lm) fn layer_norm(
         let tensors = [&x, &gain, &mean, &inverse_deviation, &gradient, &dx, &partials];
         let shared_bytes = NORM_ROWS * c * size_of::<f32>();
         let grid = Grid { blocks: [blocks, 1], threads: NORM_THREADS, shared_bytes };
-        launch(&device, ROWS, &backward, grid, &arguments(&tensors, &[n, c])?)?;
+        launch(&device, ROWS, &backward, grid, &arguments(&tensors, &[n, c], &[])?)?;
         let dx = match beside {
             Some(beside) => (dx + beside)?,
             None => dx,
@@ -116,7 +110,13 @@ fn column_sums(device: &CudaDevice, matrix: &Tensor) -> Result<Tensor> {
     let (rows, columns) = matrix.dims2()?;
     let sums = unwritten(columns, DType::F32, device)?;
     let grid = Grid::of(columns.div_ceil(32), 128);
-    launch(device, ROWS, "column_sums", grid, &arguments(&[matrix, &sums], &[rows, columns])?)?;
+    launch(
+        device,
+        ROWS,
+        "column_sums",
+        grid,
+        &arguments(&[matrix, &sums], &[rows, columns], &[])?,
+    )?;
     Ok(sums)
 }
 
@@ -129,7 +129,7 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pull
         let (rows, c) = gradient.dims2()?;
         let gradient = gradient.contiguous()?;
         let d_token = Tensor::zeros(token.shape(), DType::F32, token.device())?;
-        let tensors = arguments(&[&ids, &gradient, &d_token], &[rows, c])?;
+        let tensors = arguments(&[&ids, &gradient, &d_token], &[rows, c], &[])?;
         let grid = Grid::of(rows, ROW_THREADS);
         launch(device_of(&token)?, ROWS, "embed_backward", grid, &tensors)?;
         Ok([d_token])
@@ -144,8 +144,7 @@ pub(in crate::lm) fn rotate(x: &Tensor, turns: &Tensor, first: usize, sign: f32)
     let x = x.contiguous()?;
     let y = unwritten(x.shape(), x.dtype(), device_of(&x)?)?;
     let sizes = [first, batch * time, time, heads, d_head];
-    let mut arguments = arguments(&[&x, &y, turns], &sizes)?;
-    arguments.push(Argument::Float(sign));
+    let arguments = arguments(&[&x, &y, turns], &sizes, &[sign])?;
     let grid = Grid::of(batch * time, ROW_THREADS);
     launch(device_of(&x)?, ROWS, &named("rotate", x.dtype())?, grid, &arguments)?;
     Ok(y)

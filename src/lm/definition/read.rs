@@ -78,22 +78,14 @@ impl TrainDefinition {
     /// # Errors
     /// As [`Self::merge`].
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), LmError> {
-        let value = match format!("value = {value}").parse::<Table>() {
-            Ok(mut table) => table.remove("value"),
-            Err(_) => None,
-        }
-        .unwrap_or_else(|| Value::String(value.to_owned()));
-        let mut table = Table::new();
-        match key.split_once('.') {
-            Some((outer, inner)) => {
-                table
-                    .insert(outer.to_owned(), Table::from_iter([(inner.to_owned(), value)]).into());
-            }
-            None => {
-                table.insert(key.to_owned(), value);
-            }
-        }
-        self.merge(&table)
+        let parsed = format!("value = {value}").parse::<Table>().ok();
+        let parsed = parsed.and_then(|mut table| table.remove("value"));
+        let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
+        let with = |key: &str, value: Value| Table::from_iter([(key.to_owned(), value)]);
+        self.merge(&match key.split_once('.') {
+            Some((outer, inner)) => with(outer, with(inner, value).into()),
+            None => with(key, value),
+        })
     }
 
     /// The whole definition as a TOML table, for a manifest.

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::lm::LmError;
-use crate::lm::pretrained::{Pairs, SafetensorsFile, TensorSource as _};
+use crate::lm::pretrained::{NormOver, Pairs};
+use crate::lm::tensor_file::{SafetensorsFile, TensorSource as _};
 
 /// The key of the metadata in the file's header.
 const NOTE: &str = "rank-study-heads";
@@ -47,19 +48,9 @@ pub(super) struct AboutLayer {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AboutNorm {
-    pub(super) over: Over,
+    pub(super) over: NormOver,
     pub(super) centred: bool,
     pub(super) epsilon: f32,
-}
-
-/// The channels that are normalised together.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Over {
-    /// The channels of a head.
-    Head,
-    /// The channels of all heads of the layer.
-    Layer,
 }
 
 impl About {
@@ -139,7 +130,7 @@ impl AboutLayer {
             Some(AboutNorm { epsilon, .. }) if !(0.0..1.0).contains(&epsilon) => {
                 Err(format!("epsilon {epsilon}; it must be from 0 to 1"))
             }
-            Some(AboutNorm { over: Over::Layer, centred: true, .. }) => {
+            Some(AboutNorm { over: NormOver::Layer, centred: true, .. }) => {
                 Err("a norm over all heads that subtracts the mean, which is not supported"
                     .to_owned())
             }

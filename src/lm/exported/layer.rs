@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayView1, Axis, Zip, s};
 
-use super::about::{AboutLayer, AboutNorm, Over};
-use crate::lm::pretrained::{Pairs, SafetensorsFile, TensorSource as _};
+use super::about::{AboutLayer, AboutNorm};
+use crate::lm::pretrained::{NormOver, Pairs, with_ones};
+use crate::lm::probe::Side;
+use crate::lm::tensor_file::{SafetensorsFile, TensorSource as _};
 use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::targets::{HeadKind, Visibility};
 
@@ -80,8 +82,6 @@ const ROUNDING: f64 = 0.01;
 
 /// The rotation of adjacent pairs of channels by position.
 pub(super) struct Rotation {
-    /// The order of channels in which the channels of a pair are adjacent.
-    pub(super) order: Vec<usize>,
     /// (cos θ, sin θ) by position and pair, (T, d/2).
     pub(super) turns: Array2<[f32; 2]>,
     /// An additional factor of the rotated channels.
@@ -89,12 +89,13 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
+    /// Also returns the order of channels in which the channels of a pair are adjacent.
     pub(super) fn read(
         tensors: &Tensors<'_>,
         pairs: Pairs,
         tokens: usize,
         d: usize,
-    ) -> Result<Self, LmError> {
+    ) -> Result<(Self, Vec<usize>), LmError> {
         let [_, count] = tensors.shape("cos", [Some(tokens), None])?;
         let (cos, sin) =
             (tensors.matrix("cos", [tokens, count])?, tensors.matrix("sin", [tokens, count])?);
@@ -117,7 +118,7 @@ impl Rotation {
             true => [cos[[at, pair]], sin[[at, pair]]].map(|v| (f64::from(v) / factor) as f32),
             false => [1.0, 0.0],
         });
-        Ok(Self { order: pairs.order(count, d), turns, factor })
+        Ok((Self { turns, factor }, pairs.order(count, d)))
     }
 
     /// Undoes the rotation of rows.
@@ -147,22 +148,15 @@ pub(super) struct ExportedLayer {
     /// Channels of the layer input.
     width: usize,
     rotation: Option<Rotation>,
-    /// Gains of queries and of keys by head, if they are normalised.
-    gains: Option<[Array2<f32>; 2]>,
+    /// The order of channels in which those that are rotated together are adjacent.
+    order: Vec<usize>,
+    /// The normalisation of queries and keys, with their gains by head, if there is one.
+    norm: Option<(AboutNorm, [Array2<f32>; 2])>,
     sinks: Option<Vec<f32>>,
 }
 
-/// Queries or keys of one head: after the projection, and as attention receives them.
-struct Side {
-    projected: Array2<f32>,
-    made: Array2<f32>,
-}
-
-/// Queries or keys of all heads on a passage, and the factor of each row if all heads are normalised together.
-struct Sides {
-    by_head: Vec<Side>,
-    scales: Option<Arc<Vec<f32>>>,
-}
+/// The factor of each row.
+type RowFactors = Arc<Vec<f32>>;
 
 impl ExportedLayer {
     /// Finds the tensors of a layer for a number of passages and of tokens per passage.
@@ -183,26 +177,29 @@ impl ExportedLayer {
                 "{heads} query heads and {key_heads} key heads of {d} channels, made from {width}"
             )));
         }
-        let rotation = match about.pairs {
-            None => None,
-            Some(pairs) => Some(Rotation::read(&tensors, pairs, tokens, d)?),
+        let (rotation, order) = match about.pairs {
+            None => (None, (0..d).collect()),
+            Some(pairs) => {
+                let (rotation, order) = Rotation::read(&tensors, pairs, tokens, d)?;
+                (Some(rotation), order)
+            }
         };
-        let mut gains = None;
-        if about.norm.is_some() {
+        let mut norm = None;
+        if let Some(about) = about.norm {
             for (name, heads) in [("queries_before", heads), ("keys_before", key_heads)] {
                 tensors.shape(name, [passages, heads, tokens, d].map(Some))?;
             }
-            let of = |name: &str, heads: usize| tensors.matrix(name, [heads, d]);
-            gains = Some([of("queries_gains", heads)?, of("keys_gains", key_heads)?]);
+            let gains = |name: &str, heads: usize| -> Result<_, LmError> {
+                Ok(tensors.matrix(name, [heads, d])?.select(Axis(1), &order))
+            };
+            norm = Some((about, [gains("queries_gains", heads)?, gains("keys_gains", key_heads)?]));
         }
-        let sinks = match tensors.has("sinks") {
-            false => None,
-            true => {
-                tensors.shape("sinks", [Some(heads)])?;
-                Some(tensors.numbers("sinks", 0..heads)?)
-            }
-        };
-        Ok(Self { about, heads, key_heads, tokens, d, width, rotation, gains, sinks })
+        let sinks = tensors.has("sinks").then(|| {
+            tensors.shape("sinks", [Some(heads)])?;
+            tensors.numbers("sinks", 0..heads)
+        });
+        let sinks = sinks.transpose()?;
+        Ok(Self { about, heads, key_heads, tokens, d, width, rotation, order, norm, sinks })
     }
 
     pub(super) fn number(&self) -> usize {
@@ -231,20 +228,20 @@ impl ExportedLayer {
                 self.tokens
             )));
         }
-        let queries = self.sides(&tensors, 0, place, tokens)?;
-        let keys = self.sides(&tensors, 1, place, tokens)?;
+        let (queries, of_queries) = self.sides(&tensors, 0, place, tokens)?;
+        let (keys, of_keys) = self.sides(&tensors, 1, place, tokens)?;
         let stream = Arc::new(self.stream(&tensors, place, tokens)?);
         let turns = self
             .rotation
             .as_ref()
             .map(|rotation| Arc::new(rotation.turns.slice(s![..tokens, ..]).to_owned()));
-        let together = queries.scales.zip(keys.scales).map(|(of_queries, of_keys)| {
-            NormalisedInputs::Together { scales: [of_queries, of_keys] }
-        });
+        let together = of_queries
+            .zip(of_keys)
+            .map(|(queries, keys)| NormalisedInputs::Together { scales: [queries, keys] });
         let factor = self.rotation.as_ref().map_or(1.0, |rotation| rotation.factor);
         let probe = |(head, query): (usize, Side)| {
             let key_head = head * self.key_heads / self.heads;
-            let key = &keys.by_head[key_head];
+            let key = &keys[key_head];
             HeadProbe {
                 layer: self.about.layer,
                 head,
@@ -268,7 +265,7 @@ impl ExportedLayer {
                 },
             }
         };
-        Ok(queries.by_head.into_iter().enumerate().map(probe).collect())
+        Ok(queries.into_iter().enumerate().map(probe).collect())
     }
 
     /// The layer input X, with a column of ones if the projections have biases.
@@ -280,26 +277,25 @@ impl ExportedLayer {
     ) -> Result<Array2<f32>, LmError> {
         let data = tensors.numbers("stream", place..place + 1)?;
         let all = matrix(data, [self.tokens, self.width])?;
-        let mut stream = Array2::ones((tokens, self.width + usize::from(self.about.bias)));
-        stream.slice_mut(s![.., ..self.width]).assign(&all.slice(s![..tokens, ..]));
-        Ok(stream)
+        let own = all.slice(s![..tokens, ..]).to_owned();
+        Ok(if self.about.bias { with_ones(&own) } else { own })
     }
 
-    /// Queries (side 0) or keys (side 1) of all heads.
+    /// Queries (side 0) or keys (side 1) of all heads, and the factor of each row if all heads are normalised together.
     fn sides(
         &self,
         tensors: &Tensors<'_>,
         side: usize,
         place: usize,
         tokens: usize,
-    ) -> Result<Sides, LmError> {
+    ) -> Result<(Vec<Side>, Option<RowFactors>), LmError> {
         let (name, heads) = [("queries", self.heads), ("keys", self.key_heads)][side];
         let by_head = |name: &str| -> Result<Vec<Array2<f32>>, LmError> {
             let all = tensors.numbers(name, place..place + 1)?;
             let all = matrix(all, [heads * self.tokens, self.d])?;
             let of_head = |head: usize| {
                 let rows = all.slice(s![head * self.tokens..head * self.tokens + tokens, ..]);
-                rows.select(Axis(1), &self.order())
+                rows.select(Axis(1), &self.order)
             };
             Ok((0..heads).map(of_head).collect())
         };
@@ -307,39 +303,27 @@ impl ExportedLayer {
         if let Some(Rotation { factor, .. }) = self.rotation {
             made.iter_mut().for_each(|rows| *rows /= factor as f32);
         }
-        let mut projected = match (self.about.norm, &self.rotation) {
+        let mut projected = match (&self.norm, &self.rotation) {
             (Some(_), _) => by_head(&format!("{name}_before"))?,
             (None, Some(rotation)) => made.iter().map(|rows| rotation.undone(rows)).collect(),
             (None, None) => made.clone(),
         };
         let mut scales = None;
-        if let Some(AboutNorm { over: Over::Layer, epsilon, .. }) = self.about.norm {
-            scales = Some(Arc::new(scales_together(&projected, epsilon)));
-            for (head, rows) in projected.iter_mut().enumerate() {
-                *rows *= &self.gain(side, head);
+        if let Some((AboutNorm { over: NormOver::Layer, epsilon, .. }, gains)) = &self.norm {
+            scales = Some(Arc::new(scales_together(&projected, *epsilon)));
+            for (rows, gain) in projected.iter_mut().zip(gains[side].rows()) {
+                *rows *= &gain;
             }
         }
         let both = projected.into_iter().zip(made);
-        let by_head = both.map(|(projected, made)| Side { projected, made }).collect();
-        Ok(Sides { by_head, scales })
-    }
-
-    fn order(&self) -> Vec<usize> {
-        self.rotation.as_ref().map_or_else(|| (0..self.d).collect(), |r| r.order.clone())
-    }
-
-    /// The gain of one head's queries (side 0) or keys (side 1); ones if there is none.
-    fn gain(&self, side: usize, head: usize) -> Array1<f32> {
-        match &self.gains {
-            Some(gains) => gains[side].row(head).select(Axis(0), &self.order()),
-            None => Array1::ones(self.d),
-        }
+        Ok((both.map(|(projected, made)| Side { projected, made }).collect(), scales))
     }
 
     /// The normalisation of a head by itself; `None` if there is none.
     fn each(&self, head: usize, key_head: usize) -> Option<NormalisedInputs> {
-        let AboutNorm { centred, epsilon, .. } = self.about.norm?;
-        let gains = [self.gain(0, head).to_vec(), self.gain(1, key_head).to_vec()];
+        let (AboutNorm { centred, epsilon, .. }, [of_queries, of_keys]) = self.norm.as_ref()?;
+        let gains = [of_queries.row(head).to_vec(), of_keys.row(key_head).to_vec()];
+        let (centred, epsilon) = (*centred, *epsilon);
         Some(NormalisedInputs::Each { gains, epsilon, centred })
     }
 }

@@ -8,7 +8,7 @@ mod tests;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
-use crate::lm::pretrained::{SafetensorsFile, TensorSource as _};
+use crate::lm::tensor_file::{SafetensorsFile, TensorSource as _};
 use crate::lm::{HeadProbe, HeadsOfLayer, LmError, Probed, Split, Texts};
 use crate::system::sha256_of_file;
 use crate::targets::HeadKind;
@@ -52,8 +52,7 @@ impl ExportedHeads {
                 one.0, one.1, two.0, two.1
             )));
         }
-        let identity =
-            sha256_of_file(path).map_err(|source| LmError::Io { path: path.to_owned(), source })?;
+        let identity = sha256_of_file(path).map_err(LmError::io(path))?;
         let name = name_in_paths(&about.model);
         Ok(Self { file, about, name, layers, identity })
     }

@@ -49,10 +49,12 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// `NoNextToken` for a passage of fewer than two tokens, more tokens than the
+    /// A passage of fewer than two tokens, more tokens than the
     /// context, a token that the vocabulary lacks, a P̃ of another shape, and the errors of `attend`.
     pub fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {
-        let Some(next @ [_, ..]) = passage.get(1..) else { return Err(LmError::NoNextToken) };
+        let Some(next @ [_, ..]) = passage.get(1..) else {
+            return Err(LmError::too_few("the passage", passage.len(), 2, "tokens"));
+        };
         let x = self.stream_after(passage, attend)?;
         let (hidden, _) = self.decoder.after_blocks(&x.narrow(0, 0, next.len())?)?;
         let targets = Tensor::from_slice(next, next.len(), &Device::Cpu)?;
@@ -226,7 +228,7 @@ mod tests {
         let model = &every_kind()[0];
         for passage in [&[][..], &[1]] {
             let error = model.passage_loss(passage, &mut |_| Ok(None)).unwrap_err();
-            assert!(matches!(error, LmError::NoNextToken), "{error}");
+            assert!(error.to_string().contains("of the 2 tokens"), "{error}");
         }
         let wrong = model.passage_loss(&[1, 2], &mut |_| Ok(Some(Array2::zeros((3, 2)))));
         assert!(wrong.unwrap_err().to_string().contains("(3, 2)"));

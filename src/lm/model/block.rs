@@ -33,7 +33,7 @@ pub(super) struct Block {
 
 /// The backward pass of a block: maps the gradient of the residual stream after it to the gradient before it. Gradients
 /// of weights are added to those passed in.
-pub(super) type BlockPullback = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<Tensor>>;
+pub(super) type BlockPullback<'b> = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<Tensor> + 'b>;
 
 /// Maps the gradients of queries, keys and values, and that of the residual stream after the block's attention, to the
 /// gradient of the stream before the block.
@@ -51,7 +51,7 @@ pub(super) struct BlockPass {
     pub(super) x: Tensor,
     /// Statistics of its heads, (H, 3).
     pub(super) statistics: Tensor,
-    pub(super) pullback: BlockPullback,
+    pub(super) pullback: BlockPullback<'static>,
 }
 
 impl Block {
@@ -178,7 +178,7 @@ impl Block {
         which: usize,
         (b, t): (usize, usize),
         first: usize,
-    ) -> Result<(Tensor, BlockPullback)> {
+    ) -> Result<(Tensor, BlockPullback<'static>)> {
         let (bt, c) = x.dims2()?;
         let h = self.heads.kinds.len();
         let d = c / h;

@@ -20,13 +20,6 @@ pub(in crate::lm) struct BatchGradients {
     pub(in crate::lm) gradients: Option<Vec<Tensor>>,
 }
 
-/// How the backward pass through a block is prepared.
-enum Back {
-    Kept(BlockPullback),
-    /// The block's input, from which its forward pass is computed again.
-    Recomputed(Tensor),
-}
-
 impl Model {
     /// Gradients of cross-entropy + `z_loss` · mean (log Z)² over a batch of inputs and targets with respect to every
     /// weight. With `recompute`, a block's activations are dropped once the next block
@@ -43,12 +36,17 @@ impl Model {
     ) -> Result<BatchGradients> {
         let (decoder, sizes) = (&self.decoder, inputs.dims2()?);
         let (mut x, to_embeddings) = decoder.embed(inputs, 0)?;
-        let (mut statistics, mut backs) = (Vec::new(), Vec::new());
+        let (mut statistics, mut backs) = (Vec::new(), Vec::<BlockPullback<'_>>::new());
         for block in &decoder.blocks {
             let pass = block.forward(&x, sizes)?;
             statistics.push(pass.statistics);
-            backs.push(if recompute { Back::Recomputed(x) } else { Back::Kept(pass.pullback) });
-            x = pass.x;
+            let input = std::mem::replace(&mut x, pass.x);
+            backs.push(match recompute {
+                true => Box::new(move |gradient, gradients| {
+                    (block.forward(&input, sizes)?.pullback)(gradient, gradients)
+                }),
+                false => pass.pullback,
+            });
         }
         let (hidden, to_norm) = decoder.after_blocks(&x)?;
         let embedding = decoder.output_embedding()?;
@@ -62,11 +60,7 @@ impl Model {
         gradients.add(&decoder.token_embedding, d_embedding)?;
         let [mut gradient, d_norm] = to_norm(&d_hidden, None)?;
         gradients.add(&decoder.norm, d_norm)?;
-        for (block, back) in decoder.blocks.iter().zip(backs).rev() {
-            let back = match back {
-                Back::Kept(back) => back,
-                Back::Recomputed(x) => block.forward(&x, sizes)?.pullback,
-            };
+        for back in backs.into_iter().rev() {
             gradient = back(gradient, &mut gradients)?;
         }
         to_embeddings(&gradient, &mut gradients)?;

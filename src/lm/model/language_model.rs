@@ -8,7 +8,7 @@ use candle_core::{Result, Tensor, Var};
 use super::decoder::{Decoder, Forward};
 use super::weights::{self, ModelShape, SINGULAR_VECTOR, Tensors, Weight};
 use crate::lm::operators::power_iteration;
-use crate::lm::tensor_file::{self, Named, TensorFile};
+use crate::lm::tensor_file::{self, SafetensorsFile};
 use crate::lm::{Device, LmError};
 
 /// Steps of power iteration on the singular vectors of a new model.
@@ -44,13 +44,13 @@ impl Model {
     /// # Errors
     /// A file that cannot be read, is not safetensors, or lacks a weight of this shape.
     pub fn load(shape: ModelShape, path: &Path) -> std::result::Result<Self, LmError> {
-        Self::from_file(shape, &mut TensorFile::read(path)?)
+        Self::from_file(shape, &SafetensorsFile::open_unchanged(path)?)
     }
 
     /// Reads a model from a file that may contain other tensors.
     pub(in crate::lm) fn from_file(
         shape: ModelShape,
-        file: &mut TensorFile,
+        file: &SafetensorsFile,
     ) -> std::result::Result<Self, LmError> {
         let weights = weights::from_file(&shape, file)?;
         Self::with_weights(shape, weights)
@@ -99,15 +99,12 @@ impl Model {
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, path: &Path) -> std::result::Result<(), LmError> {
-        tensor_file::write(path, &self.named()?, HashMap::new())
+        tensor_file::write(path, &self.named(), HashMap::new())
     }
 
     /// All tensors that [`Self::from_file`] reads.
-    pub(in crate::lm) fn named(&self) -> std::result::Result<Vec<Named>, LmError> {
-        let named = |Weight { name, variable }: &Weight| {
-            let data = variable.flatten_all()?.to_vec1()?;
-            Ok(Named { name: name.clone(), dimensions: variable.dims().to_vec(), data })
-        };
+    pub(in crate::lm) fn named(&self) -> Vec<(String, Tensor)> {
+        let named = |weight: &Weight| (weight.name.clone(), weight.variable.as_detached_tensor());
         self.weights.iter().chain(&self.vectors).map(named).collect()
     }
 

@@ -157,7 +157,7 @@ fn attend(
     let slopes = slopes.map(Tensor::to_vec1::<f32>).transpose()?;
     let scale = 1.0 / (d as f32).sqrt();
     let mut output = vec![0.0; q.elem_count()];
-    with_elements([q], |[q]| {
+    with_elements([q], |[q]: [&[f32]; 1]| {
         let chunks = |head: usize| {
             let HeadCache { keys, values, .. } = &caches[head];
             let chunks = keys.chunks(TASK_TOKENS * d).zip(values.chunks(TASK_TOKENS * d));

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::lm::operators::plus;
-use crate::lm::tensor_file::TensorFile;
+use crate::lm::tensor_file::SafetensorsFile;
 use crate::lm::{Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
 use crate::targets::HeadKind;
 
@@ -209,10 +209,10 @@ pub(super) fn initial(
 /// Reads the weights of a model of `shape` from a file.
 pub(super) fn from_file(
     shape: &ModelShape,
-    file: &mut TensorFile,
+    file: &SafetensorsFile,
 ) -> Result<[Vec<Weight>; 2], LmError> {
     // Only names and dimensions are used; no initial values are drawn.
-    filled(shape, 0.0, |plan| file.take(&plan.name, &plan.dimensions))
+    filled(shape, 0.0, |plan| file.tensor(&plan.name, &plan.dimensions))
 }
 
 /// The weight of this name.

@@ -17,23 +17,8 @@ pub(in crate::lm) fn elements<'a, T: WithDType>(
     }
 }
 
-/// Runs `f` on the elements of float32 tensors on the CPU; makes them contiguous first if necessary.
-pub(in crate::lm) fn with_elements<const N: usize, R>(
-    tensors: [&Tensor; N],
-    f: impl FnOnce([&[f32]; N]) -> Result<R>,
-) -> Result<R> {
-    with_values(tensors, f)
-}
-
-/// As [`with_elements`], for a tensor of tokens.
-pub(in crate::lm) fn with_tokens<R>(
-    tokens: &Tensor,
-    f: impl FnOnce(&[u32]) -> Result<R>,
-) -> Result<R> {
-    with_values([tokens], |[tokens]| f(tokens))
-}
-
-fn with_values<T: WithDType, const N: usize, R>(
+/// Runs `f` on the elements of tensors on the CPU; makes them contiguous first if necessary.
+pub(in crate::lm) fn with_elements<T: WithDType, const N: usize, R>(
     tensors: [&Tensor; N],
     f: impl FnOnce([&[T]; N]) -> Result<R>,
 ) -> Result<R> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor, bail};
 use rayon::prelude::*;
 
-use super::elements::{CHUNK_ROWS, Pullback, float32, like, with_elements, with_tokens};
+use super::elements::{CHUNK_ROWS, Pullback, float32, like, with_elements};
 
 /// Embedding look-up: x(b·T + t) = token(ids(b, t)) for a table (V, C) and ids (B, T), uint32; x is (B·T, C). The backward
 /// pass returns the gradient of the table.
@@ -18,7 +18,7 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pull
         return crate::lm::cuda::embed(token, ids);
     }
     let (v, c) = token.dims2()?;
-    let x = with_tokens(ids, |ids| {
+    let x = with_elements([ids], |[ids]: [&[u32]; 1]| {
         if let Some(id) = ids.iter().find(|&&id| id as usize >= v) {
             bail!("token {id}, but the vocabulary has {v} symbols");
         }
@@ -37,7 +37,7 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pull
     let (token, ids) = (token.clone(), ids.clone());
     let pullback = move |gradient: &Tensor| {
         let mut d_token = vec![0.0; token.elem_count()];
-        with_tokens(&ids, |ids| {
+        with_elements([&ids], |[ids]: [&[u32]; 1]| {
             with_elements([gradient], |[gradient]| {
                 for (g, &id) in gradient.chunks(c).zip(ids) {
                     let total = d_token[id as usize * c..][..c].iter_mut();
@@ -130,15 +130,8 @@ impl Rotation {
         }
         let (_, time, heads, _) = x.dims4()?;
         let mut turned = with_elements([&float32(x)?], |[x]| Ok(x.to_vec()))?;
-        self.turn(&mut turned, first, (time, heads), sign);
-        like(turned, x)
-    }
-
-    /// Rotates the rows of (B, T, H, D) elements in place; sequences start at position `first`. A `sign` of −1 rotates
-    /// backwards.
-    fn turn(&self, data: &mut [f32], first: usize, (time, heads): (usize, usize), sign: f32) {
         let row_size = heads * self.d_head;
-        data.par_chunks_mut(CHUNK_ROWS * row_size).enumerate().for_each(|(chunk, rows)| {
+        turned.par_chunks_mut(CHUNK_ROWS * row_size).enumerate().for_each(|(chunk, rows)| {
             for (offset, row) in rows.chunks_mut(row_size).enumerate() {
                 let at = first + (chunk * CHUNK_ROWS + offset) % time;
                 let turns = &self.turns[at * self.d_head / 2..][..self.d_head / 2];
@@ -152,6 +145,7 @@ impl Rotation {
                 }
             }
         });
+        like(turned, x)
     }
 }
 

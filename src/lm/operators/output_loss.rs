@@ -8,7 +8,7 @@ use candle_core::{Result, Tensor, bail};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
-use super::elements::{CHUNK_ROWS, OutputLoss, float32, like, matrix, with_elements, with_tokens};
+use super::elements::{CHUNK_ROWS, OutputLoss, float32, like, matrix, with_elements};
 use crate::lm::simd;
 use crate::numerics::gemm;
 
@@ -44,7 +44,7 @@ pub(in crate::lm) fn output_loss(
         return crate::lm::cuda::output_loss(hidden, embedding, targets, z_loss, wanted);
     }
     let mut gradients = wanted.then(|| (Array2::zeros((n, c)), Array2::zeros((v, c))));
-    let cross_entropy = with_tokens(targets, |targets| {
+    let cross_entropy = with_elements([targets], |[targets]: [&[u32]; 1]| {
         if let Some(target) = targets.iter().find(|&&target| target as usize >= v) {
             bail!("target {target}, but the vocabulary has {v} symbols");
         }
@@ -105,7 +105,7 @@ impl Blocks {
         sum
     }
 
-    /// The losses of a block, by chunk of rows. Replaces logits z by the gradient of the objective,
+    /// The losses of a block, by chunk of rows. Replaces logits z by the gradient of the objective, if it is requested.
     fn losses(&self, logits: &mut ArrayViewMut2<f32>, targets: &[u32], n: usize) -> Vec<f64> {
         let chunks: Vec<_> = logits.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS).collect();
         let losses = chunks.into_par_iter().zip(targets.par_chunks(CHUNK_ROWS));

@@ -34,7 +34,7 @@ pub(in crate::lm) fn spectrally_normalised(
     if sigma == 0.0 {
         bail!("a matrix of spectral norm 0 cannot be divided by it");
     }
-    let scaled = with_elements([weight], |[weight]| {
+    let scaled = with_elements([weight], |[weight]: [&[f32]; 1]| {
         Ok(weight.iter().map(|w| w * (gamma / sigma)).collect())
     })?;
     let scaled = like(scaled, weight)?;

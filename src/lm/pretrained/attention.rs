@@ -6,6 +6,8 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 
 use super::layers::{Linear, Norm, with_ones};
 use super::rotary::Rotary;
+use super::types::NormOver;
+use crate::lm::probe::Side;
 use crate::lm::{HeadInputs, HeadProbe, HeadsOfLayer, LmError, NormalisedInputs};
 use crate::numerics::{product, softmax};
 use crate::targets::{HeadKind, Visibility};
@@ -20,7 +22,8 @@ pub(super) struct Attention {
     pub(super) d: usize,
     /// The scale s of the logits s·QKᵀ.
     pub(super) scale: f64,
-    pub(super) norm: Option<QkNorm>,
+    /// Normalisation of queries and keys: gains of (d), or of (H·d) and (K·d).
+    pub(super) norm: Option<(NormOver, [Norm; 2])>,
     pub(super) rotary: Option<Arc<Rotary>>,
     pub(super) visibility: Visibility,
     pub(super) kind: HeadKind,
@@ -37,35 +40,16 @@ pub(super) enum Projections {
     Joint { all: Linear, by_head: bool },
 }
 
-/// Normalisation of queries and keys.
-pub(super) enum QkNorm {
-    /// Each head separately: gains of (d).
-    Each([Norm; 2]),
-    /// All heads together: gains of (H·d) and (K·d).
-    Together([Norm; 2]),
-}
-
-/// Output of a block's attention: the term added to the residual stream, and the probes of its heads if requested.
-pub(super) struct Attended {
-    pub(super) added: Array2<f32>,
-    pub(super) probes: HeadsOfLayer,
-}
-
-/// Queries or keys of one head on one passage: after the projection, and as attention receives them.
-struct Side {
-    projected: Array2<f32>,
-    made: Array2<f32>,
-}
-
 impl Attention {
-    /// Computes attention on `input`, the concatenated rows of passages of `lengths`.
+    /// Computes attention on `input`, the concatenated rows of passages of `lengths`: the term added to the residual stream, and
+    /// the probes of the heads if they are `probed`.
     pub(super) fn of(
         &self,
         layer: usize,
         input: &Array2<f32>,
         lengths: &[usize],
         probed: bool,
-    ) -> Result<Attended, LmError> {
+    ) -> Result<(Array2<f32>, HeadsOfLayer), LmError> {
         let [mut queries, mut keys, values] = self.projections.of(input, self.heads, self.d)?;
         let together = self.normalise_together([&mut queries, &mut keys], lengths);
         let mut gathered = Array2::zeros(queries.dim());
@@ -120,7 +104,7 @@ impl Attention {
             probes.push(of_passage);
             first += t;
         }
-        Ok(Attended { added: self.output.of(&gathered)?, probes })
+        Ok((self.output.of(&gathered)?, probes))
     }
 
     /// Multiplies queries and keys by the gains of a norm over all heads together. Returns the further factor of each row, by
@@ -130,7 +114,7 @@ impl Attention {
         [queries, keys]: [&mut Array2<f32>; 2],
         lengths: &[usize],
     ) -> Option<Vec<[Arc<Vec<f32>>; 2]>> {
-        let Some(QkNorm::Together(norms)) = &self.norm else { return None };
+        let Some((NormOver::Layer, norms)) = &self.norm else { return None };
         let scales: [Array1<f32>; 2] = [norms[0].scales(queries), norms[1].scales(keys)];
         *queries *= &norms[0].gain;
         *keys *= &norms[1].gain;
@@ -154,7 +138,7 @@ impl Attention {
         let order = self.order();
         let projected = own.select(Axis(1), &order);
         let mut made = match &self.norm {
-            Some(QkNorm::Each(norms)) => {
+            Some((NormOver::Head, norms)) => {
                 let norm = &norms[side];
                 Norm { gain: norm.gain.select(Axis(0), &order), ..norm.clone() }
                     .of(projected.clone())
@@ -181,13 +165,14 @@ impl Attention {
 
     /// The normalisation of a head's inputs, for its probe.
     fn normalised(&self, together: Option<&[Arc<Vec<f32>>; 2]>) -> Option<NormalisedInputs> {
-        Some(match self.norm.as_ref()? {
-            QkNorm::Each(norms) => NormalisedInputs::Each {
+        let (over, norms) = self.norm.as_ref()?;
+        Some(match over {
+            NormOver::Head => NormalisedInputs::Each {
                 gains: norms.each_ref().map(|n| n.gain.select(Axis(0), &self.order()).to_vec()),
                 epsilon: norms[0].epsilon,
                 centred: false,
             },
-            QkNorm::Together(_) => NormalisedInputs::Together { scales: together?.clone() },
+            NormOver::Layer => NormalisedInputs::Together { scales: together?.clone() },
         })
     }
 

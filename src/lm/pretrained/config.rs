@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::layers::Activation;
+use super::types::{ModelType, TYPES};
 use crate::lm::LmError;
 
 /// Upper bound for all sizes, above those of any model, because sizes are used before they are checked against the weights.
@@ -36,14 +37,13 @@ impl Config {
         Self { path: path.to_owned(), part: None, values }
     }
 
-    /// The model's type, which must be one of `known`.
-    pub(super) fn model_type(&self, known: &[&'static str]) -> Result<&'static str, LmError> {
-        let (last, others) = known.split_last().expect("some types are known");
-        let all = format!("{} and {last}", others.join(", "));
+    /// The model's type.
+    pub(super) fn model_type(&self) -> Result<&'static ModelType, LmError> {
+        let all = TYPES.iter().map(|of| of.name).collect::<Vec<_>>().join(", ");
         let Some(found) = self.value("model_type") else {
             return Err(self.wrong(format!("has no model_type; supported types are {all}")));
         };
-        known.iter().find(|&&known| found == known).copied().ok_or_else(|| {
+        found.as_str().and_then(ModelType::named).ok_or_else(|| {
             self.wrong(format!(
                 "has model_type {found}; supported are {all}. Export its heads from PyTorch \
                          instead: python/rank_study/export.py, docs/diagnose.md"
@@ -161,17 +161,6 @@ impl Config {
                 Err(self.wrong(format!("{key} is {found}; only {usual} is supported")))
             }
             _ => Ok(()),
-        }
-    }
-
-    /// Refuses a number of channels that is not a multiple of the number of heads.
-    pub(super) fn divides(&self, heads: &str, channels: &str) -> Result<(), LmError> {
-        let (h, c) = (self.count(heads)?, self.count(channels)?);
-        match c % h {
-            0 => Ok(()),
-            _ => {
-                Err(self.wrong(format!("{channels} is {c}; it must be a multiple of {heads}, {h}")))
-            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! Models in a `.gguf` file: converts its metadata to a `config.json` and its names of weights to those of `transformers`.
+//! Models in a `.gguf` file: converts its metadata to a `config.json` and its tokenizer to a `tokenizer.json`.
 
 use std::sync::Arc;
 
@@ -6,12 +6,13 @@ use candle_core::quantized::gguf_file::Value;
 use serde_json::{Map, Value as Json, json};
 
 use super::config::Config;
-use super::decoder;
-use super::rotary::{Form, Pairs};
-use super::stored::{GgufFile, TensorSource as _};
+use super::read;
+use super::stored::GgufFile;
 use super::transformer::Transformer;
+use super::types::ModelType;
 use super::weights::Weights;
 use crate::lm::LmError;
+use crate::lm::tensor_file::TensorSource as _;
 
 /// The pattern that splits text in Llama 3's tokenizer, with digits in groups of one to three.
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -23,32 +24,24 @@ const CONTROL: i32 = 3;
 /// The model in a file.
 impl GgufFile {
     /// The model's type.
-    pub(super) fn name(&self) -> Result<&'static str, LmError> {
+    pub(super) fn model_type(&self) -> Result<&'static ModelType, LmError> {
         let found = self.text("general.architecture")?;
-        let known = ["llama", "qwen2", "qwen3"];
-        known.into_iter().find(|&name| name == found).ok_or_else(|| {
+        let known = ["llama", "qwen2", "qwen3"].contains(&found);
+        ModelType::named(found).filter(|_| known).ok_or_else(|| {
             self.wrong(format!(
-                "has general.architecture {found}; supported as .gguf are {}. Use its safetensors files, \
-                 or export its heads from PyTorch: python/rank_study/export.py, docs/diagnose.md",
-                "llama, qwen2 and qwen3"
+                "has general.architecture {found}; supported as .gguf are llama, qwen2 and qwen3. Use its \
+                 safetensors files, or export its heads from PyTorch: python/rank_study/export.py, \
+                 docs/diagnose.md"
             ))
         })
     }
 
     /// Reads the model up to the last block.
     pub(super) fn model(self: &Arc<Self>) -> Result<Transformer, LmError> {
-        let name = self.name()?;
-        let weights = Weights::from_gguf(self, saved_name);
-        let config = self.config(name, &weights)?;
-        let form = Form {
-            // Converters reorder Llama's channels so that rotary pairs are adjacent.
-            pairs: if name == "llama" { Pairs::Neighbours } else { Pairs::Halves },
-            divided: match weights.dimensions("rope_freqs.weight") {
-                Some(&[count]) => Some(weights.vector("rope_freqs.weight", count)?.to_vec()),
-                _ => None,
-            },
-        };
-        decoder::read(name, &config, &weights, &form)
+        let of = self.model_type()?;
+        let weights = Weights::from_gguf(self);
+        let config = self.config(of.name, &weights)?;
+        read::read(&of.in_gguf(), &config, &weights)
     }
 
     /// The equivalent `config.json`.
@@ -73,7 +66,7 @@ impl GgufFile {
                 values.insert(saved.to_owned(), number);
             }
         }
-        if let Some(&[size, _]) = weights.dimensions("embed_tokens.weight") {
+        if let Some(&[size, _]) = weights.dimensions("token_embd.weight") {
             values.insert("vocab_size".to_owned(), json!(size));
         }
         let scaling = own("rope.scaling.type");
@@ -198,31 +191,4 @@ fn whole(value: &Value) -> Option<u64> {
         let signed = value.to_i32().ok().map(i64::from).or_else(|| value.to_i64().ok())?;
         u64::try_from(signed).ok()
     })
-}
-
-/// The name under which `transformers` saves a weight; `None` for weights that are not needed.
-fn saved_name(name: &str) -> Option<String> {
-    if name == "token_embd.weight" {
-        return Some("embed_tokens.weight".to_owned());
-    }
-    if name == "rope_freqs.weight" {
-        return Some(name.to_owned());
-    }
-    let (layer, part) = name.strip_prefix("blk.")?.split_once('.')?;
-    let (part, end) = part.rsplit_once('.')?;
-    let saved = match part {
-        "attn_q" => "self_attn.q_proj",
-        "attn_k" => "self_attn.k_proj",
-        "attn_v" => "self_attn.v_proj",
-        "attn_output" => "self_attn.o_proj",
-        "attn_q_norm" => "self_attn.q_norm",
-        "attn_k_norm" => "self_attn.k_norm",
-        "ffn_gate" => "mlp.gate_proj",
-        "ffn_up" => "mlp.up_proj",
-        "ffn_down" => "mlp.down_proj",
-        "attn_norm" => "input_layernorm",
-        "ffn_norm" => "post_attention_layernorm",
-        _ => return None,
-    };
-    Some(format!("layers.{layer}.{saved}.{end}"))
 }

@@ -17,15 +17,6 @@ pub(super) struct Linear {
     pub(super) bias: Option<Array1<f32>>,
 }
 
-/// Whether a projection has a bias.
-#[derive(Clone, Copy)]
-pub(super) enum Bias {
-    Always,
-    Never,
-    /// If the files contain one; not every configuration states it.
-    WhereThere,
-}
-
 impl Linear {
     pub(super) fn of(&self, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
         let weights = self.weights.whole::<Ix2>()?;
@@ -107,28 +98,26 @@ impl Activation {
 }
 
 /// Appends a column of ones to a matrix.
-pub(super) fn with_ones(x: &Array2<f32>) -> Array2<f32> {
+pub(in crate::lm) fn with_ones(x: &Array2<f32>) -> Array2<f32> {
     let mut all = Array2::ones((x.nrows(), x.ncols() + 1));
     all.slice_mut(s![.., ..x.ncols()]).assign(x);
     all
 }
 
 pub(super) enum Mlp {
-    /// W₂ a(W₁ x).
-    Plain { input: Linear, activation: Activation, output: Linear },
-    /// W₃ (a(W₁ x) ∘ W₂ x) (Shazeer 2020, arXiv 2002.05202).
-    Gated { gate: Linear, up: Linear, activation: Activation, output: Linear },
+    /// W₃ (a(W₁ x) ∘ W₂ x) (Shazeer 2020, arXiv 2002.05202); W₃ a(W₂ x) without the gate W₁.
+    Dense { gate: Option<Linear>, up: Linear, activation: Activation, output: Linear },
     /// A mixture of experts: a few of many gated MLPs for each token.
-    Experts(Box<Experts>),
+    Experts(Experts),
 }
 
 impl Mlp {
     pub(super) fn of(&self, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
         match self {
-            Self::Plain { input, activation, output } => output.of(&activation.of(input.of(x)?)),
-            Self::Gated { gate, up, activation, output } => {
-                output.of(&(activation.of(gate.of(x)?) * up.of(x)?))
-            }
+            Self::Dense { gate, up, activation, output } => output.of(&match gate {
+                Some(gate) => activation.of(gate.of(x)?) * up.of(x)?,
+                None => activation.of(up.of(x)?),
+            }),
             Self::Experts(experts) => experts.of(x),
         }
     }

@@ -2,21 +2,20 @@
 
 mod attention;
 mod config;
-mod decoder;
-mod decoder_types;
 mod gguf;
 mod layers;
 mod model;
-mod plain;
+mod read;
 mod rotary;
 mod stored;
 #[cfg(test)]
 mod tests;
 mod transformer;
+mod types;
 mod weights;
 
+pub(in crate::lm) use layers::with_ones;
 pub use model::PretrainedModel;
-pub(in crate::lm) use rotary::Pairs;
-pub(in crate::lm) use stored::{SafetensorsFile, TensorSource};
 #[cfg(test)]
 pub(crate) use tests::Published;
+pub(in crate::lm) use types::{NormOver, Pairs};

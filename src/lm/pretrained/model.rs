@@ -8,12 +8,10 @@ use std::sync::Arc;
 use tokenizers::Tokenizer;
 
 use super::config::Config;
-use super::decoder;
-use super::decoder_types;
-use super::plain;
-use super::rotary::Form;
+use super::read;
 use super::stored::GgufFile;
 use super::transformer::Transformer;
+use super::weights::Weights;
 use crate::lm::{HeadsOfLayer, LmError, Probed, Split, Texts};
 use crate::system::{caught, sha256};
 use crate::targets::{HeadKind, Visibility};
@@ -71,13 +69,10 @@ impl PretrainedModel {
     fn read_folder(folder: &Path) -> Result<Self, LmError> {
         let path = folder.join(CONFIG);
         let config = Config::read(&path)?;
-        let plain = plain::TYPES.iter();
-        let known: Vec<_> = plain.clone().map(|of| of.name).chain(decoder_types::names()).collect();
-        let name = config.model_type(&known)?;
-        let transformer = match plain.clone().find(|of| of.name == name) {
-            Some(of) => of.read(&config, folder),
-            None => decoder::read(name, &config, &decoder::weights(folder)?, &Form::SAVED),
-        }?;
+        let of = config.model_type()?;
+        let first = format!("{}.weight", of.weight("embed_tokens"));
+        let weights = Weights::read(folder, of.prefix, &first)?;
+        let transformer = read::read(of, &config, &weights)?;
         let tokens = Tokens::read(folder.join(TOKENIZER), None, transformer.vocabulary())?;
         let text = std::fs::read(&path).map_err(LmError::io(&path))?;
         let identity = format!("{} {}", sha256(&text), bytes_of_weights(folder)?);
@@ -85,12 +80,12 @@ impl PretrainedModel {
             true => tokens.before_texts(),
             false => Vec::new(),
         };
-        Ok(Self { name, transformer, tokens, beginning, identity })
+        Ok(Self { name: of.name, transformer, tokens, beginning, identity })
     }
 
     fn read_gguf(path: &Path) -> Result<Self, LmError> {
         let file = Arc::new(GgufFile::open(path)?);
-        let (name, transformer) = (file.name()?, file.model()?);
+        let (name, transformer) = (file.model_type()?.name, file.model()?);
         let beside = path.with_file_name(TOKENIZER);
         let tokens = Tokens::read(beside, Some(&file), transformer.vocabulary())?;
         let length = std::fs::metadata(path).map_err(LmError::io(path))?.len();

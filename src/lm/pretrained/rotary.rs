@@ -2,11 +2,11 @@
 
 use std::f64::consts::PI;
 
-use ndarray::Array2;
-use serde::Deserialize;
+use ndarray::{Array1, Array2};
 use serde_json::Value;
 
 use super::config::Config;
+use super::types::Pairs;
 use crate::lm::LmError;
 
 /// Rotates pairs of a head's channels by the angles position · frequency.
@@ -19,43 +19,17 @@ pub(super) struct Rotary {
     factor: f64,
 }
 
-/// Which channels form a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::lm) enum Pairs {
-    /// Channels i and i + r/2 of the r rotated ones.
-    Halves,
-    /// Channels 2i and 2i + 1.
-    Neighbours,
-}
-
-impl Pairs {
-    /// The order of `d` channels in which pairs are adjacent; `pairs` of them are rotated.
-    pub(in crate::lm) fn order(self, pairs: usize, d: usize) -> Vec<usize> {
-        match self {
-            Self::Neighbours => (0..d).collect(),
-            Self::Halves => (0..pairs).flat_map(|i| [i, pairs + i]).chain(2 * pairs..d).collect(),
-        }
-    }
-}
-
-/// Differences between the weights in a file and those that `transformers` saves.
-pub(super) struct Form {
-    pub(super) pairs: Pairs,
-    /// Divisors of the rotary frequencies.
-    pub(super) divided: Option<Vec<f32>>,
-}
-
-impl Form {
-    pub(super) const SAVED: Self = Self { pairs: Pairs::Halves, divided: None };
-}
-
 impl Rotary {
     /// Frequencies base^(−2i/r) for r = `turned` channels, scaled as `settings` says.
     ///
     /// # Errors
     /// An unknown way of scaling, or one whose parameters are missing.
-    pub(super) fn read(settings: &Config, base: f64, turned: usize) -> Result<Self, LmError> {
+    pub(super) fn read(
+        settings: &Config,
+        base: f64,
+        turned: usize,
+        pairs: Pairs,
+    ) -> Result<Self, LmError> {
         let plain = |i: usize| base.powf(-((2 * i) as f64) / turned as f64);
         let mut frequencies: Vec<f64> = (0..turned / 2).map(plain).collect();
         let mut factor = 1.0;
@@ -77,14 +51,13 @@ impl Rotary {
             }
         }
         let frequencies = frequencies.into_iter().map(|frequency| frequency as f32).collect();
-        Ok(Self { frequencies, pairs: Pairs::Halves, factor })
+        Ok(Self { frequencies, pairs, factor })
     }
 
-    /// The positions for weights in the form of a file.
-    pub(super) fn in_form(mut self, form: &Form) -> Self {
-        let divisors = form.divided.iter().flatten();
+    /// With each frequency divided by its divisor.
+    pub(super) fn divided_by(mut self, divisors: &Array1<f32>) -> Self {
         self.frequencies.iter_mut().zip(divisors).for_each(|(frequency, by)| *frequency /= by);
-        Self { pairs: form.pairs, ..self }
+        self
     }
 
     /// The factor of the logits besides the scale. `None` if only some of a head's `d` channels are rotated and these have

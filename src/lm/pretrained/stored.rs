@@ -1,7 +1,7 @@
 //! Tensors of a model's files, read on demand, so that memory use does not grow with the model.
 
 use std::fs::File;
-use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::BufReader;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,25 +9,9 @@ use std::sync::Arc;
 use candle_core::Device;
 use candle_core::quantized::gguf_file::{Content, TensorInfo, Value};
 use ndarray::{Array, Array2, ArrayD, Axis, Dimension, Ix2, concatenate};
-use safetensors::tensor::{Dtype, Metadata};
 
 use crate::lm::LmError;
-use crate::lm::tensor_file::float32;
-
-/// A file with tensors.
-pub(in crate::lm) trait TensorSource: Send + Sync {
-    /// The dimensions of a tensor of a readable type; `None` if there is none of this name.
-    fn dimensions(&self, name: &str) -> Option<&[usize]>;
-
-    /// The elements at `places` along a tensor's first axis.
-    ///
-    /// # Errors
-    /// A file that can no longer be read.
-    fn read(&self, name: &str, places: Range<usize>) -> Result<Vec<f32>, LmError>;
-
-    /// The error that the file is wrong, with the reason.
-    fn wrong(&self, why: String) -> LmError;
-}
+use crate::lm::tensor_file::TensorSource;
 
 /// A reference to a tensor in a file.
 #[derive(Clone)]
@@ -80,110 +64,6 @@ impl Stored {
         let all = ArrayD::from_shape_vec(shape, data).and_then(ArrayD::into_dimensionality);
         Ok(all.map_err(candle_core::Error::wrap)?)
     }
-}
-
-/// Number of bytes of the header's length.
-const LENGTH: usize = 8;
-/// The longest header that is read, which is the limit of the format.
-const LONGEST_HEADER: u64 = 100_000_000;
-
-/// A safetensors file. It is read instead of mapped: if a mapped file became shorter, the process would be ended.
-pub(in crate::lm) struct SafetensorsFile {
-    path: PathBuf,
-    header: Metadata,
-    /// Offset of the tensors in the file.
-    first: usize,
-}
-
-impl SafetensorsFile {
-    /// Reads the header and checks it against the file's length.
-    pub(in crate::lm) fn open(path: &Path) -> Result<Self, LmError> {
-        let wrong = |why: String| LmError::file(path, why);
-        let failed = LmError::io(path);
-        let mut file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let mut prefix = [0; LENGTH];
-        if length < LENGTH as u64 {
-            return Err(wrong(format!(
-                "is cut off: it has {length} bytes and no header; download it again"
-            )));
-        }
-        file.read_exact(&mut prefix).map_err(failed)?;
-        let header = u64::from_le_bytes(prefix);
-        if header > LONGEST_HEADER || header > length - LENGTH as u64 {
-            return Err(wrong(format!(
-                "is cut off or not a safetensors file: its header needs {header} bytes, the file has \
-                 {length}; download it again"
-            )));
-        }
-        let mut text = vec![0; header as usize];
-        file.read_exact(&mut text).map_err(failed)?;
-        let header: Metadata = serde_json::from_slice(&text).map_err(|e| {
-            wrong(format!("has a header that cannot be read: {e}; download it again"))
-        })?;
-        let first = LENGTH + text.len();
-        let end = (first + header.data_len()) as u64;
-        if length != end {
-            return Err(wrong(format!(
-                "has {length} bytes, but its header announces {end}; download it again"
-            )));
-        }
-        Ok(Self { path: path.to_owned(), header, first })
-    }
-
-    /// The metadata under a key.
-    pub(in crate::lm) fn note(&self, key: &str) -> Option<&str> {
-        Some(self.header.metadata().as_ref()?.get(key)?)
-    }
-
-    /// Whether the file has a tensor of this name, of any type.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.header.info(name).is_some()
-    }
-
-    pub(super) fn names(&self) -> Vec<String> {
-        self.header.offset_keys()
-    }
-
-    /// The type of a tensor whose type cannot be read; `None` for other tensors.
-    pub(super) fn unreadable(&self, name: &str) -> Option<Dtype> {
-        self.header.info(name).map(|info| info.dtype).filter(|&dtype| !is_read(dtype))
-    }
-}
-
-impl TensorSource for SafetensorsFile {
-    fn dimensions(&self, name: &str) -> Option<&[usize]> {
-        let info = self.header.info(name).filter(|info| is_read(info.dtype))?;
-        Some(&info.shape)
-    }
-
-    fn read(&self, name: &str, places: Range<usize>) -> Result<Vec<f32>, LmError> {
-        let Some(info) = self.header.info(name) else {
-            return Err(self.wrong(format!("has no tensor {name}")));
-        };
-        let (from, to) = info.data_offsets;
-        let of_one = (to - from) / info.shape.first().map_or(1, |&first| first.max(1));
-        let failed = LmError::io(&self.path);
-        let mut file = File::open(&self.path).map_err(failed)?;
-        let first = self.first + from + places.start * of_one;
-        file.seek(SeekFrom::Start(first as u64)).map_err(failed)?;
-        let mut bytes = vec![0; places.len() * of_one];
-        file.read_exact(&mut bytes).map_err(failed)?;
-        // Four-bit weights are stored as bytes.
-        let numbers = match info.dtype {
-            Dtype::U8 => Some(bytes.into_iter().map(f32::from).collect()),
-            dtype => float32(dtype, &bytes),
-        };
-        numbers.ok_or_else(|| self.wrong(format!("{name} has type {:?}", info.dtype)))
-    }
-
-    fn wrong(&self, why: String) -> LmError {
-        LmError::file(&self.path, why)
-    }
-}
-
-fn is_read(dtype: Dtype) -> bool {
-    matches!(dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::U8)
 }
 
 pub(super) struct GgufFile {

@@ -79,15 +79,16 @@ impl Transformer {
         for (layer, block) in self.blocks.iter().enumerate().take(layers.end) {
             let [of_attention, of_mlp] = &block.norms;
             let input = normed(of_attention.before.as_ref(), x.clone());
-            let attended = block.attention.of(layer, &input, &lengths, layers.contains(&layer))?;
-            if layers.contains(&layer) && each(attended.probes).is_break() {
+            let probed = layers.contains(&layer);
+            let (added, probes) = block.attention.of(layer, &input, &lengths, probed)?;
+            if probed && each(probes).is_break() {
                 return Ok(());
             }
             if layer + 1 == layers.end {
                 return Ok(());
             }
             let read_by_both = block.parallel.then(|| x.clone());
-            x += &normed(of_attention.after.as_ref(), attended.added);
+            x += &normed(of_attention.after.as_ref(), added);
             x = normed(of_attention.of_sum.as_ref(), x);
             let read = read_by_both.unwrap_or_else(|| x.clone());
             let added = block.mlp.of(&normed(of_mlp.before.as_ref(), read))?;

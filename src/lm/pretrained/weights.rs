@@ -7,9 +7,10 @@ use std::sync::Arc;
 use ndarray::Array1;
 use serde::Deserialize;
 
-use super::layers::{Bias, Linear, Norm};
-use super::stored::{GgufFile, SafetensorsFile, Stored, TensorSource};
+use super::layers::{Linear, Norm};
+use super::stored::{GgufFile, Stored};
 use crate::lm::LmError;
+use crate::lm::tensor_file::{SafetensorsFile, TensorSource};
 
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
@@ -17,8 +18,8 @@ const INDEX: &str = "model.safetensors.index.json";
 /// The weights of a model; all names may share a prefix. A requested weight must exist and have the
 /// given shape. Matrices stay on disk until they are used.
 pub(super) struct Weights {
-    /// Tensors by name; for an unreadable type, the name of the type.
-    tensors: BTreeMap<String, Result<Stored, String>>,
+    /// Tensors of readable types, by name.
+    tensors: BTreeMap<String, Stored>,
     /// The file to name in errors about missing tensors.
     all: Arc<dyn TensorSource>,
     prefix: &'static str,
@@ -61,10 +62,7 @@ impl Weights {
         named: impl Iterator<Item = (String, Arc<SafetensorsFile>)>,
     ) -> Self {
         let tensor = |(name, file): (String, Arc<SafetensorsFile>)| {
-            let found = match file.unreadable(&name) {
-                Some(dtype) => Err(format!("{dtype:?}")),
-                None => Ok(Stored::find(&(file as Arc<dyn TensorSource>), &name)?),
-            };
+            let found = Stored::find(&(file as Arc<dyn TensorSource>), &name)?;
             Some((name, found))
         };
         Self { tensors: named.filter_map(tensor).collect(), all: first, prefix: "" }
@@ -104,10 +102,10 @@ impl Weights {
         Ok(Self::from_files(first.clone(), named))
     }
 
-    /// The weights of a `.gguf` under the names that `named` returns; weights without a name are skipped.
-    pub(super) fn from_gguf(file: &Arc<GgufFile>, named: impl Fn(&str) -> Option<String>) -> Self {
+    /// The weights of a `.gguf`.
+    pub(super) fn from_gguf(file: &Arc<GgufFile>) -> Self {
         let source: Arc<dyn TensorSource> = file.clone();
-        let tensor = |name: &str| Some((named(name)?, Ok(Stored::find(&source, name)?)));
+        let tensor = |name: &str| Some((name.to_owned(), Stored::find(&source, name)?));
         Self { tensors: file.names().filter_map(tensor).collect(), all: source, prefix: "" }
     }
 
@@ -121,50 +119,42 @@ impl Weights {
         const WHOSE: &str = "use weights and config.json of one published model";
         let name = format!("{}{name}", self.prefix);
         match self.tensors.get(&name) {
-            Some(Ok(found)) if found.dimensions() == dimensions => Ok(found.clone()),
-            Some(Ok(found)) => {
+            Some(found) if found.dimensions() == dimensions => Ok(found.clone()),
+            Some(found) => {
                 let is = found.dimensions();
                 Err(found.wrong(format!(
                     "{name} is {is:?}, but the model needs {dimensions:?}; {WHOSE}"
                 )))
             }
-            Some(Err(dtype)) => Err(self.all.wrong(format!(
-                "{name} has type {dtype}; save the model in float32, float16 or bfloat16"
-            ))),
-            None => Err(self.all.wrong(format!("has no tensor {name}; {WHOSE}"))),
+            None => Err(self
+                .all
+                .wrong(format!("has no tensor {name} of float32, float16 or bfloat16; {WHOSE}"))),
         }
     }
 
     /// The dimensions of a tensor; `None` if it is missing or unreadable.
     pub(super) fn dimensions(&self, name: &str) -> Option<&[usize]> {
-        let found = self.tensors.get(&format!("{}{name}", self.prefix))?;
-        Some(found.as_ref().ok()?.dimensions())
+        Some(self.tensors.get(&format!("{}{name}", self.prefix))?.dimensions())
     }
 
     pub(super) fn vector(&self, name: &str, length: usize) -> Result<Array1<f32>, LmError> {
         self.tensor(name, &[length])?.whole()
     }
 
-    /// A projection; its matrix is stored as outputs × inputs if it is `transposed`.
+    /// A projection; its matrix is stored as outputs × inputs if it is `transposed`. Without a bias in the file it has none,
+    /// unless it `needs_bias`.
     pub(super) fn linear(
         &self,
         name: &str,
         [inputs, outputs]: [usize; 2],
         transposed: bool,
-        bias: Bias,
+        needs_bias: bool,
     ) -> Result<Linear, LmError> {
         let shape = if transposed { [outputs, inputs] } else { [inputs, outputs] };
         let weights = self.tensor(&format!("{name}.weight"), &shape)?;
-        Ok(Linear { weights, transposed, bias: self.bias(name, outputs, bias)? })
-    }
-
-    fn bias(&self, name: &str, outputs: usize, bias: Bias) -> Result<Option<Array1<f32>>, LmError> {
-        let name = format!("{name}.bias");
-        match bias {
-            Bias::Always => self.vector(&name, outputs).map(Some),
-            Bias::Never => Ok(None),
-            Bias::WhereThere => self.has(&name).then(|| self.vector(&name, outputs)).transpose(),
-        }
+        let bias = format!("{name}.bias");
+        let bias = (needs_bias || self.has(&bias)).then(|| self.vector(&bias, outputs));
+        Ok(Linear { weights, transposed, bias: bias.transpose()? })
     }
 
     /// A layer norm. Models converted from TensorFlow have `gamma` and `beta` instead of `weight` and `bias`.
@@ -188,7 +178,8 @@ impl Weights {
         &self,
         name: &str,
         channels: usize,
-        (epsilon, offset): (f32, f32),
+        epsilon: f32,
+        offset: f32,
     ) -> Result<Norm, LmError> {
         let gain = self.vector(&format!("{name}.weight"), channels)? + offset;
         Ok(Norm { gain, bias: None, epsilon })

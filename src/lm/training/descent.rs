@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Tensor, Var, bail};
+use candle_core::{CpuStorage, Device, InplaceOp2, Layout, Result, Tensor, bail};
 use rayon::prelude::*;
 
 use super::muon;
@@ -11,7 +11,7 @@ use super::update::Update;
 use crate::lm::cuda::DeviceMoments;
 use crate::lm::model::Weight;
 use crate::lm::operators::elements;
-use crate::lm::tensor_file::{Named, TensorFile};
+use crate::lm::tensor_file::SafetensorsFile;
 use crate::lm::{LmError, Optimiser, TrainDefinition};
 
 /// Suffixes of a weight's name in the names of its moments; [`muon`] has only the first.
@@ -30,7 +30,7 @@ pub(super) struct Descent {
     weight_decay: f64,
     clip: f64,
     steps: i32,
-    moments: Vec<Mutex<Moments>>,
+    moments: Vec<Moments>,
 }
 
 /// What the optimiser remembers of one weight, on the weight's device.
@@ -47,32 +47,35 @@ enum Moments {
 
 impl Moments {
     /// The moments of a weight: each from its suffix.
-    fn new<E: From<candle_core::Error>>(
+    fn new(
         definition: &TrainDefinition,
         weight: &Weight,
-        mut data: impl FnMut(&str) -> std::result::Result<Vec<f32>, E>,
-    ) -> std::result::Result<Mutex<Self>, E> {
+        data: impl Fn(&str) -> std::result::Result<Vec<f32>, LmError>,
+    ) -> std::result::Result<Self, LmError> {
         let (variable, first) = (&weight.variable, data(SUFFIXES[0])?);
         debug_assert_eq!(variable.elem_count(), first.len());
         if definition.optimiser == Optimiser::Muon && muon::moves(weight) {
             let momentum = Tensor::from_vec(first, variable.shape(), variable.device())?;
-            return Ok(Mutex::new(Self::Momentum(momentum)));
+            return Ok(Self::Momentum(momentum));
         }
         let second = data(SUFFIXES[1])?;
         #[cfg(feature = "cuda")]
         if variable.device().is_cuda() {
-            return Ok(Mutex::new(Self::Device(DeviceMoments::beside(variable, first, second)?)));
+            return Ok(Self::Device(DeviceMoments::beside(variable, first, second)?));
         }
-        Ok(Mutex::new(Self::Host { first, second }))
+        Ok(Self::Host { first, second })
     }
 
-    /// Copies the moments to the host.
-    fn to_host(&self) -> Result<Vec<Vec<f32>>> {
+    /// The moments of a weight as tensors.
+    fn tensors(&self, weight: &Weight) -> Result<Vec<Tensor>> {
         match self {
-            Self::Momentum(momentum) => Ok(vec![momentum.flatten_all()?.to_vec1()?]),
-            Self::Host { first, second } => Ok(vec![first.clone(), second.clone()]),
+            Self::Momentum(momentum) => Ok(vec![momentum.clone()]),
+            Self::Host { first, second } => [first, second]
+                .into_iter()
+                .map(|data| Tensor::from_slice(data, weight.variable.shape(), &Device::Cpu))
+                .collect(),
             #[cfg(feature = "cuda")]
-            Self::Device(moments) => Ok(moments.to_host()?.to_vec()),
+            Self::Device(moments) => Ok(moments.tensors().to_vec()),
         }
     }
 }
@@ -82,21 +85,24 @@ impl Descent {
     ///
     /// # Errors
     /// Only errors of the tensor library.
-    pub(super) fn new(definition: &TrainDefinition, weights: &[Weight]) -> Result<Self> {
+    pub(super) fn new(
+        definition: &TrainDefinition,
+        weights: &[Weight],
+    ) -> std::result::Result<Self, LmError> {
         Self::with(definition, weights, 0, |weight, _| Ok(vec![0.0; weight.variable.elem_count()]))
     }
 
     /// An optimiser after `steps` steps, with the moments that `data` returns for a weight and a suffix.
-    fn with<E: From<candle_core::Error>>(
+    fn with(
         definition: &TrainDefinition,
         weights: &[Weight],
         steps: usize,
-        mut data: impl FnMut(&Weight, &str) -> std::result::Result<Vec<f32>, E>,
-    ) -> std::result::Result<Self, E> {
+        data: impl Fn(&Weight, &str) -> std::result::Result<Vec<f32>, LmError>,
+    ) -> std::result::Result<Self, LmError> {
         let moments = weights
             .iter()
             .map(|weight| Moments::new(definition, weight, |which| data(weight, which)))
-            .collect::<std::result::Result<_, E>>()?;
+            .collect::<std::result::Result<_, LmError>>()?;
         Ok(Self {
             betas: definition.betas,
             weight_decay: definition.weight_decay,
@@ -108,18 +114,11 @@ impl Descent {
 
     /// The moments as named tensors: each weight's name followed by `.first_moment` or
     /// `.second_moment`.
-    pub(super) fn named(&self, weights: &[Weight]) -> Result<Vec<Named>> {
+    pub(super) fn named(&self, weights: &[Weight]) -> Result<Vec<(String, Tensor)>> {
         let mut all = Vec::with_capacity(2 * weights.len());
         for (weight, moments) in weights.iter().zip(&self.moments) {
-            let Ok(moments) = moments.lock() else {
-                bail!("an earlier update of {} did not finish", weight.name);
-            };
-            for (which, data) in SUFFIXES.into_iter().zip(moments.to_host()?) {
-                all.push(Named {
-                    name: format!("{}{which}", weight.name),
-                    dimensions: weight.variable.dims().to_vec(),
-                    data,
-                });
+            for (which, tensor) in SUFFIXES.into_iter().zip(moments.tensors(weight)?) {
+                all.push((format!("{}{which}", weight.name), tensor));
             }
         }
         Ok(all)
@@ -130,10 +129,10 @@ impl Descent {
         definition: &TrainDefinition,
         weights: &[Weight],
         steps: usize,
-        file: &mut TensorFile,
+        file: &SafetensorsFile,
     ) -> std::result::Result<Self, LmError> {
         Self::with(definition, weights, steps, |weight, which| {
-            file.take(&format!("{}{which}", weight.name), weight.variable.dims())
+            file.tensor(&format!("{}{which}", weight.name), weight.variable.dims())
         })
     }
 
@@ -155,44 +154,39 @@ impl Descent {
         self.steps = self.steps.saturating_add(1);
         let scale = if norm > self.clip { self.clip / norm } else { 1.0 };
         let correction = self.betas.map(|beta| 1.0 - beta.powi(self.steps));
-        let each = weights.par_iter().zip(&self.moments).zip(gradients);
+        let betas = self.betas.map(|beta| beta as f32);
+        let each = weights.par_iter().zip(&mut self.moments).zip(gradients);
         each.try_for_each(|((weight, moments), gradient)| {
-            let decay = if weight.variable.rank() > 1 { self.weight_decay } else { 0.0 };
+            let variable = &weight.variable;
+            let decay = if variable.rank() > 1 { self.weight_decay } else { 0.0 };
             let keep = 1.0 - learning_rate * decay;
-            if let Ok(mut moments) = moments.lock()
-                && let Moments::Momentum(momentum) = &mut *moments
-            {
-                let gradient = (gradient * scale)?;
-                return muon::step(&weight.variable, momentum, &gradient, keep, learning_rate);
-            }
             let update = Update {
                 gradient_scale: scale as f32,
-                betas: self.betas.map(|beta| beta as f32),
+                betas,
                 keep: keep as f32,
                 rate: (learning_rate / correction[0]) as f32,
                 second_scale: (1.0 / correction[1]) as f32,
             };
-            InPlace { moments, update }.apply(&weight.variable, gradient)
+            match moments {
+                Moments::Momentum(momentum) => {
+                    muon::step(variable, momentum, &(gradient * scale)?, keep, learning_rate)
+                }
+                Moments::Host { first, second } => {
+                    let moments = Mutex::new([&mut first[..], &mut second[..]]);
+                    variable.inplace_op2(&gradient.contiguous()?, &InPlace { moments, update })
+                }
+                #[cfg(feature = "cuda")]
+                Moments::Device(moments) => moments.update(variable, gradient, &update),
+            }
         })
     }
 }
 
 /// Updates one weight in place and in one pass.
 struct InPlace<'a> {
-    moments: &'a Mutex<Moments>,
+    /// The first and the second moment. The tensor library calls the operation once, with a shared reference.
+    moments: Mutex<[&'a mut [f32]; 2]>,
     update: Update,
-}
-
-impl InPlace<'_> {
-    fn apply(&self, weight: &Var, gradient: &Tensor) -> Result<()> {
-        #[cfg(feature = "cuda")]
-        if let Ok(moments) = self.moments.lock()
-            && let Moments::Device(moments) = &*moments
-        {
-            return moments.update(weight, gradient, &self.update);
-        }
-        weight.inplace_op2(&gradient.contiguous()?, self)
-    }
 }
 
 impl InplaceOp2 for InPlace<'_> {
@@ -208,17 +202,12 @@ impl InplaceOp2 for InPlace<'_> {
         gradient_layout: &Layout,
     ) -> Result<()> {
         let gradient = elements::<f32>(gradient, gradient_layout)?;
-        let (CpuStorage::F32(weight), Some((start, end))) =
-            (weight, weight_layout.contiguous_offsets())
+        let (CpuStorage::F32(weight), Some((start, end)), Ok(mut moments)) =
+            (weight, weight_layout.contiguous_offsets(), self.moments.lock())
         else {
             bail!("adamw: a weight is not contiguous float32");
         };
-        let Ok(mut moments) = self.moments.lock() else {
-            bail!("adamw: an earlier update of this weight did not finish");
-        };
-        let Moments::Host { first, second } = &mut *moments else {
-            bail!("adamw: the moments of a weight on the CPU are not there");
-        };
+        let [first, second] = &mut *moments;
         self.update.apply(&mut weight[start..end], gradient, [first, second]);
         Ok(())
     }
@@ -226,7 +215,7 @@ impl InplaceOp2 for InPlace<'_> {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Var;
 
     use super::*;
     use crate::lm::training::step::gradient_norm;
@@ -309,8 +298,10 @@ mod tests {
         let loss = (weights[0].variable.as_tensor() * slope).unwrap().sum_all().unwrap();
         let norm = step(&mut optimiser, &weights, &gradients(&weights, &loss), 0.1);
         assert!((norm - 50.0).abs() < 1e-4, "{norm}");
-        let moments = optimiser.moments[0].lock().unwrap().to_host().unwrap();
-        for (found, expected) in moments[1].iter().zip([0.01 * 0.36, 0.01 * 0.64]) {
+        let moments = optimiser.moments[0].tensors(&weights[0]).unwrap();
+        for (found, expected) in
+            moments[1].to_vec1::<f32>().unwrap().iter().zip([0.01 * 0.36, 0.01 * 0.64])
+        {
             assert!((found - expected).abs() < 1e-7, "{found}, not {expected}");
         }
     }

@@ -182,7 +182,7 @@ fn a_record_that_cannot_be_kept_ends_the_run() {
     let corpus = Corpus::synthetic(&definition).unwrap();
     let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
     let error = trainer.run(&mut Full, &AtomicBool::new(false)).unwrap_err();
-    assert!(matches!(error, LmError::Recorder(_)), "{error}");
+    assert!(matches!(error, LmError::Write(_)), "{error}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::step::{Share, gradient_norm, learning_rate};
 use crate::lm::evaluation::{batch, evaluate};
 use crate::lm::memory_estimate as room;
 use crate::lm::model::BatchGradients;
-use crate::lm::tensor_file::{self, TensorFile};
+use crate::lm::tensor_file::{self, SafetensorsFile};
 use crate::lm::workers::{Alone, Workers};
 use crate::lm::{
     Corpus, Device, HeadStatistics, LmError, Model, ModelShape, Split, Stabiliser, TrainDefinition,
@@ -145,15 +145,15 @@ impl<'a> Trainer<'a> {
         device: Device,
         path: &Path,
     ) -> Result<Self, LmError> {
-        let mut file = TensorFile::read(path)?;
+        let file = SafetensorsFile::open_unchanged(path)?;
         let mut trainer = Self::new(definition, corpus, device)?;
-        trainer.steps = file.note(STEPS)?;
-        trainer.diverged = file.note(DIVERGED)?;
-        trainer.earlier_s = file.note(WALL_TIME)?;
-        trainer.windows.set_word_pos(file.note(WINDOW_POSITION)?);
-        trainer.model = Model::from_file(trainer.model.shape().clone(), &mut file)?.on(device)?;
+        trainer.steps = file.parsed_note(STEPS)?;
+        trainer.diverged = file.parsed_note(DIVERGED)?;
+        trainer.earlier_s = file.parsed_note(WALL_TIME)?;
+        trainer.windows.set_word_pos(file.parsed_note(WINDOW_POSITION)?);
+        trainer.model = Model::from_file(trainer.model.shape().clone(), &file)?.on(device)?;
         let weights = trainer.model.weights();
-        trainer.optimiser = Descent::from_file(definition, weights, trainer.steps, &mut file)?;
+        trainer.optimiser = Descent::from_file(definition, weights, trainer.steps, &file)?;
         Ok(trainer)
     }
 
@@ -177,7 +177,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// A file that cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), LmError> {
-        let mut tensors = self.model.named()?;
+        let mut tensors = self.model.named();
         tensors.extend(self.optimiser.named(self.model.weights())?);
         let notes = HashMap::from([
             (STEPS.to_owned(), self.steps.to_string()),
@@ -212,8 +212,8 @@ impl<'a> Trainer<'a> {
             return Ok(());
         }
         let mut hash = DefaultHasher::new();
-        for tensor in self.model.named()? {
-            hash.write(bytemuck::cast_slice(&tensor.data));
+        for (_, tensor) in self.model.named() {
+            hash.write(bytemuck::cast_slice(&tensor.flatten_all()?.to_vec1::<f32>()?));
         }
         let all = self.workers.gather(&hash.finish().to_le_bytes());
         match all.iter().position(|hash| *hash != all[0]) {
