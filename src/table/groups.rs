@@ -34,6 +34,16 @@ pub(crate) fn by_key<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -
     groups
 }
 
+/// Returns, for each key, the row with the greatest value; the first one of equal rows.
+pub(crate) fn greatest_of_each<'r, R, K: PartialEq>(
+    rows: impl IntoIterator<Item = &'r R>,
+    key: impl Fn(&'r R) -> K,
+    value: impl Fn(&R) -> f64,
+) -> Vec<&'r R> {
+    let greater = |a, b| if value(b) > value(a) { b } else { a };
+    groups(rows, key).into_iter().filter_map(|alike| alike.into_iter().reduce(greater)).collect()
+}
+
 /// Sorts the values in ascending order and removes duplicates.
 pub(crate) fn distinct<T: PartialOrd>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut values: Vec<T> = values.into_iter().collect();
@@ -59,6 +69,13 @@ mod tests {
     fn groups_stand_in_the_order_of_their_first_rows() {
         let found = groups(&ROWS, |row| row.0);
         assert_eq!(found, [vec![&ROWS[0], &ROWS[2], &ROWS[4]], vec![&ROWS[1], &ROWS[3]]]);
+    }
+
+    #[test]
+    fn of_equal_rows_the_first_is_the_greatest() {
+        let rows = [("a", 1.0, 1), ("a", 3.0, 2), ("b", 2.0, 3), ("a", 3.0, 4)];
+        let found = greatest_of_each(&rows, |row| row.0, |row| row.1);
+        assert_eq!(found, [&rows[1], &rows[2]]);
     }
 
     #[test]

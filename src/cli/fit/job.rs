@@ -20,7 +20,7 @@ use crate::solver::{
     SearchOptions, Solution, frontier, needed_logit, write_factors,
 };
 use crate::study::StudyError;
-use crate::system::{FileError, check_writable};
+use crate::system::check_writable;
 use crate::targets::write_matrix;
 
 /// Maximum time between two checkpoints of a running fit.

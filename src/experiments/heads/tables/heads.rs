@@ -4,7 +4,7 @@ use crate::experiments::heads::HeadMeasurement;
 use crate::heads::PARTS;
 use crate::record::{Row, Rows};
 use crate::table::error::READ_ERR;
-use crate::table::groups::{distinct, epsilons, groups};
+use crate::table::groups::{distinct, epsilons, greatest_of_each, groups};
 use crate::table::{RankCorrelation, Spread, Table, TableError};
 
 /// The display name of each of [`PARTS`].
@@ -113,12 +113,11 @@ impl TrainedHeads {
 
     /// The head with the largest logit of each run, seed, step, rank and ε.
     pub fn largest(&self) -> Vec<&HeadRow> {
-        let alike = groups(&self.heads, |head| (head.model(), head.found.rank)).into_iter();
-        let largest = |heads: Vec<_>| {
-            let heads = heads.into_iter();
-            heads.reduce(|a: &HeadRow, b| if b.found.actual > a.found.actual { b } else { a })
-        };
-        alike.filter_map(largest).collect()
+        greatest_of_each(
+            &self.heads,
+            |head| (head.model(), head.found.rank),
+            |head| head.found.actual,
+        )
     }
 
     /// The `count` heads with the largest logits of each run, seed, rank and ε, at the last step of each.
