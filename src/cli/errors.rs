@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
+use std::num::{ParseFloatError, ParseIntError};
 use std::path::Path;
 
 use anyhow::Error;
@@ -108,6 +109,9 @@ pub fn usage_error(
     for argument in arguments.iter().skip(1) {
         command = command.find_subcommand(argument).unwrap_or(command);
     }
+    if let Some(wrong) = wrong_value(said) {
+        return Some(wrong);
+    }
     let called = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let help = format!("see {called} --help");
     if let Some(ContextValue::String(unknown)) = said.get(ContextKind::InvalidSubcommand) {
@@ -127,6 +131,20 @@ pub fn usage_error(
         true => message.to_owned(),
         false => format!("{message}; {help}"),
     })
+}
+
+/// The message for a value that a flag's type refuses.
+fn wrong_value(said: &clap::Error) -> Option<String> {
+    let text = |kind| said.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (argument, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+    let flag = argument.split(' ').next().unwrap_or_default().replace(['<', '>'], "");
+    let why = said.source().filter(|_| said.kind() == ErrorKind::ValueValidation)?;
+    let wanted = match () {
+        () if why.is::<ParseFloatError>() => "a number",
+        () if why.is::<ParseIntError>() => "a whole number",
+        () => return Some(format!("{flag}: {why}")),
+    };
+    Some(format!("{flag} must be {wanted} ({value:?} found: {why})"))
 }
 
 #[cfg(test)]
