@@ -19,13 +19,24 @@ const WIDTH: usize = 160;
 pub struct Progress {
     /// Hidden if standard error is not a terminal; its numbers are then printed as lines.
     bar: ProgressBar,
-    /// The time of the last line.
-    printed: Mutex<Option<Instant>>,
+    /// The time of the last line, at first that of the start: short work prints none.
+    printed: Mutex<Instant>,
+    /// `about`, or `at most` for work that may end before all parts.
+    left: &'static str,
 }
 
 impl Progress {
     /// Creates the progress towards `whole` parts; shows nothing if `--quiet` is given.
     pub fn new(whole: usize) -> Self {
+        Self::with_left(whole, "about")
+    }
+
+    /// As [`Self::new`], of work that may end before all its parts.
+    pub fn up_to(whole: usize) -> Self {
+        Self::with_left(whole, "at most")
+    }
+
+    fn with_left(whole: usize, about: &'static str) -> Self {
         let bar = ProgressBar::new(whole as u64);
         if is_quiet() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -33,13 +44,13 @@ impl Progress {
         let template = "{bar:24} {percent} %, {elapsed} elapsed{left}\n{wide_msg}";
         let style = ProgressStyle::with_template(template);
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
-            let _ = out.write_str(&left(state.eta()));
+        bar.set_style(style.with_key("left", move |state: &ProgressState, out: &mut dyn Write| {
+            let _ = out.write_str(&left(about, state.eta()));
         }));
         if !bar.is_hidden() {
             bar.enable_steady_tick(Duration::from_millis(250));
         }
-        Self { bar, printed: Mutex::default() }
+        Self { bar, printed: Mutex::new(Instant::now()), left: about }
     }
 
     /// Sets the name of the work.
@@ -72,9 +83,9 @@ impl Progress {
             return;
         }
         let is_due = with(&self.printed, |printed| {
-            let is_due = printed.is_none_or(|at| at.elapsed() >= INTERVAL);
+            let is_due = printed.elapsed() >= INTERVAL;
             if is_due {
-                *printed = Some(Instant::now());
+                *printed = Instant::now();
             }
             is_due
         });
@@ -86,7 +97,7 @@ impl Progress {
     /// `12 %, 3 min 20 s elapsed, about 22 min 8 s left; phase, 12 of 180 configurations`.
     fn line(&self) -> String {
         let share = self.bar.position() as f64 / self.bar.length().unwrap_or(0).max(1) as f64;
-        let left = left(self.bar.eta());
+        let left = left(self.left, self.bar.eta());
         let gone = duration(self.bar.elapsed().as_secs_f64());
         let percent = (100.0 * share.min(1.0)).floor();
         let line = format!("{percent:.0} %, {gone} elapsed{left}; {}", self.bar.message());
@@ -100,10 +111,10 @@ impl Progress {
 }
 
 /// `, about 22 min 8 s left` at the recent pace; empty if it is not known.
-fn left(eta: Duration) -> String {
+fn left(about: &str, eta: Duration) -> String {
     match eta {
         Duration::ZERO => String::new(),
-        eta => format!(", about {} left", duration(eta.as_secs_f64())),
+        eta => format!(", {about} {} left", duration(eta.as_secs_f64())),
     }
 }
 

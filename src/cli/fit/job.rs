@@ -92,7 +92,7 @@ pub fn run(
     manifest.more.insert("target".to_owned(), place.target.clone().into());
     manifest.more.insert("seed".to_owned(), (options.seed as i64).into());
     manifest.more.insert("starts".to_owned(), (options.starts as i64).into());
-    let progress = Progress::new(options.most_iterations(caps.len()));
+    let progress = Progress::up_to(options.most_iterations(caps.len()));
     progress.name("setting up");
     let stop = stop_at_signal("stopping; saving the best found so far")?;
     let job = Job {
