@@ -1,5 +1,5 @@
 //! Trains a small model on the synthetic corpus, and says of each of its heads what its attention needed of its
-//! largest logit: actual = floor · inflation · tying · drift · gauge.
+//! largest logit: actual = floor · inflation · input_factor · excess_factor · shift_factor.
 //!
 //! ```sh
 //! cargo run --release --no-default-features --features lm --example probe_heads

@@ -92,7 +92,7 @@ def test_rotary_positions_are_turned_back(tmp_path: pathlib.Path, pairs: str) ->
     write_heads(tmp_path / "r.safetensors", {0: (turned(q), turned(k), x)}, TOKENS, rotary=(cos, sin, pairs))
     # The program checks the projection as well.
     found = rank_study.diagnose(tmp_path / "r.safetensors", most=1, above=0, out=tmp_path / "out")
-    assert set(found.heads["outcome_tied"]) <= {"converged", "step-limit", "screened"}
+    assert set(found.heads["outcome_from_input"]) <= {"converged", "step-limit", "screened"}
 
 
 @pytest.mark.parametrize(

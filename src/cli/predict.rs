@@ -144,9 +144,9 @@ fn print_largest<'r>(rows: &'r [Row<HeadMeasurement>]) {
         .numbers("actual", "max |logit|", |row| row.found.actual)
         .numbers("floor", "floor", |row| row.found.floor)
         .numbers("inflation", "rank penalty", |row| row.found.inflation)
-        .numbers("tying", "input", |row| row.found.tying)
-        .numbers("drift", "excess", |row| row.found.drift)
-        .numbers("gauge", "shift", |row| row.found.gauge)
+        .numbers("input_factor", "input", |row| row.found.input_factor)
+        .numbers("excess_factor", "excess", |row| row.found.excess_factor)
+        .numbers("shift_factor", "shift", |row| row.found.shift_factor)
         .build();
     say!("{}", table.to_markdown());
     if more > 0 {

@@ -80,7 +80,7 @@ impl Parts {
     /// A file cannot be written.
     pub fn keep_factors(&self, row: &HeadMeasurement, folder: &Path) -> Result<(), PredictError> {
         let HeadMeasurement { head, passage, rank, epsilon, .. } = row;
-        for (kind, found) in [("free", &self.needed), ("tied", &self.needed_tied)] {
+        for (kind, found) in [("free", &self.needed), ("tied", &self.needed_from_input)] {
             if let Some(factors) = &found.factors {
                 let name = format!("head-{head}-passage-{passage}-rank-{rank}-e{epsilon}-{kind}");
                 write_factors(&folder.join(name), factors)?;

@@ -43,18 +43,18 @@ record! {
         needed: Option<f64>,
         /// Lˣ(ε; P, d), the same with Q = X·W_q and K = X·W_k
         #[unit = "nats"]
-        needed_tied: Option<f64>,
+        needed_from_input: Option<f64>,
         /// L⁰(ε; P), the full-rank minimum of max |logit|
         #[unit = "nats"]
         floor: Option<f64>,
         /// rank penalty: needed / floor; empty if either is 0
         inflation: Option<f64>,
-        /// input factor: needed_tied / needed
-        tying: Option<f64>,
-        /// excess factor: ½ spread / needed_tied
-        drift: Option<f64>,
+        /// input factor: needed_from_input / needed
+        input_factor: Option<f64>,
+        /// excess factor: ½ spread / needed_from_input
+        excess_factor: Option<f64>,
         /// shift factor: actual / ½ spread
-        gauge: Option<f64>,
+        shift_factor: Option<f64>,
         /// mean entropy of the rows, −Σ p ln p
         #[unit = "nats"]
         entropy_nats: f64,
@@ -99,11 +99,11 @@ record! {
         kl_nats: Option<f64>,
         /// the error of the fit with Q = X·W_q and K = X·W_k
         #[unit = "nats"]
-        kl_nats_tied: Option<f64>,
+        kl_nats_from_input: Option<f64>,
         /// the outcome of the fit with free queries and keys, or `screened`
         outcome: Outcome,
         /// the outcome of the fit with Q = X·W_q and K = X·W_k
-        outcome_tied: Outcome,
+        outcome_from_input: Outcome,
         /// L-BFGS iterations of both fits
         iterations: usize,
         /// evaluations of objective and gradient in both fits
@@ -115,7 +115,8 @@ record! {
 }
 
 /// The names of the factors, in the order of [`HeadMeasurement::factors`].
-pub const PARTS: [&str; 5] = ["floor", "inflation", "tying", "drift", "gauge"];
+pub const PARTS: [&str; 5] =
+    ["floor", "inflation", "input_factor", "excess_factor", "shift_factor"];
 
 impl HeadMeasurement {
     /// The row at one ε with its floor, without a fit.
@@ -126,14 +127,14 @@ impl HeadMeasurement {
 
     /// The row at the ε of the fits `parts`, with what they found.
     pub fn fitted(&self, parts: &Parts, wall_time_s: f64) -> Self {
-        let Parts { epsilon, floor, needed: free, needed_tied: tied } = parts;
+        let Parts { epsilon, floor, needed: free, needed_from_input: tied } = parts;
         Self {
             needed: free.max_abs_logit,
-            needed_tied: tied.max_abs_logit,
+            needed_from_input: tied.max_abs_logit,
             kl_nats: free.kl_nats,
-            kl_nats_tied: tied.kl_nats,
+            kl_nats_from_input: tied.kl_nats,
             outcome: free.outcome,
-            outcome_tied: tied.outcome,
+            outcome_from_input: tied.outcome,
             iterations: free.iterations + tied.iterations,
             evaluations: free.evaluations + tied.evaluations,
             ..self.at(*epsilon, *floor, wall_time_s)
@@ -142,8 +143,8 @@ impl HeadMeasurement {
     }
 
     fn with_factors(self) -> Self {
-        let [_, inflation, tying, drift, gauge] = self.factors();
-        Self { inflation, tying, drift, gauge, ..self }
+        let [_, inflation, input_factor, excess_factor, shift_factor] = self.factors();
+        Self { inflation, input_factor, excess_factor, shift_factor, ..self }
     }
 
     /// Whether the head was fitted, not only screened.
@@ -151,25 +152,25 @@ impl HeadMeasurement {
         self.outcome != Outcome::Screened
     }
 
-    /// The factors of actual = floor · inflation · tying · drift · gauge, in the order of [`PARTS`]: the floor, and the ratio
+    /// The factors of actual = floor · inflation · input_factor · excess_factor · shift_factor, in the order of [`PARTS`]: the floor, and the ratio
     /// of each level to the one before. A ratio is `None` if either level is 0 or was not found. Centring the rows costs one
-    /// rank, so drift may be slightly below 1. Gauge is at least 1 up to rounding.
+    /// rank, so excess_factor may be slightly below 1. Gauge is at least 1 up to rounding.
     pub fn factors(&self) -> [Option<f64>; 5] {
-        let &Self { floor, needed, needed_tied, spread, actual, .. } = self;
+        let &Self { floor, needed, needed_from_input, spread, actual, .. } = self;
         let half_spread = Some(0.5 * spread);
         [
             floor,
             ratio(needed, floor),
-            ratio(needed_tied, needed),
-            ratio(half_spread, needed_tied),
+            ratio(needed_from_input, needed),
+            ratio(half_spread, needed_from_input),
             ratio(Some(actual), half_spread),
         ]
     }
 
-    /// floor, inflation, tying, drift and gauge, whose product is `actual`; `None` if one is unknown or the floor is 0.
+    /// floor, inflation, input_factor, excess_factor and shift_factor, whose product is `actual`; `None` if one is unknown or the floor is 0.
     pub fn parts(&self) -> Option<[f64; 5]> {
-        let [floor, inflation, tying, drift, gauge] = self.factors();
-        Some([floor?, inflation?, tying?, drift?, gauge?])
+        let [floor, inflation, input_factor, excess_factor, shift_factor] = self.factors();
+        Some([floor?, inflation?, input_factor?, excess_factor?, shift_factor?])
     }
 }
 

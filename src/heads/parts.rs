@@ -37,7 +37,7 @@ pub struct Parts {
     /// The fit with free queries and keys: L*(ε; P, d).
     pub needed: Found,
     /// The fit with queries and keys that are projections of the head's own inputs: Lˣ(ε; P, d).
-    pub needed_tied: Found,
+    pub needed_from_input: Found,
 }
 
 impl TrainedHead {
@@ -45,7 +45,7 @@ impl TrainedHead {
     ///
     /// The fit of free queries and keys starts at the head's own, within its own largest logit, and at `options.starts` others.
     /// The fit of shared projections starts at the projections nearest to the free result and at the head's own weights. So
-    /// floor ≤ needed ≤ needed_tied ≤ actual up to rounding. Without other starts and passes, fits stop early
+    /// floor ≤ needed ≤ needed_from_input ≤ actual up to rounding. Without other starts and passes, fits stop early
     /// ([`SearchOptions::sparing`]), within about 1 % of a thorough search.
     ///
     /// # Errors
@@ -55,8 +55,8 @@ impl TrainedHead {
         let floor = Floor::new(problem).max_abs_logit(epsilon);
         if floor == Some(0.0) {
             // Uniform attention is within ε, and weights of zero give it.
-            let [needed, needed_tied] = [Found::NO_LOGITS; 2];
-            return Ok(Parts { epsilon, floor, needed, needed_tied });
+            let [needed, needed_from_input] = [Found::NO_LOGITS; 2];
+            return Ok(Parts { epsilon, floor, needed, needed_from_input });
         }
         let near = |least: Option<f64>| least.map(|least| (1.0 + NEAR) * least);
         let is_sparing = options.starts == 0 && options.passes == 0;
@@ -87,8 +87,8 @@ impl TrainedHead {
                 needed_logit_from(problem, epsilon, given, options, &())?
             }
         };
-        let (needed, needed_tied) = (Found::of(free), Found::of(by_inputs));
-        Ok(Parts { epsilon, floor, needed, needed_tied })
+        let (needed, needed_from_input) = (Found::of(free), Found::of(by_inputs));
+        Ok(Parts { epsilon, floor, needed, needed_from_input })
     }
 }
 

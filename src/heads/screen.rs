@@ -86,7 +86,7 @@ impl HeadMeasurement {
             share_ramp,
             precision: Some(PrecisionRisk::of_rows(&seen, softcap)),
             outcome: Outcome::Screened,
-            outcome_tied: Outcome::Screened,
+            outcome_from_input: Outcome::Screened,
             ..Self::default()
         })
     }

@@ -5,7 +5,7 @@
 //! max(kl_nats; target ~ dirichlet and cap >= 8)  over rows; min and median likewise
 //! count(seed by seed; run = a)                   how many seeds; without `by`, how many rows
 //! min(loss[run = a] - loss[run = b] by seed)     within each seed, of one row of either run
-//! max(tying; largest actual by run seed)         of the row of each run and seed whose `actual` is largest
+//! max(input_factor; largest actual by run seed)         of the row of each run and seed whose `actual` is largest
 //! 100 * number(1, dirichlet:; claim ~ grows)     the second number after these words in a verdict's `measured`
 //! low(loss[run = a] - loss[run = b] by seed)     the lower end of Student's 95 % interval of the mean; `mean` and
 //!                                                `high` are the others

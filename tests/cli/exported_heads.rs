@@ -77,12 +77,15 @@ fn a_head_has_the_row_that_it_has_read_natively() {
                 assert!(off < MEASURED, "{name}, head {head}: {column} is off by {off:e}");
             }
         }
-        for column in ["needed", "needed_tied"] {
+        for column in ["needed", "needed_from_input"] {
             let is_there = |rows: &[Record], head: usize| !rows[head][column].is_empty();
             let of_both = |head: &usize| is_there(&native, *head) && is_there(&exported, *head);
             let offs: Vec<f64> = (0..4).filter(of_both).map(|head| off(column, head)).collect();
             // Of capped attention the tied search reaches ε with no logit up to the largest that it tries.
-            assert_eq!(offs.len(), if (name, column) == ("gemma2", "needed_tied") { 0 } else { 4 });
+            assert_eq!(
+                offs.len(),
+                if (name, column) == ("gemma2", "needed_from_input") { 0 } else { 4 }
+            );
             let is_near = offs.iter().all(|&off| off < OTHER_MINIMUM);
             assert!(is_near, "{name}: {column} is off by {offs:?}");
             searched.extend(offs);

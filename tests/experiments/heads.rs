@@ -54,12 +54,14 @@ fn a_row_a_head_with_its_parts_in_order_and_nothing_is_fitted_twice() {
         assert!(all.contains(row), "{row:?} was measured again");
     }
     for row in &all {
-        let [needed, tied, actual] = ["needed", "needed_tied", "actual"].map(|c| number(row, c));
+        let [needed, tied, actual] =
+            ["needed", "needed_from_input", "actual"].map(|c| number(row, c));
         let levels = [number(row, "floor"), needed, tied, actual * (1.0 + 1e-5)];
         assert!(levels.is_sorted(), "{row:?}");
         assert!(number(row, "spread") <= 2.0 * actual * (1.0 + 1e-9));
         if levels[0] > 0.0 {
-            let parts = ["floor", "inflation", "tying", "drift", "gauge"].map(|c| number(row, c));
+            let parts = ["floor", "inflation", "input_factor", "excess_factor", "shift_factor"]
+                .map(|c| number(row, c));
             assert!((parts.iter().product::<f64>() / actual - 1.0).abs() < 1e-9, "{row:?}");
             assert!(number(row, "kl_nats") <= number(row, "epsilon"));
         }
@@ -91,15 +93,21 @@ fn heads_are_screened_and_only_large_ones_fitted() {
     for ((screened, large), all) in screened.iter().zip(&large).zip(&all) {
         let is_fitted = number(all, "actual") > above.parse().unwrap();
         assert_eq!(is_fitted, large["outcome"] != "screened", "{large:?}");
-        assert_eq!((&*screened["outcome"], &*screened["outcome_tied"]), ("screened", "screened"));
+        assert_eq!(
+            (&*screened["outcome"], &*screened["outcome_from_input"]),
+            ("screened", "screened")
+        );
         // Where a loose ε needs no logits, there is nothing to divide by.
-        for column in ["needed", "needed_tied", "inflation", "drift", "kl_nats"] {
+        for column in ["needed", "needed_from_input", "inflation", "excess_factor", "kl_nats"] {
             let expected = if is_fitted { &all[column] } else { "" };
             assert_eq!((&*screened[column], &*large[column]), ("", expected), "{column}");
         }
-        assert_eq!(is_fitted, !large["needed"].is_empty() && !large["needed_tied"].is_empty());
+        assert_eq!(
+            is_fitted,
+            !large["needed"].is_empty() && !large["needed_from_input"].is_empty()
+        );
         for column in
-            ["actual", "floor", "max_logit", "max_dot", "first_mass", "share_ramp", "gauge"]
+            ["actual", "floor", "max_logit", "max_dot", "first_mass", "share_ramp", "shift_factor"]
         {
             assert_eq!(
                 (&screened[column], &large[column]),
@@ -154,7 +162,7 @@ fn certificates_are_kept_and_reach_what_their_row_says() {
     let all = folder.csv("predicted/kept/rows.csv").1;
     assert_eq!((all.len(), printed.as_array().unwrap().len()), (2, 2));
     for row in all.iter().filter(|row| number(row, "floor") > 0.0) {
-        for (kind, column) in [("free", "needed"), ("tied", "needed_tied")] {
+        for (kind, column) in [("free", "needed"), ("tied", "needed_from_input")] {
             let rank = number(row, "rank") as usize;
             let name = format!("head-{}-passage-0-rank-{rank}-e0.001-{kind}", row["head"]);
             let place = folder.path("predicted/kept").join(&row["cell"]).join(name);
@@ -269,7 +277,7 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
     assert!(!folder.path("data/runs/ls/s0/checkpoint").exists());
     folder.done(&["verify", "parts"]);
     let whole = folder.read("data/parts/rows.csv");
-    for column in ["needed", "needed_tied", "actual", "inflation", "drift"] {
+    for column in ["needed", "needed_from_input", "actual", "inflation", "excess_factor"] {
         let mut reader = csv::Reader::from_reader(whole.as_bytes());
         let header = reader.headers().unwrap().clone();
         let at = header.iter().position(|name| name == column).unwrap();

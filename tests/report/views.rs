@@ -205,7 +205,7 @@ fn the_dial_subtracts_the_entropy() {
     assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);
 }
 
-fn head(arm: &str, kind: HeadKind, seed: u64, step: usize, tying: f64) -> HeadRow {
+fn head(arm: &str, kind: HeadKind, seed: u64, step: usize, input_factor: f64) -> HeadRow {
     let model = ModelKey {
         of: Some("runs".to_owned()),
         seed: Some(seed),
@@ -220,10 +220,10 @@ fn head(arm: &str, kind: HeadKind, seed: u64, step: usize, tying: f64) -> HeadRo
             n: 64,
             rank: 8,
             epsilon: 0.01,
-            actual: 8.0 * tying,
-            spread: 12.0 * tying,
+            actual: 8.0 * input_factor,
+            spread: 12.0 * input_factor,
             needed: Some(4.0),
-            needed_tied: Some(4.0 * tying),
+            needed_from_input: Some(4.0 * input_factor),
             floor: Some(3.0),
             ..HeadMeasurement::default()
         },
@@ -237,7 +237,7 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
         let kind = if arm == "ls" { HeadKind::Local { window: 4 } } else { HeadKind::Global };
         (0..3).flat_map(move |seed| {
             [(100, 1.5), (400, 4.0 + seed as f64)]
-                .map(|(step, tying)| head(arm, kind, seed, step, tying))
+                .map(|(step, input_factor)| head(arm, kind, seed, step, input_factor))
         })
     });
     let study = TrainedHeads { heads: heads.collect(), failed: 0 };
@@ -255,13 +255,14 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
 
     let figures = heads::figures::prediction::prediction(&study, &[]);
     let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
-    assert_eq!(names, ["needed-against-actual", "tied-against-actual"]);
+    assert_eq!(names, ["needed-against-actual", "from-input-against-actual"]);
     let tied = &figures[1].panels[0];
     let points = |name: &str| {
         let found = tied.series.iter().find(|series| series.name == name);
         found.map(|series| series.points.clone())
     };
-    let expected: Vec<_> = [4.0, 5.0, 6.0].map(|tying| (4.0 * tying, 8.0 * tying)).to_vec();
+    let expected: Vec<_> =
+        [4.0, 5.0, 6.0].map(|input_factor| (4.0 * input_factor, 8.0 * input_factor)).to_vec();
     assert_eq!(points("LS-attention, local heads").unwrap(), expected, "the last step alone");
     assert_eq!(points("multi-head").unwrap(), expected);
     for figure in figures.iter().chain([figure]) {

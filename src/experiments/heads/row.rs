@@ -86,14 +86,15 @@ impl Measurement for HeadMeasurement {
         for pair in masses.windows(2) {
             check.at_most("mass falls with the lag", pair[0], pair[1], OF_WEIGHTS);
         }
-        for (column, value, outcome) in
-            [("needed", f.needed, f.outcome), ("needed_tied", f.needed_tied, f.outcome_tied)]
-        {
+        for (column, value, outcome) in [
+            ("needed", f.needed, f.outcome),
+            ("needed_from_input", f.needed_from_input, f.outcome_from_input),
+        ] {
             let unreached = [Outcome::Infeasible, Outcome::Screened];
             check.there(column, value.as_ref(), !unreached.contains(&outcome));
         }
-        check.holds(f.is_fitted() == (f.outcome_tied != Outcome::Screened), || {
-            "outcome and outcome_tied do not agree on whether it was fitted".to_owned()
+        check.holds(f.is_fitted() == (f.outcome_from_input != Outcome::Screened), || {
+            "outcome and outcome_from_input do not agree on whether it was fitted".to_owned()
         });
         check.within("iterations", f.iterations as f64, 0.0, f.evaluations as f64);
         check.at_least("wall_time_s", f.wall_time_s, 0.0);
@@ -153,7 +154,7 @@ impl HeadMeasurement {
     }
 
     fn check_what_is_needed(&self, check: &mut InvariantChecker) {
-        let (floor, needed, tied) = (self.floor, self.needed, self.needed_tied);
+        let (floor, needed, tied) = (self.floor, self.needed, self.needed_from_input);
         check.at_least("floor", floor.unwrap_or(f64::NAN), 0.0);
         // Attention within ε of uniform needs no logits, so it is not fitted.
         let fitted = floor.is_some_and(|floor| floor > 0.0);
@@ -162,20 +163,26 @@ impl HeadMeasurement {
             check.there("kl_nats", self.kl_nats.as_ref(), fitted);
         }
         if tied.is_some() {
-            check.at_most("needed_tied is under needed", needed, tied, OF_WEIGHTS);
+            check.at_most("needed_from_input is under needed", needed, tied, OF_WEIGHTS);
             // A softcap makes attention from logits of another size, so the head's own weights need not reach ε.
             if self.softcap.is_none() {
-                check.at_most("actual is under needed_tied", tied, self.actual, OF_WEIGHTS);
+                check.at_most("actual is under needed_from_input", tied, self.actual, OF_WEIGHTS);
             }
-            check.there("kl_nats_tied", self.kl_nats_tied.as_ref(), fitted);
+            check.there("kl_nats_from_input", self.kl_nats_from_input.as_ref(), fitted);
         }
         if fitted && needed.is_some() {
             check.at_most("kl_nats exceeds ε", self.kl_nats, self.epsilon, OF_WEIGHTS);
         }
         if fitted && tied.is_some() {
-            check.at_most("kl_nats_tied exceeds ε", self.kl_nats_tied, self.epsilon, OF_WEIGHTS);
+            check.at_most(
+                "kl_nats_from_input exceeds ε",
+                self.kl_nats_from_input,
+                self.epsilon,
+                OF_WEIGHTS,
+            );
         }
-        let parts = [self.floor, self.inflation, self.tying, self.drift, self.gauge];
+        let parts =
+            [self.floor, self.inflation, self.input_factor, self.excess_factor, self.shift_factor];
         for ((told, part), column) in parts.into_iter().zip(self.factors()).zip(PARTS) {
             check.there(column, told.as_ref(), part.is_some());
             if part.is_some() {

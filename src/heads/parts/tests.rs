@@ -108,14 +108,14 @@ fn the_parts_multiply_to_what_is_and_none_is_under_its_least() {
         for epsilon in [0.1, 0.001] {
             let parts = head.parts(epsilon, options()).unwrap();
             let [needed, tied] =
-                [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
+                [&parts.needed, &parts.needed_from_input].map(|f| f.max_abs_logit.unwrap());
             let floor = parts.floor.unwrap();
             let ascending = [floor, needed, tied, actual.actual * (1.0 + 1e-6)];
             assert!(ascending.is_sorted(), "{} at {epsilon}: {ascending:?}", head.kind);
             if floor > 0.0 {
                 let product: f64 = actual.fitted(&parts, 0.0).parts().unwrap().iter().product();
                 assert!((product / actual.actual - 1.0).abs() < 1e-12);
-                for found in [&parts.needed, &parts.needed_tied] {
+                for found in [&parts.needed, &parts.needed_from_input] {
                     let factors = found.factors.as_ref().unwrap();
                     let again = Measured::of(&head.problem, factors).unwrap();
                     assert!(again.kl_nats <= epsilon);
@@ -154,7 +154,7 @@ fn sparing_fits_find_what_thorough_ones_do() {
                 ..options()
             };
             let parts = head.parts(epsilon, for_single).unwrap();
-            for (sparing, thorough) in [(&parts.needed, free), (&parts.needed_tied, made)] {
+            for (sparing, thorough) in [(&parts.needed, free), (&parts.needed_from_input, made)] {
                 let least = thorough.best.unwrap().solution.max_abs_logit;
                 let found = sparing.max_abs_logit.unwrap();
                 let is_near = found <= OTHER_MINIMUM * least;
@@ -189,7 +189,7 @@ fn a_sample_of_rows_needs_no_more_than_all_rows_do() {
             let parts = some.parts(0.01, options()).unwrap();
             let whole = all.parts(0.01, options()).unwrap();
             let [needed, tied] =
-                [&parts.needed, &parts.needed_tied].map(|f| f.max_abs_logit.unwrap());
+                [&parts.needed, &parts.needed_from_input].map(|f| f.max_abs_logit.unwrap());
             let levels = [parts.floor.unwrap(), needed, tied, actual.actual];
             assert!(levels.is_sorted_by(|a, b| *a <= b * (1.0 + 1e-5)), "{arm}: {levels:?}");
             // The difference depends on the search; a sample of rows only bounds the needed logit from above.
@@ -209,9 +209,10 @@ fn attention_that_is_uniform_needs_no_logits() {
     let actual = HeadMeasurement::screened(&[&probes[0]], None).unwrap();
     let parts = head.parts(0.01, options()).unwrap();
     assert_eq!((parts.floor, parts.needed.max_abs_logit), (Some(0.0), Some(0.0)));
-    let [floor, inflation, tying, drift, gauge] = actual.fitted(&parts, 0.0).factors();
-    assert_eq!((floor, inflation, tying, drift), (Some(0.0), None, None, None));
-    assert!(gauge.unwrap() >= 1.0 - 1e-12);
+    let [floor, inflation, input_factor, excess_factor, shift_factor] =
+        actual.fitted(&parts, 0.0).factors();
+    assert_eq!((floor, inflation, input_factor, excess_factor), (Some(0.0), None, None, None));
+    assert!(shift_factor.unwrap() >= 1.0 - 1e-12);
 }
 
 /// Attention after a softcap of 0.5 is not the softmax of the head's own logits. Its needed logits have no softcap, and

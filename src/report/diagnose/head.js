@@ -26,7 +26,7 @@ const opened = (() => {
   const written = (token) => token.replaceAll("\n", "↵").replaceAll("\t", "⇥") || "�";
 
   // From the floor to max |logit|, stacked.
-  const LEVELS = [["floor", "floor"], ["needed", "rank"], ["needed_tied", "inputs"], ["spread", "excess"],
+  const LEVELS = [["floor", "floor"], ["needed", "rank"], ["needed_from_input", "inputs"], ["spread", "excess"],
     ["actual", "shifts of rows"]];
   const parts = ({ values }, quantities) => {
     const value = (column) => values[quantities.findIndex((quantity) => quantity.column === column)] ?? null;
@@ -36,7 +36,7 @@ const opened = (() => {
     for (const [column, name] of LEVELS) {
       const level = value(column);
       if (level === null) continue;
-      const before = { spread: value("needed_tied") ?? value("needed") }[column];
+      const before = { spread: value("needed_from_input") ?? value("needed") }[column];
       const said = column === "spread" && before === null ? "above the floor (not fitted)" : name;
       bars.push({ column, name: said, height: Math.max(0, level - from) });
       from = Math.max(from, level);

@@ -53,11 +53,11 @@ pub(super) const QUANTITIES: [Quantity; 18] = [
         |head| Some(0.5 * head.spread),
     ),
     size(
-        "needed_tied",
+        "needed_from_input",
         "needed with its inputs",
         "The smallest max |logit| found that gives the head's attention within the tolerance ε, with queries \
           and keys projected from the head's own inputs at its rank.",
-        |head| head.needed_tied,
+        |head| head.needed_from_input,
     ),
     size(
         "needed",
@@ -73,19 +73,19 @@ pub(super) const QUANTITIES: [Quantity; 18] = [
     ),
     times(PARTS[1], "rank penalty", "Needed at its rank / floor.", |head| head.inflation),
     times(PARTS[2], "input factor", "Needed with its inputs / needed at its rank.", |head| {
-        head.tying
+        head.input_factor
     }),
     times(
         PARTS[3],
         "excess factor",
         "Half the logit range / needed with its inputs: what softmax sees and the attention does not need.",
-        |head| head.drift,
+        |head| head.excess_factor,
     ),
     times(
         PARTS[4],
         "shift factor",
         "max |logit| / half the logit range: shifts of whole rows, which softmax cancels.",
-        |head| head.gauge,
+        |head| head.shift_factor,
     ),
     size(
         "max_logit",

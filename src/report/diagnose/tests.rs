@@ -5,13 +5,13 @@ use crate::experiments::heads::HeadMeasurement;
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
 
-/// A fitted head of rank 16 on 256 tokens. Its largest logit is the product of the factors floor, inflation, tying,
-/// drift and gauge.
+/// A fitted head of rank 16 on 256 tokens. Its largest logit is the product of the factors floor, inflation, input_factor,
+/// excess_factor and shift_factor.
 pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHead {
-    let [floor, inflation, tying, drift, gauge] = parts;
+    let [floor, inflation, input_factor, excess_factor, shift_factor] = parts;
     let needed = floor * inflation;
-    let needed_tied = needed * tying;
-    let half_spread = needed_tied * drift;
+    let needed_from_input = needed * input_factor;
+    let half_spread = needed_from_input * excess_factor;
     let found = HeadMeasurement {
         head,
         kind: HeadKind::Global,
@@ -21,15 +21,15 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         rows: 256,
         rank: 16,
         epsilon: 0.01,
-        actual: half_spread * gauge,
+        actual: half_spread * shift_factor,
         spread: 2.0 * half_spread,
         needed: Some(needed),
-        needed_tied: Some(needed_tied),
+        needed_from_input: Some(needed_from_input),
         floor: Some(floor),
         inflation: Some(inflation),
-        tying: Some(tying),
-        drift: Some(drift),
-        gauge: Some(gauge),
+        input_factor: Some(input_factor),
+        excess_factor: Some(excess_factor),
+        shift_factor: Some(shift_factor),
         entropy_nats: 3.0,
         effective_rank_logits: 8.0,
         effective_rank_attention: None,
@@ -40,17 +40,17 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         key_head: Some(0),
         scale: Some(0.25),
         softcap: None,
-        max_logit: Some(half_spread * gauge),
+        max_logit: Some(half_spread * shift_factor),
         max_logit_capped: None,
-        max_dot: Some(4.0 * half_spread * gauge),
+        max_dot: Some(4.0 * half_spread * shift_factor),
         first_mass: Some(0.1),
         sink_mass: Some(0.0),
         share_ramp: Some(0.1),
         precision: None,
         kl_nats: Some(0.01),
-        kl_nats_tied: Some(0.01),
+        kl_nats_from_input: Some(0.01),
         outcome: Outcome::Converged,
-        outcome_tied: Outcome::Converged,
+        outcome_from_input: Outcome::Converged,
         iterations: 10,
         evaluations: 20,
         wall_time_s: 1.0,
@@ -62,15 +62,15 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
 pub(super) fn screened(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHead {
     let mut one = fitted(layer, head, parts);
     let found = &mut one.found;
-    [found.outcome, found.outcome_tied] = [Outcome::Screened; 2];
+    [found.outcome, found.outcome_from_input] = [Outcome::Screened; 2];
     for level in [
         &mut found.needed,
-        &mut found.needed_tied,
+        &mut found.needed_from_input,
         &mut found.inflation,
-        &mut found.tying,
-        &mut found.drift,
+        &mut found.input_factor,
+        &mut found.excess_factor,
         &mut found.kl_nats,
-        &mut found.kl_nats_tied,
+        &mut found.kl_nats_from_input,
     ] {
         *level = None;
     }

@@ -173,7 +173,7 @@ mod tests {
     use super::super::tests::{fitted, model, screened};
     use super::*;
 
-    /// Factors floor, inflation, tying, drift and gauge of a head with max |logit| 148 that needs 4.3.
+    /// Factors floor, inflation, input_factor, excess_factor and shift_factor of a head with max |logit| 148 that needs 4.3.
     const LARGE: [f64; 5] = [4.0, 1.075, 1.2, 20.0, 148.0 / (4.0 * 1.075 * 1.2 * 20.0)];
 
     fn said(head: DiagnosedHead) -> String {

@@ -251,11 +251,11 @@ mod tests {
     use super::*;
     use crate::experiments::heads::tables::heads::tests::head as head_of_parts;
 
-    fn grown(inflation: f64, tying: f64, seeds: u64) -> TrainedHeads {
+    fn grown(inflation: f64, input_factor: f64, seeds: u64) -> TrainedHeads {
         let heads = (0..seeds).flat_map(|seed| {
             [
                 head_of_parts(("mhsa", seed, 10, 0), [2.0, 1.0, 1.0, 1.0, 1.0], 1.0),
-                head_of_parts(("mhsa", seed, 20, 0), [2.0, inflation, tying, 1.0, 1.0], 1.0),
+                head_of_parts(("mhsa", seed, 20, 0), [2.0, inflation, input_factor, 1.0, 1.0], 1.0),
             ]
         });
         TrainedHeads { heads: heads.collect(), failed: 0 }

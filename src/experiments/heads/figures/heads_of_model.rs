@@ -122,8 +122,8 @@ mod tests {
     use crate::experiments::heads::tables::heads::tests::head as head_of_parts;
 
     fn study() -> TrainedHeads {
-        let head = |head: usize, drift: f64| {
-            head_of_parts(("mhsa", 1, 10, head), [2.0, 1.25, 2.0, drift, 2.0], 1.0)
+        let head = |head: usize, excess_factor: f64| {
+            head_of_parts(("mhsa", 1, 10, head), [2.0, 1.25, 2.0, excess_factor, 2.0], 1.0)
         };
         TrainedHeads { heads: vec![head(0, 2.0), head(1, 4.0)], failed: 0 }
     }

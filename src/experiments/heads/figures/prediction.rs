@@ -84,9 +84,9 @@ pub fn prediction(study: &TrainedHeads, screened: &[&HeadRow]) -> Vec<Figure> {
              Points above the dashed line have larger logits than rank alone explains.",
         ),
         figure(
-            "tied-against-actual",
+            "from-input-against-actual",
             "max |logit| needed from the layer inputs",
-            |h| h.found.needed_tied,
+            |h| h.found.needed_from_input,
             "The max |logit| of each trained head against the smallest that reproduces its attention within ε from the head's own \
              layer inputs. Points above the dashed line have larger logits than rank and inputs explain.",
         ),

@@ -191,7 +191,7 @@ type OfHead = fn(&HeadMeasurement) -> Option<f64>;
 /// The quantities that may order heads.
 const ORDERED_BY: [(&str, OfHead); 6] = [
     ("needed", |h| h.needed),
-    ("needed, tied", |h| h.needed_tied),
+    ("needed from the input", |h| h.needed_from_input),
     ("inflation", |h| Some(h.parts()?[1])),
     ("floor", |h| h.floor),
     ("low entropy", |h| Some(-h.entropy_nats)),

@@ -7,10 +7,10 @@ use crate::experiments::model_key::ModelKey;
 /// A head with the given factors and entropy of attention.
 pub(crate) fn head(
     (arm, seed, step, head): (&str, u64, usize, usize),
-    [floor, inflation, tying, drift, gauge]: [f64; 5],
+    [floor, inflation, input_factor, excess_factor, shift_factor]: [f64; 5],
     entropy_nats: f64,
 ) -> HeadRow {
-    let tied = floor * inflation * tying;
+    let tied = floor * inflation * input_factor;
     let model = ModelKey {
         of: Some("runs".to_owned()),
         seed: Some(seed),
@@ -25,10 +25,10 @@ pub(crate) fn head(
             n: 64,
             rank: 8,
             epsilon: 0.01,
-            actual: tied * drift * gauge,
-            spread: 2.0 * tied * drift,
+            actual: tied * excess_factor * shift_factor,
+            spread: 2.0 * tied * excess_factor,
             needed: Some(floor * inflation),
-            needed_tied: Some(tied),
+            needed_from_input: Some(tied),
             floor: Some(floor),
             entropy_nats,
             ..HeadMeasurement::default()
