@@ -104,9 +104,11 @@ pub fn table(args: &TableArgs) -> Result<()> {
 /// # Errors
 /// As `table`.
 pub fn figure(args: &FigureArgs) -> Result<()> {
-    let Analysed { analysis, .. } = analysed(&args.study, args.preset.get())?;
+    let Analysed { analysis, folder, .. } = analysed(&args.study, args.preset.get())?;
     warn(&analysis);
-    let folder = figures(args.preset.get()).join(&args.study);
+    // The folder's name includes that of the text.
+    let study = folder.file_name().unwrap_or(args.study.as_ref());
+    let folder = figures(args.preset.get()).join(study);
     let paths = save_figures(&analysis.figures, &folder)?;
     if !is_quiet() {
         paths.iter().for_each(|path| say!("{}", path.display()));

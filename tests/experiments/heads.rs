@@ -365,6 +365,11 @@ fn texts_of_one_name_share_no_rows() {
     let said = sweep("compared", "b/book.txt");
     assert!(said.contains("rows in data/compared-book/rows.csv"), "{said}");
     let table = folder.done(&["table", "compared-book"]);
+    // Without the text's name, too, and the figures are still those of the text.
+    folder.done(&["figure", "compared"]);
+    assert!(
+        folder.path("figures/compared-book").is_dir() && !folder.path("figures/compared").exists()
+    );
     let baseline = second.iter().find(|row| row["run"] == "mhsa").unwrap();
     let loss = format!("| {:.3} |", number(baseline, "valid_loss_nats"));
     assert!(table.contains(&loss), "{loss} is not in {table}");

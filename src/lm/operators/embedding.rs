@@ -23,7 +23,7 @@ pub(in crate::lm) fn embed(token: &Tensor, ids: &Tensor) -> Result<(Tensor, Pull
             bail!("token {id}, but the vocabulary has {v} symbols");
         }
         with_elements([token], |[token]| {
-            let mut x = vec![0.0; ids.len() * c];
+            let mut x = vec![0.0f32; ids.len() * c];
             x.par_chunks_mut(CHUNK_ROWS * c).zip(ids.par_chunks(CHUNK_ROWS)).for_each(
                 |(x, ids)| {
                     for (x, &id) in x.chunks_mut(c).zip(ids) {
