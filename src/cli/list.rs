@@ -34,8 +34,7 @@ pub struct ListArgs {
     preset: PresetFlag,
     #[command(flatten)]
     json: JsonFlag,
-    /// List the columns of a kind of rows instead [kinds: fit, train, spectrum, latency, predict,
-    /// ramp, surgery; files of a run: steps, curve, eval, heads]
+    /// List the columns of a kind of study instead [also files of a run: steps, curve, eval, heads]
     #[arg(long, value_name = "KIND", conflicts_with = "preset", value_parser = columns_of)]
     columns: Option<Columns>,
     /// Print a JSON Schema of definitions instead

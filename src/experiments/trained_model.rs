@@ -84,7 +84,13 @@ impl TrainedModel {
             };
             let there = model.source.held_layers();
             if let Some(layer) = among.keys.layers.iter().find(|layer| !there.contains(layer)) {
-                return Err(wrong(format!("has layers {there:?}, not {layer}")));
+                let there = match there[..] {
+                    [first, .., last] if last - first + 1 == there.len() => {
+                        format!("{first} to {last}")
+                    }
+                    _ => there.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+                };
+                return Err(wrong(format!("has layers {there}, not {layer}")));
             }
             let context = model.source.context();
             if let Some(tokens) = among.keys.tokens.filter(|&tokens| tokens > context) {

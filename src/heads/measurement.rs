@@ -152,9 +152,9 @@ impl HeadMeasurement {
         self.outcome != Outcome::Screened
     }
 
-    /// The factors of actual = floor · inflation · input_factor · excess_factor · shift_factor, in the order of [`PARTS`]: the floor, and the ratio
-    /// of each level to the one before. A ratio is `None` if either level is 0 or was not found. Centring the rows costs one
-    /// rank, so excess_factor may be slightly below 1. Gauge is at least 1 up to rounding.
+    /// The factors of actual = floor · inflation · input_factor · excess_factor · shift_factor, in the order of [`PARTS`]: the
+    /// floor, and the ratio of each level to the one before. A ratio is `None` if either level is 0 or was not found. Centring
+    /// the rows costs one rank, so the excess factor may be slightly below 1. The shift factor is at least 1 up to rounding.
     pub fn factors(&self) -> [Option<f64>; 5] {
         let &Self { floor, needed, needed_from_input, spread, actual, .. } = self;
         let half_spread = Some(0.5 * spread);
@@ -167,7 +167,8 @@ impl HeadMeasurement {
         ]
     }
 
-    /// floor, inflation, input_factor, excess_factor and shift_factor, whose product is `actual`; `None` if one is unknown or the floor is 0.
+    /// floor, inflation, input_factor, excess_factor and shift_factor, whose product is `actual`; `None` if one is unknown or
+    /// the floor is 0.
     pub fn parts(&self) -> Option<[f64; 5]> {
         let [floor, inflation, input_factor, excess_factor, shift_factor] = self.factors();
         Some([floor?, inflation?, input_factor?, excess_factor?, shift_factor?])

@@ -464,7 +464,7 @@ fn what_is_wrong_is_said_in_one_line() {
     };
     refused(&["runs/none", "--out", "p/a"], "runs/none");
     refused(&["runs/mhsa", "--tolerance", "0", "--out", "p/a"], "above 0");
-    refused(&["runs/mhsa", "--layer", "9", "--out", "p/a"], "layers [0, 1], not 9");
+    refused(&["runs/mhsa", "--layer", "9", "--out", "p/a"], "layers 0 to 1, not 9");
     refused(&["runs/mhsa", "--filter", "x", "--out", "p/a"], "matches none");
     refused(&["runs/mhsa", "--step", "11", "--out", "p/a"], "10, 40");
     refused(&["runs/mhsa", "--tokens", "33", "--out", "p/a"], "32");

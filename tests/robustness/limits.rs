@@ -278,7 +278,7 @@ fn what_one_asks_for_by_mistake_is_told_what_would_fit() {
         ["predict", "r", "--text", "text.txt", "--passages", "9223372036854775807", "--quiet"];
     let ended = within(&folder, HELD, &[&predict[..], &["--groups", "3", "--out", "p"]].concat());
     let Ended { code, stderr, .. } = ended.unwrap();
-    let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("fewer")).collect();
+    let lines: Vec<&str> = stderr.lines().filter(|line| line.contains("tokens needed")).collect();
     assert!(code == Some(1) && lines.len() >= 2 && !stderr.contains("internal"), "{stderr}");
     // The cell of a study that cannot fit has a row that says so, and the others are measured.
     let study = STUDY.replace("rank = [2]", "rank = [2, 100000000000]").replace("tiny", "wide");

@@ -114,7 +114,7 @@ await check("a link opens at a head, with the numbers of its row", async () => {
   await until(isRead);
   const { numbers, parts } = await tab.run(() => ({
     numbers: [...document.querySelectorAll(".numbers tbody tr")].map((row) => row.cells[1].textContent),
-    parts: [...document.querySelectorAll(".parts li")].map((part) => Number(/: ([\d.e-]+)$/.exec(part.textContent)[1])),
+    parts: [...document.querySelectorAll(".parts li")].map((part) => Number(/: (?:\+ )?([\d.e-]+)$/.exec(part.textContent)[1])),
   }));
   const row = rowOf(0, 1);
   assert.ok(near(numbers[0].split(" ")[0], Number(row.actual)), numbers[0]);

@@ -6,6 +6,7 @@ use crate::claims::words::joined;
 use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::heads::HeadMeasurement;
 use crate::experiments::heads::tables::published::{LARGE_NATS, PublishedHeads, PublishedModel};
+use crate::table::groups::distinct;
 use crate::table::{Spread, plural, significant};
 
 /// A head that needs at least this share of its logits at its rank counts as needing them.
@@ -79,16 +80,20 @@ fn of_models(
     let median = |model: &PublishedModel<'_>| {
         Some(Spread::of(model.large.iter().filter_map(|head| value(head)))?.median)
     };
-    let medians: Vec<f64> = models.iter().filter_map(median).collect();
+    let medians: Vec<(&str, f64)> =
+        models.iter().filter_map(|model| Some((model.run, median(model)?))).collect();
+    // A model has a median for each ε, and the same heads at each.
+    let counted = models.iter().filter(|model| model.epsilon == models[0].epsilon).map(counts);
     if medians.is_empty() {
-        let counts = joined(models.iter().map(counts), ". ") + ".";
+        let counts = joined(counted, ". ") + ".";
         return Verdict::unmeasured(claim, "no fitted heads of that kind", counts);
     }
-    let shares = joined(medians.iter().map(|share| significant(*share, 2)), ", ");
-    let headline = format!("{what} {shares} in the median large head");
-    let seeds = Seeds::all(medians.len()).called("model");
-    let ruling = Ruling::every(medians.into_iter().map(ruling));
-    Verdict::new(claim, ruling, seeds, headline, models.iter().map(counts))
+    let shares = distinct(medians.iter().map(|(_, share)| significant(*share, 2)));
+    let headline = format!("{what} {} in the median large head", joined(shares, ", "));
+    let measured = distinct(medians.iter().map(|(run, _)| *run)).len();
+    let seeds = Seeds::all(measured).called("model");
+    let ruling = Ruling::every(medians.into_iter().map(|(_, median)| ruling(median)));
+    Verdict::new(claim, ruling, seeds, headline, counted)
 }
 
 /// Counts the large heads by max |logit|, by half-range, which is what softmax receives, and by the signed maximum,

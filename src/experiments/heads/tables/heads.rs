@@ -231,8 +231,8 @@ impl TrainedHeads {
         };
         table
             .per_group("other_inflation", "rank penalty, all heads", over_all_heads(1))
-            .per_group("other_tying", "input factor, all heads", over_all_heads(2))
-            .per_group("other_drift", "excess factor, all heads", over_all_heads(3))
+            .per_group("other_input_factor", "input factor, all heads", over_all_heads(2))
+            .per_group("other_excess_factor", "excess factor, all heads", over_all_heads(3))
             .sizes("seeds", "seeds")
             .note(
                 "The head with the largest logit of each model. Medians over seeds with \
