@@ -10,7 +10,10 @@ use rank_study::targets::{Family, Layout, Parameters, Spectrum, Target, TargetRe
 pub(crate) fn value_error(error: impl std::fmt::Display) -> PyErr {
     let message = error.to_string();
     let other_mask = r#"use the other mask ("causal" or "bidirectional")"#;
-    let message = message.replace("--softmax", "softmax=True");
+    let message = message.replace("--softmax", "softmax=True").replace(
+        "leave them out with --trim-padding",
+        "leave these rows and columns out of the array",
+    );
     PyValueError::new_err(message.replace("use the other mask", other_mask))
 }
 

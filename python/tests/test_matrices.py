@@ -108,6 +108,7 @@ def test_logits_are_taken_with_softmax() -> None:
         (np.eye(4), {"max_logit": None}, "neither"),
         (np.eye(4), {"max_logit": None, "tolerance": [0.1, 0.2]}, "tolerance must be one number"),
         (np.eye(4) * 8, {}, "softmax=True"),
+        (np.pad(np.eye(4), (0, 2)), {}, "rows 4 to 5 .* out of the array"),
     ],
 )
 def test_wrong_input_is_a_value_error_that_says_what_was_found(array: object, options: dict, words: str) -> None:

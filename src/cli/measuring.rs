@@ -33,17 +33,23 @@ impl Session {
         threads: usize,
         device: Device,
     ) -> Result<Self> {
-        let (mut cells, mut left) = (0, 0);
+        let (mut studies, mut cells, mut left) = (0, 0, 0);
         for plan in plans {
+            studies += usize::from(plan.left() > 0);
             cells += plan.cells().count();
             left += plan.left();
         }
+        let parts = left * PARTS as usize;
         Ok(Self {
             threads,
             device,
             stop: stop_at_signal(AFTER_CELLS)?,
             progress: CellsProgress {
-                progress: Progress::new(left * PARTS as usize),
+                // A training takes as long as many fits.
+                progress: match studies {
+                    0 | 1 => Progress::new(parts),
+                    _ => Progress::uneven(parts),
+                },
                 state: Mutex::default(),
             },
             ahead: format!(

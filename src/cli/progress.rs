@@ -21,22 +21,37 @@ pub struct Progress {
     bar: ProgressBar,
     /// The time of the last line, at first that of the start: short work prints none.
     printed: Mutex<Instant>,
-    /// `about`, or `at most` for work that may end before all parts.
-    left: &'static str,
+    left: Left,
+}
+
+/// How the time left is told.
+#[derive(Clone, Copy)]
+enum Left {
+    /// At the pace so far.
+    About,
+    /// The same, of work that may end before all its parts.
+    AtMost,
+    /// Not told: parts take different times.
+    Unknown,
 }
 
 impl Progress {
     /// Creates the progress towards `whole` parts; shows nothing if `--quiet` is given.
     pub fn new(whole: usize) -> Self {
-        Self::with_left(whole, "about")
+        Self::with_left(whole, Left::About)
+    }
+
+    /// As [`Self::new`], of parts that take different times.
+    pub fn uneven(whole: usize) -> Self {
+        Self::with_left(whole, Left::Unknown)
     }
 
     /// As [`Self::new`], of work that may end before all its parts.
     pub fn up_to(whole: usize) -> Self {
-        Self::with_left(whole, "at most")
+        Self::with_left(whole, Left::AtMost)
     }
 
-    fn with_left(whole: usize, about: &'static str) -> Self {
+    fn with_left(whole: usize, left: Left) -> Self {
         let bar = ProgressBar::new(whole as u64);
         if is_quiet() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -45,12 +60,12 @@ impl Progress {
         let style = ProgressStyle::with_template(template);
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.with_key("left", move |state: &ProgressState, out: &mut dyn Write| {
-            let _ = out.write_str(&left(about, state.eta()));
+            let _ = out.write_str(&left.told(state.elapsed(), f64::from(state.fraction())));
         }));
         if !bar.is_hidden() {
             bar.enable_steady_tick(Duration::from_millis(250));
         }
-        Self { bar, printed: Mutex::new(Instant::now()), left: about }
+        Self { bar, printed: Mutex::new(Instant::now()), left }
     }
 
     /// Sets the name of the work.
@@ -97,7 +112,7 @@ impl Progress {
     /// `12 %, 3 min 20 s elapsed, about 22 min 8 s left; phase, 12 of 180 configurations`.
     fn line(&self) -> String {
         let share = self.bar.position() as f64 / self.bar.length().unwrap_or(0).max(1) as f64;
-        let left = left(self.left, self.bar.eta());
+        let left = self.left.told(self.bar.elapsed(), share);
         let gone = duration(self.bar.elapsed().as_secs_f64());
         let percent = (100.0 * share.min(1.0)).floor();
         let line = format!("{percent:.0} %, {gone} elapsed{left}; {}", self.bar.message());
@@ -110,11 +125,18 @@ impl Progress {
     }
 }
 
-/// `, about 22 min 8 s left` at the recent pace; empty if it is not known.
-fn left(about: &str, eta: Duration) -> String {
-    match eta {
-        Duration::ZERO => String::new(),
-        eta => format!(", {about} {} left", duration(eta.as_secs_f64())),
+impl Left {
+    /// `, about 22 min 8 s left` at the pace so far; empty if it is not known.
+    fn told(self, elapsed: Duration, share: f64) -> String {
+        let about = match self {
+            Self::About => "about",
+            Self::AtMost => "at most",
+            Self::Unknown => return String::new(),
+        };
+        match elapsed.as_secs_f64() * (1.0 - share) / share {
+            left if left > 0.0 && left.is_finite() => format!(", {about} {} left", duration(left)),
+            _ => String::new(),
+        }
     }
 }
 

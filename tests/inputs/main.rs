@@ -43,6 +43,7 @@ macro_rules! promises {
 promises! {
     npy, "npy", 200_000;
     npz, "npz", 100_000;
+    torch, "torch", 100_000;
     csv, "csv", 150_000;
     parquet, "parquet", 40_000;
     safetensors, "safetensors", 150_000;

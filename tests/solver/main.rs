@@ -14,3 +14,5 @@ mod target_command;
 mod target_families;
 #[cfg(feature = "parquet")]
 mod target_files;
+#[cfg(feature = "lm")]
+mod torch_files;

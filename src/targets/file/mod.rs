@@ -9,6 +9,8 @@ mod parquet;
 mod safetensors;
 mod stack;
 mod target_file;
+#[cfg(feature = "lm")]
+mod torch;
 
 pub(crate) use npy::read_npy;
 #[cfg(feature = "study")]

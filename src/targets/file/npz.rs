@@ -25,13 +25,21 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Targ
     names.sort_unstable();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let name = format!("{}.npy", chosen(&names, name)?);
-    let mut entry = archive.by_name(&name).map_err(|error| damaged(&error))?;
+    npy::read(&entry(&mut archive, &name).map_err(|error| damaged(&error))?)
+}
+
+/// The bytes of a file of a zip archive.
+pub(super) fn entry(
+    archive: &mut ZipArchive<Cursor<&[u8]>>,
+    name: &str,
+) -> Result<Vec<u8>, String> {
+    let mut entry = archive.by_name(name).map_err(|error| error.to_string())?;
     let (size, packed) = (entry.size(), entry.compressed_size());
     if size > packed.saturating_mul(EXPANSION).saturating_add(EXPANSION) {
-        return Err(damaged(&format!("{packed} bytes announce {size}")).into());
+        return Err(format!("{packed} bytes announce {size}"));
     }
-    check_memory(size as f64).map_err(|room| format!("the array needs {room}"))?;
-    let mut array = Vec::new();
-    entry.by_ref().take(size).read_to_end(&mut array).map_err(|error| damaged(&error))?;
-    npy::read(&array)
+    check_memory(size as f64).map_err(|room| format!("{name} needs {room}"))?;
+    let mut bytes = Vec::new();
+    entry.by_ref().take(size).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(bytes)
 }

@@ -33,7 +33,11 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Targ
     ArrayD::from_shape_vec(tensor.shape(), values).map_err(|error| error.to_string().into())
 }
 
-fn numbers<const WIDTH: usize>(data: &[u8], number: impl Fn([u8; WIDTH]) -> f64) -> Vec<f64> {
+/// The numbers that the bytes hold, each of `WIDTH` bytes.
+pub(super) fn numbers<const WIDTH: usize>(
+    data: &[u8],
+    number: impl Fn([u8; WIDTH]) -> f64,
+) -> Vec<f64> {
     data.as_chunks::<WIDTH>().0.iter().map(|&bytes| number(bytes)).collect()
 }
 

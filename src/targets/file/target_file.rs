@@ -8,6 +8,8 @@ use ndarray::{Array2, ArrayView1, s};
 #[cfg(feature = "parquet")]
 use super::parquet;
 use super::stack::{StackIndex, matrix_of};
+#[cfg(feature = "lm")]
+use super::torch;
 use super::{csv, mistakes, npy, npz, safetensors};
 use crate::system::write_whole_with;
 use crate::targets::matrix::ROW_SUM_TOLERANCE;
@@ -21,7 +23,8 @@ const HALF_PRECISION: f64 = 1.0 / 256.0;
 #[derive(Clone, Debug, Default)]
 pub struct TargetFile {
     /// The file. Its extension gives the format: `.npy` (float64, float32, float16, bfloat16 as ml_dtypes saves it, int32, int8
-    /// or uint8), `.npz` (such arrays; the only one, or the one named as in `heads.npz#layer0`), `.csv`, `.tsv` or `.txt` (one line
+    /// or uint8), `.npz` (such arrays; the only one, or the one named as in `heads.npz#layer0`), `.pt` or `.pth` (float tensors of
+    /// PyTorch, named as in `saved.pt#attentions.0`; need the feature `lm`), `.csv`, `.tsv` or `.txt` (one line
     /// per row, separated by commas, semicolons, tabs or spaces; a header and an index are left out), `.parquet` (one numeric
     /// column per matrix column, an index of pandas left out; needs the feature `parquet`) or `.safetensors` (F64, F32, F16 or
     /// BF16; the only tensor of two or more dimensions, or the one named as in `heads.safetensors#layer0`).
@@ -181,8 +184,8 @@ fn rescale(dense: &mut Array2<f64>) -> Option<f64> {
 /// The name of the tensor that is written to a .safetensors file.
 const TENSOR_NAME: &str = "target";
 
-const READ: &str = match cfg!(feature = "parquet") {
-    true => ".npy, .npz, .csv, .tsv, .txt, .parquet or .safetensors",
+const READ: &str = match cfg!(all(feature = "lm", feature = "parquet")) {
+    true => ".npy, .npz, .pt, .csv, .tsv, .txt, .parquet or .safetensors",
     false => ".npy, .npz, .csv, .tsv, .txt or .safetensors",
 };
 
@@ -208,6 +211,8 @@ fn read_matrix(
         "npy" => (npy::read(&bytes()?)?, Vec::new()),
         "npz" => (npz::read(&bytes()?, name)?, Vec::new()),
         "safetensors" => (safetensors::read(&bytes()?, name)?, Vec::new()),
+        #[cfg(feature = "lm")]
+        "pt" | "pth" => (torch::read(&bytes()?, name)?, Vec::new()),
         "csv" | "tsv" | "txt" => of_table(csv::read(&bytes()?)?),
         #[cfg(feature = "parquet")]
         "parquet" => of_table(parquet::read(&bytes()?)?),
@@ -232,11 +237,11 @@ pub fn write_matrix(matrix: &Array2<f64>, path: &Path) -> Result<(), TargetError
     .map_err(|why| format!("cannot write the target {}: {why}", path.display()).into())
 }
 
-/// Splits `file.safetensors#name` or `file.npz#name` into file and name. An existing file with # in its own name is not split.
+/// Splits `file.safetensors#name`, `file.npz#name` or `file.pt#name` into file and name. An existing file with # in its own name is not split.
 fn split_name(path: &Path) -> (PathBuf, Option<String>) {
     if !path.exists()
         && let Some((file, name)) = path.to_string_lossy().rsplit_once('#')
-        && matches!(extension(Path::new(file)).as_deref(), Ok("safetensors" | "npz"))
+        && matches!(extension(Path::new(file)).as_deref(), Ok("safetensors" | "npz" | "pt" | "pth"))
     {
         return (PathBuf::from(file), Some(name.to_owned()));
     }

@@ -1,7 +1,7 @@
 //! Files with a matrix, as `fit`, `target` and `show` read them.
 
 use std::fs;
-use std::io::{Cursor, Write as _};
+use std::io::{Cursor, Read as _, Write as _};
 use std::path::Path;
 
 use ::safetensors::tensor::{Dtype, TensorView, serialize};
@@ -12,11 +12,11 @@ use rank_study::targets::{
     Family, Layout, StackIndex, Target as Matrix, TargetFile, Visibility, write_matrix,
 };
 use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipWriter};
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::super::forms::{Form, Headed};
 use super::super::target::{Target, Whole};
-use super::all;
+use super::{all, here};
 
 /// Attention of so many tokens.
 fn attention(n: usize) -> Matrix {
@@ -37,9 +37,19 @@ fn written(place: &Path, ending: &str) -> Vec<Vec<u8>> {
 }
 
 fn target(place: &Path, ending: &str, files: Vec<Whole>) -> Target {
+    target_in(place, ending, files, <[u8]>::to_vec)
+}
+
+/// As [`target`], of files that hold the altered bytes.
+fn target_in(
+    place: &Path,
+    ending: &str,
+    files: Vec<Whole>,
+    file_with: fn(&[u8]) -> Vec<u8>,
+) -> Target {
     let path = place.join(format!("matrix.{ending}"));
     let read = move |_, bytes: &[u8]| {
-        fs::write(&path, bytes).unwrap();
+        fs::write(&path, file_with(bytes)).unwrap();
         let file = |logits| TargetFile { logits, ..TargetFile::at(&path) };
         let used = [false, true].map(|logits| match file(logits).read(Visibility::Causal) {
             Ok(read) => is_used(read.target),
@@ -91,6 +101,33 @@ pub fn npz(place: &Path) -> Target {
         files.push(archive.finish().unwrap().into_inner());
     }
     target(place, "npz", all(Form::Bytes, files))
+}
+
+/// Altered pickles, in an archive beside a storage of 36 numbers.
+pub fn torch(place: &Path) -> Target {
+    let pickle = |name: &str| {
+        let file = fs::File::open(here(&format!("tests/reference/torch/{name}"))).unwrap();
+        let mut archive = ZipArchive::new(file).unwrap();
+        let names: Vec<String> =
+            archive.file_names().map(|name| name.unwrap().into_owned()).collect();
+        let pickle = names.iter().find(|name| name.ends_with("data.pkl")).unwrap();
+        let mut bytes = Vec::new();
+        archive.by_name(pickle).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let pickles = ["view.pt", "attentions.pt", "state.pth", "none.pt"].map(pickle);
+    target_in(place, "pt", all(Form::Bytes, pickles), |pickle| {
+        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        let numbers: Vec<u8> = (0..144).flat_map(|_| 0.25_f64.to_le_bytes()).collect();
+        for (name, bytes) in
+            [("a/data.pkl", pickle), ("a/data/0", &numbers), ("a/data/1", &numbers)]
+        {
+            archive.start_file(name, options).unwrap();
+            archive.write_all(bytes).unwrap();
+        }
+        archive.finish().unwrap().into_inner()
+    })
 }
 
 pub fn csv(place: &Path) -> Target {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use definitions::{definitions, manifests, training_definitions};
-use matrices::{csv, npy, npz, parquet, safetensors};
+use matrices::{csv, npy, npz, parquet, safetensors, torch};
 use models::{exported_heads, gguf, model_configurations, model_weights, tokenizers};
 use rows::{parts, rows};
 use runs::{checkpoints, run_logs, shown_runs};
@@ -25,6 +25,7 @@ use super::target::{Prepare, Whole};
 pub const TARGETS: &[(&str, Prepare)] = &[
     ("npy", npy),
     ("npz", npz),
+    ("torch", torch),
     ("csv", csv),
     ("parquet", parquet),
     ("safetensors", safetensors),
