@@ -46,6 +46,9 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Targ
         let advice = "too many objects; save the matrix alone, by torch.save(matrix, path)";
         return Err(advice.to_owned().into());
     }
+    if !is_whole(&saved) {
+        return Err(damaged(&"data.pkl is cut off").into());
+    }
     let mut stack = Stack::empty();
     stack.read_loop(&mut saved.as_slice()).map_err(|error| damaged(&error))?;
     let saved = stack.finalize().map_err(|error| damaged(&error))?;
@@ -57,6 +60,31 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Targ
     let (_, tensor) = tensors.iter().find(|(of, _)| of == name).expect("one of the names");
     let data = entry(&mut archive, &format!("{folder}/{}", tensor.storage));
     tensor.values(&data.map_err(|error| damaged(&error))?)
+}
+
+/// Whether the arguments of every opcode lie within the pickle, up to its end. The reader takes memory of the length that a
+/// string announces, before it reads the string.
+fn is_whole(pickle: &[u8]) -> bool {
+    let line = |rest: &[u8]| rest.iter().position(|&byte| byte == b'\n').map(|end| end + 1);
+    let mut rest = pickle;
+    while let Some((&opcode, arguments)) = rest.split_first() {
+        let length = match opcode {
+            b'.' => return true,
+            0x80 | b'K' | b'h' | b'q' => Some(1),
+            b'M' => Some(2),
+            b'J' | b'j' | b'r' => Some(4),
+            b'G' => Some(8),
+            0x8a => arguments.first().map(|&length| 1 + usize::from(length)),
+            b'X' => arguments.first_chunk().map(|&length| 4 + u32::from_le_bytes(length) as usize),
+            b'c' => line(arguments).and_then(|end| Some(end + line(&arguments[end..])?)),
+            _ => Some(0),
+        };
+        match length.and_then(|length| arguments.get(length..)) {
+            Some(after) => rest = after,
+            None => return false,
+        }
+    }
+    false
 }
 
 impl Stored<'_> {

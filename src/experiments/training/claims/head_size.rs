@@ -6,6 +6,7 @@ use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiments::training::claims::training::LOGITS_ALIKE;
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::groups::by_key;
 use crate::table::{Estimate, least_squares, significant};
 
 pub(crate) const MORE_DIMENSIONS_HELP: Claim = Claim {
@@ -15,7 +16,7 @@ pub(crate) const MORE_DIMENSIONS_HELP: Claim = Claim {
     origin: Origin::Derived,
     place: "the rank argument, an intervention",
     rule: [
-        "By least squares over runs, a doubling of d_head at equal heads multiplies the peak by less \
+        "By least squares over the runs of a seed, a doubling of d_head at equal heads multiplies the peak by less \
             than 1/{0}, with the whole interval.",
         "The whole interval lies above 1/{0}.",
     ],
@@ -28,18 +29,22 @@ pub(crate) const MORE_DIMENSIONS_HELP: Claim = Claim {
     ..Claim::PLAIN
 };
 
-/// Least squares of log(peak max |logit|), and of the loss, on log₂ d_head and log₂ heads, over all runs of `mhsa`:
-/// log peak = a + b·log₂ d_head + c·log₂ heads. e^b and e^c are what a doubling multiplies the peak by.
+/// Least squares of log(peak max |logit|), and of the loss, on log₂ d_head and log₂ heads, over the runs of `mhsa` of each seed:
+/// log peak = a + b·log₂ d_head + c·log₂ heads. e^b and e^c are what a doubling multiplies the peak by. Intervals are Student's
+/// over seeds, since the runs of one seed read the same text in the same order.
 pub(crate) fn head_size(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["mhsa"]);
     let runs: Vec<&TrainingRun> = tuned.study.arm("mhsa").collect();
     let fitted = |value: fn(&TrainingRun) -> Option<f64>| -> Option<[Estimate; 2]> {
         let point = |run: &&TrainingRun| {
             let sizes = [run.d_head(), run.of.model.heads].map(|size| (size as f64).log2());
-            Some((sizes.to_vec(), value(run)?))
+            Some((run.of.seed, (sizes.to_vec(), value(run)?)))
         };
-        let points: Vec<_> = runs.iter().filter_map(point).collect();
-        least_squares(&points)?.try_into().ok()
+        let of_seeds = by_key(runs.iter().filter_map(point)).into_iter();
+        let fits: Vec<Vec<f64>> =
+            of_seeds.map(|(_, points)| least_squares(&points)).collect::<Option<_>>()?;
+        let over_seeds = |k: usize| Estimate::mean(fits.iter().map(|fit| fit[k]));
+        Some([over_seeds(0)?, over_seeds(1)?])
     };
     let Some([size, count]) = fitted(|run| run.peak().map(f64::ln)) else {
         return Verdict::lacking(MORE_DIMENSIONS_HELP);
@@ -70,13 +75,13 @@ mod tests {
     use crate::claims::VerdictStatus;
     use crate::experiments::training::claims::tuning::at_three_rates;
 
-    /// Runs whose peak is 100 · `size`^log₂ d_head · `count`^log₂ heads, but for a scatter between seeds.
+    /// Runs whose peak is 100 · `size`^log₂ d_head · `count`^log₂ heads, but for a scatter of `size` between seeds.
     fn runs(size: f64, count: f64, seeds: usize) -> Trainings {
         let settings = [(4, 8), (4, 16), (4, 32), (8, 8), (8, 16), (2, 32)];
         let run = |(heads, d_head): (usize, usize), seed: usize| {
             let [of_size, of_count] = [d_head, heads].map(|size| (size as f64).log2());
-            let scatter = [1.0, 1.1, 0.9][seed % 3];
-            let peak = 100.0 * size.powf(of_size) * count.powf(of_count) * scatter;
+            let size = size * [1.0, 1.05, 0.95][seed % 3];
+            let peak = 100.0 * size.powf(of_size) * count.powf(of_count);
             let (name, loss) = (format!("heads-{heads}-{d_head}"), 2.0 + 0.01 * seed as f64);
             let mut run = TrainingRun::made_up(&name, "mhsa", seed as u64, peak, loss);
             (run.of.model.heads, run.of.model.d_head) = (heads, Some(d_head));
