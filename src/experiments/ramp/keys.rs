@@ -1,5 +1,7 @@
 //! View `keys`: how much of a head's logits one score per key explains, by the size of the logits.
 
+use std::cmp::Reverse;
+
 use crate::claims::ruling::Ruling;
 use crate::claims::verdict::Seeds;
 use crate::claims::words::{from_to, joined};
@@ -17,6 +19,8 @@ const LARGE: f64 = 20.0;
 const MOSTLY: f64 = 0.5;
 /// The models of a variant that confirming takes.
 const MODELS: usize = 3;
+/// The most variants whose share the verdict names, those with the most models first.
+const SHOWN: usize = 4;
 
 pub(crate) const LARGE_IS_KEY_SCORES: Claim = Claim {
     id: "LargeIsKeyScores",
@@ -169,9 +173,16 @@ pub(super) fn verdict(study: &Ramps) -> Verdict {
     let fewest = measured.iter().map(|one| one.2).min().unwrap_or(0);
     let ruling = Ruling::both(measured.iter().map(|(_, share, _)| share.at_least(MOSTLY)))
         .undecided_if_holds(fewest < MODELS);
-    let shares = measured
+    let mut most_models: Vec<_> = measured.iter().collect();
+    most_models.sort_by_key(|(_, _, models)| Reverse(*models));
+    let mut shares: Vec<String> = most_models
         .iter()
-        .map(|(name, share, models)| format!("{name} {} ({models})", share.shown(2)));
+        .take(SHOWN)
+        .map(|(name, share, models)| format!("{name} {} ({models})", share.shown(2)))
+        .collect();
+    if let Some(others) = most_models.len().checked_sub(SHOWN).filter(|&others| others > 0) {
+        shares.push(format!("{others} more in the table"));
+    }
     let by_model = groups(sorted(&study.heads, |head| head.model()), |head| head.model());
     let point = |head: &&RampHead| Some([head.found.half_spread, head.found.share_key?]);
     let points: Vec<Vec<[f64; 2]>> =
