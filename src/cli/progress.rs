@@ -24,14 +24,14 @@ pub struct Progress {
     left: Left,
 }
 
-/// How the time left is told.
+/// How the time left is shown.
 #[derive(Clone, Copy)]
 enum Left {
     /// At the pace so far.
     About,
     /// The same, of work that may end before all its parts.
     AtMost,
-    /// Not told: parts take different times.
+    /// Not at all, because parts take different times.
     Unknown,
 }
 
@@ -60,7 +60,7 @@ impl Progress {
         let style = ProgressStyle::with_template(template);
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.with_key("left", move |state: &ProgressState, out: &mut dyn Write| {
-            let _ = out.write_str(&left.told(state.elapsed(), f64::from(state.fraction())));
+            let _ = out.write_str(&left.shown(state.elapsed(), f64::from(state.fraction())));
         }));
         if !bar.is_hidden() {
             bar.enable_steady_tick(Duration::from_millis(250));
@@ -112,7 +112,7 @@ impl Progress {
     /// `12 %, 3 min 20 s elapsed, about 22 min 8 s left; phase, 12 of 180 configurations`.
     fn line(&self) -> String {
         let share = self.bar.position() as f64 / self.bar.length().unwrap_or(0).max(1) as f64;
-        let left = self.left.told(self.bar.elapsed(), share);
+        let left = self.left.shown(self.bar.elapsed(), share);
         let gone = duration(self.bar.elapsed().as_secs_f64());
         let percent = (100.0 * share.min(1.0)).floor();
         let line = format!("{percent:.0} %, {gone} elapsed{left}; {}", self.bar.message());
@@ -127,7 +127,7 @@ impl Progress {
 
 impl Left {
     /// `, about 22 min 8 s left` at the pace so far; empty if it is not known.
-    fn told(self, elapsed: Duration, share: f64) -> String {
+    fn shown(self, elapsed: Duration, share: f64) -> String {
         let about = match self {
             Self::About => "about",
             Self::AtMost => "at most",

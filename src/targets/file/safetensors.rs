@@ -20,24 +20,24 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Targ
     let names: Vec<&str> = tensors.iter().map(|(name, _)| name.as_str()).collect();
     let name = chosen(&names, name)?;
     let (_, tensor) = tensors.iter().find(|(of, _)| of == name).expect("one of the names");
-    let data = tensor.data();
-    let values = match tensor.dtype() {
+    let values = floats(tensor.dtype(), tensor.data()).ok_or_else(|| {
+        format!("unsupported tensor type {:?}; save it as F32 or F64", tensor.dtype())
+    })?;
+    ArrayD::from_shape_vec(tensor.shape(), values).map_err(|error| error.to_string().into())
+}
+
+/// The numbers of a type that the bytes hold, in little-endian order; `None` if the type is not one of floats.
+pub(super) fn floats(dtype: Dtype, data: &[u8]) -> Option<Vec<f64>> {
+    Some(match dtype {
         Dtype::F64 => numbers(data, f64::from_le_bytes),
         Dtype::F32 => numbers(data, |bytes| f32::from_le_bytes(bytes).into()),
         Dtype::F16 => numbers(data, |bytes| f16::from_le_bytes(bytes).into()),
         Dtype::BF16 => numbers(data, |bytes| bf16::from_le_bytes(bytes).into()),
-        other => {
-            return Err(format!("unsupported tensor type {other:?}; save it as F32 or F64").into());
-        }
-    };
-    ArrayD::from_shape_vec(tensor.shape(), values).map_err(|error| error.to_string().into())
+        _ => return None,
+    })
 }
 
-/// The numbers that the bytes hold, each of `WIDTH` bytes.
-pub(super) fn numbers<const WIDTH: usize>(
-    data: &[u8],
-    number: impl Fn([u8; WIDTH]) -> f64,
-) -> Vec<f64> {
+fn numbers<const WIDTH: usize>(data: &[u8], number: impl Fn([u8; WIDTH]) -> f64) -> Vec<f64> {
     data.as_chunks::<WIDTH>().0.iter().map(|&bytes| number(bytes)).collect()
 }
 

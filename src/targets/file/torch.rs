@@ -4,12 +4,12 @@
 use std::io::Cursor;
 
 use candle_core::pickle::{Object, Stack};
-use half::{bf16, f16};
 use ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder as _};
+use safetensors::tensor::Dtype;
 use zip::ZipArchive;
 
 use super::npz::entry;
-use super::safetensors::numbers;
+use super::safetensors::floats;
 use super::stack::chosen;
 use crate::system::check_memory;
 use crate::targets::TargetError;
@@ -90,15 +90,16 @@ fn is_whole(pickle: &[u8]) -> bool {
 impl Stored<'_> {
     /// The elements, in the order of the shape.
     fn values(&self, data: &[u8]) -> Result<ArrayD<f64>, TargetError> {
-        let values = match self.class {
-            "DoubleStorage" => numbers(data, f64::from_le_bytes),
-            "FloatStorage" => numbers(data, |bytes| f32::from_le_bytes(bytes).into()),
-            "HalfStorage" => numbers(data, |bytes| f16::from_le_bytes(bytes).into()),
-            "BFloat16Storage" => numbers(data, |bytes| bf16::from_le_bytes(bytes).into()),
+        let dtype = match self.class {
+            "DoubleStorage" => Dtype::F64,
+            "FloatStorage" => Dtype::F32,
+            "HalfStorage" => Dtype::F16,
+            "BFloat16Storage" => Dtype::BF16,
             other => {
                 return Err(format!("unsupported tensor type {other}; save matrix.float()").into());
             }
         };
+        let values = floats(dtype, data).unwrap_or_default();
         let size = self.shape.iter().map(|&length| length as f64).product::<f64>();
         check_memory(8.0 * size).map_err(|room| format!("the tensor needs {room}"))?;
         let held = values.get(self.offset..).unwrap_or_default();

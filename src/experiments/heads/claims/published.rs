@@ -88,8 +88,9 @@ fn of_models(
         let counts = joined(counted, ". ") + ".";
         return Verdict::unmeasured(claim, "no fitted heads of that kind", counts);
     }
-    let shares = distinct(medians.iter().map(|(_, share)| significant(*share, 2)));
-    let headline = format!("{what} {} in the median large head", joined(shares, ", "));
+    let shares = distinct(medians.iter().map(|(_, share)| *share)).into_iter();
+    let shares = joined(shares.map(|share| significant(share, 2)), ", ");
+    let headline = format!("{what} {shares} in the median large head");
     let measured = distinct(medians.iter().map(|(run, _)| *run)).len();
     let seeds = Seeds::all(measured).called("model");
     let ruling = Ruling::every(medians.into_iter().map(|(_, median)| ruling(median)));
