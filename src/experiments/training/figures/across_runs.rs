@@ -3,6 +3,7 @@
 use crate::experiments::training::figures::overview::Value;
 use crate::experiments::training::figures::variant::{Variant, positions_name};
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
+use crate::experiments::training::{Settings, key_words};
 use crate::figure::model::heights;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{distinct, groups, plural};
@@ -48,6 +49,38 @@ fn kind(run: &TrainingRun) -> (Option<usize>, &str, &str) {
     (place, &run.of.model.positions, run.settings.get("optimiser").unwrap_or("adamw"))
 }
 
+/// The lines of a panel of [`learning_rate`]: runs of one variant that differ in the learning rate and the seed alone. Where
+/// runs of a variant differ in another key, the lines of all but the first are dashed, and each is named by its value.
+fn lines<'r>(
+    runs: impl Iterator<Item = &'r TrainingRun>,
+) -> Vec<(String, Ink, Vec<&'r TrainingRun>)> {
+    let mut lines = Vec::new();
+    for of_variant in groups(runs, |run| beside_positions(run)) {
+        let variant = beside_positions(of_variant[0]);
+        let mut keys = Settings::differing(of_variant.iter().map(|run| &run.settings));
+        keys.retain(|key| *key != "learning_rate");
+        let values = |run: &'r TrainingRun| -> Vec<Option<&str>> {
+            keys.iter().map(|key| run.settings.get(key)).collect()
+        };
+        for (at, alike) in groups(of_variant, values).into_iter().enumerate() {
+            let mut name = variant.name();
+            for (key, value) in keys.iter().zip(values(alike[0])) {
+                match (Settings::is_implied_by_variant(key), value) {
+                    (_, None) => {}
+                    (true, Some(value)) => name.push_str(&format!(" at {value}")),
+                    (false, Some(value)) => name.push_str(&format!(", {} {value}", key_words(key))),
+                }
+            }
+            let ink = match at {
+                0 => variant.ink(),
+                _ => Ink { stroke: Stroke::Dashed, ..variant.ink() },
+            };
+            lines.push((name, ink, alike));
+        }
+    }
+    lines
+}
+
 /// Validation loss (left) and peak max |logit| (right) against the learning rate: one row of panels per positional
 /// encoding and optimiser, one line per variant.
 pub fn learning_rate(study: &Trainings) -> Figure {
@@ -63,16 +96,10 @@ pub fn learning_rate(study: &Trainings) -> Figure {
         let (_, positions, optimiser) = here;
         let of_kind = study.runs.iter().filter(|run| kind(run) == here);
         let mut series = Vec::new();
-        let threshold = |run: &TrainingRun| run.settings.get("qk_clip").map(str::to_owned);
-        for runs in groups(of_kind, |run| (beside_positions(run), threshold(run))) {
-            let variant = beside_positions(runs[0]);
+        for (name, ink, runs) in lines(of_kind) {
             let point = |run: &&TrainingRun| Some((run.learning_rate()?, of(run)?));
-            let name = match threshold(runs[0]) {
-                Some(threshold) => format!("{} at {threshold}", variant.name()),
-                None => variant.name(),
-            };
             let seeds = along_x(runs.iter().filter_map(point));
-            let [seeds, medians] = Series::over_seeds(&name, variant.ink(), seeds);
+            let [seeds, medians] = Series::over_seeds(&name, ink, seeds);
             series.extend(has_seeds.then_some(seeds));
             series.push(medians.labelled(&name));
         }
@@ -89,7 +116,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     Figure {
         name: "learning-rate".to_owned(),
         caption: "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, one \
-                  line per variant. Markers are medians, ticks single seeds. A larger marker or broader line lies under \
+                  line per variant, and per value of another key in which runs of a variant differ. Markers are medians, ticks single seeds. A larger marker or broader line lies under \
                   another. A variant tolerates the rates at which its loss stays near its lowest. A position bias beside QKᵀ \
                   is not counted."
             .to_owned(),
@@ -146,3 +173,26 @@ fn along_x(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
 
 /// Positional encodings in the order of panels.
 const POSITIONS: [&str; 4] = ["learned", "rope", "sinusoidal", "none"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_differ_in_another_key_have_lines_of_their_own() {
+        let run = |key: &str, value: f64, rate: f64| {
+            let mut run = TrainingRun::made_up("run", "mhsa", 1, 10.0, 2.0);
+            run.settings.insert("learning_rate", &rate.into());
+            run.settings.insert("weight_decay", &0.1.into());
+            run.settings.insert(key, &value.into());
+            run
+        };
+        let runs = [1e-3, 1e-2].map(|rate| run("weight_decay", 0.1, rate));
+        let others = [1e-3, 1e-2].map(|rate| run("weight_decay", 0.5, rate));
+        let same = lines(runs.iter());
+        assert_eq!(same.iter().map(|line| line.2.len()).collect::<Vec<_>>(), [2]);
+        let all = lines(runs.iter().chain(&others));
+        assert_eq!(all.iter().map(|line| line.2.len()).collect::<Vec<_>>(), [2, 2]);
+        assert!(all[0].0 != all[1].0 && all[1].0.contains("0.5"), "{}", all[1].0);
+    }
+}
