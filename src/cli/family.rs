@@ -37,8 +37,7 @@ pub struct FamilyFlags {
         long,
         value_name = "FILE",
         group = "matrix",
-        conflicts_with_all = ["window", "tau", "alpha", "sigma", "k", "m", "c",
-            "vocabulary", "lambda", "local", "global", "of", "path", "n", "seed"]
+        conflicts_with_all = ["Parameters", "n", "seed"]
     )]
     target: Option<PathBuf>,
     /// Use only this head, from 0 [default: the only one]

@@ -99,6 +99,10 @@ impl TargetColumns {
 
     /// The number of columns over which a row of the target is spread: its m, k or window, as given.
     pub fn support(&self) -> Option<usize> {
-        self.m.or(self.k).or(self.window)
+        match self.family.as_str() {
+            // Its k is a distance.
+            "previous-token" => Some(1),
+            _ => self.m.or(self.k).or(self.window),
+        }
     }
 }

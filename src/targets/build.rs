@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use rand::seq::SliceRandom;
-
-use super::draws::{self, Purpose, Row, generator};
+use super::draws::Row;
 use super::parameters::Check;
 use super::{Family, Target, TargetError, Visibility};
 use crate::system::check_memory;
@@ -54,62 +52,8 @@ impl Family {
         }
     }
 
-    /// The rows, each with distinct columns.
-    fn rows(&self, n: usize, seed: u64) -> Result<Vec<Row>, TargetError> {
-        Ok(match self {
-            Self::UniformBand { window } => draws::uniform_band(n, *window),
-            Self::DecayBand { window, tau } => draws::decay_band(n, *window, *tau),
-            Self::DirichletBand { window, alpha } => {
-                draws::dirichlet_band(n, *window, *alpha, seed)
-                    .map_err(|error| self.wrong(format!("alpha is {alpha}: {error}")))?
-            }
-            Self::LognormalBand { window, sigma } => {
-                draws::lognormal_band(n, *window, *sigma, seed)
-            }
-            Self::PreviousToken { k } => {
-                (0..n).map(|row| vec![(row.saturating_sub(*k), 1.0)]).collect()
-            }
-            Self::Landmark { m } => self.landmark(n, *m, seed)?,
-            Self::RandomSparse { k } => random_sparse(n, *k, seed),
-            Self::Clustered { c } => {
-                let mut rng = generator(seed, Purpose::Clusters, None);
-                draws::clustered(&draws::classes(&mut rng, *c, n))
-            }
-            Self::Induction { vocabulary } => {
-                let mut rng = generator(seed, Purpose::Tokens, None);
-                draws::induction(&draws::classes(&mut rng, *vocabulary, n))
-            }
-            Self::Prefix => draws::uniform_band(n, n),
-            Self::Mixture { lambda, local, global } => {
-                let local = local.rows(n, seed)?;
-                let global = global.rows(n, seed)?;
-                local.into_iter().zip(global).map(|(l, g)| mix(*lambda, l, g)).collect()
-            }
-            Self::Permuted { family } => permuted(family.rows(n, seed)?, seed),
-            Self::File { path } => self.file(path, n)?,
-        })
-    }
-
-    fn landmark(&self, n: usize, m: usize, seed: u64) -> Result<Vec<Row>, TargetError> {
-        if m > n {
-            return Err(
-                self.wrong(format!("m is {m}; it must be at most the number of columns, {n}"))
-            );
-        }
-        let mut shared = generator(seed, Purpose::Landmark, None);
-        let mut columns = vec![0];
-        columns.extend(draws::distinct(&mut shared, 1, n, m - 1));
-        let row = |row: usize| {
-            let seen = columns.partition_point(|&column| column <= row);
-            let mut rng = generator(seed, Purpose::Landmark, Some(row));
-            let weights = draws::on_the_simplex(&mut rng, seen);
-            columns[..seen].iter().copied().zip(weights).collect()
-        };
-        Ok((0..n).map(row).collect())
-    }
-
     /// Reads the rows of a file. The mask is the widest here, because the caller checks the rows against its own mask.
-    fn file(&self, path: &Path, n: usize) -> Result<Vec<Row>, TargetError> {
+    pub(super) fn file(&self, path: &Path, n: usize) -> Result<Vec<Row>, TargetError> {
         let target = Target::read(path, Visibility::Bidirectional)?;
         if target.n() != n {
             let found = target.n();
@@ -152,65 +96,7 @@ impl Family {
             .map_err(|room| TargetError::Other(format!("n = {n} needs at least {room}; {LOWER}")))
     }
 
-    /// The largest number of entries of a row, except that a cluster may be larger than the mean cluster.
-    fn longest_row(&self, n: usize) -> usize {
-        match self {
-            Self::UniformBand { window }
-            | Self::DecayBand { window, .. }
-            | Self::DirichletBand { window, .. }
-            | Self::LognormalBand { window, .. } => n.min(*window),
-            // The entries of a file are already in memory when they are counted.
-            Self::PreviousToken { .. } | Self::Induction { .. } | Self::File { .. } => 1,
-            Self::Landmark { m } => n.min(*m),
-            Self::RandomSparse { k } => n.min(*k),
-            Self::Clustered { c } => n.div_ceil(*c),
-            Self::Prefix => n,
-            Self::Mixture { local, global, .. } => {
-                n.min(local.longest_row(n).saturating_add(global.longest_row(n)))
-            }
-            Self::Permuted { family } => family.longest_row(n),
-        }
-    }
-
     pub(super) fn wrong(&self, why: String) -> TargetError {
         TargetError::Parameter { family: self.name(), why }
     }
-}
-
-fn random_sparse(n: usize, k: usize, seed: u64) -> Vec<Row> {
-    (0..n)
-        .map(|row| {
-            let mut rng = generator(seed, Purpose::RandomSparse, Some(row));
-            let columns = draws::distinct(&mut rng, 0, row + 1, k);
-            let weights = draws::on_the_simplex(&mut rng, columns.len());
-            columns.into_iter().zip(weights).collect()
-        })
-        .collect()
-}
-
-/// λ·local + (1 − λ)·global; weights of common columns are added.
-fn mix(lambda: f64, local: Row, global: Row) -> Row {
-    let mut row: Row = local.into_iter().map(|(column, p)| (column, lambda * p)).collect();
-    row.extend(global.into_iter().map(|(column, p)| (column, (1.0 - lambda) * p)));
-    row.sort_by_key(|&(column, _)| column);
-    row.dedup_by(|later, kept| {
-        let same = later.0 == kept.0;
-        if same {
-            kept.1 += later.1;
-        }
-        same
-    });
-    row
-}
-
-/// P A Pᵀ: row i of A becomes row π(i), and column j column π(j).
-fn permuted(rows: Vec<Row>, seed: u64) -> Vec<Row> {
-    let mut permutation: Vec<usize> = (0..rows.len()).collect();
-    permutation.shuffle(&mut generator(seed, Purpose::Permutation, None));
-    let mut shuffled = vec![Row::new(); rows.len()];
-    for (row, entries) in rows.into_iter().enumerate() {
-        shuffled[permutation[row]] =
-            entries.into_iter().map(|(column, p)| (permutation[column], p)).collect();
-    }
-    shuffled
 }

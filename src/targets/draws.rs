@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use rand::seq::index;
+use rand::seq::{SliceRandom, index};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Gamma, GammaError, Open01, StandardNormal};
@@ -144,6 +144,65 @@ pub(super) fn induction(tokens: &[usize]) -> Vec<Row> {
         vec![(column, 1.0)]
     };
     tokens.iter().enumerate().map(row).collect()
+}
+
+/// Dirichlet(1) weights on those of m shared columns that the causal mask allows.
+///
+/// # Errors
+/// There are fewer than m columns.
+pub(super) fn landmark(n: usize, m: usize, seed: u64) -> Result<Vec<Row>, String> {
+    if m > n {
+        return Err(format!("m is {m}; it must be at most the number of columns, {n}"));
+    }
+    let mut shared = generator(seed, Purpose::Landmark, None);
+    let mut columns = vec![0];
+    columns.extend(distinct(&mut shared, 1, n, m - 1));
+    let row = |row: usize| {
+        let seen = columns.partition_point(|&column| column <= row);
+        let mut rng = generator(seed, Purpose::Landmark, Some(row));
+        let weights = on_the_simplex(&mut rng, seen);
+        columns[..seen].iter().copied().zip(weights).collect()
+    };
+    Ok((0..n).map(row).collect())
+}
+
+/// Dirichlet(1) weights on `k` distinct columns of each row.
+pub(super) fn random_sparse(n: usize, k: usize, seed: u64) -> Vec<Row> {
+    (0..n)
+        .map(|row| {
+            let mut rng = generator(seed, Purpose::RandomSparse, Some(row));
+            let columns = distinct(&mut rng, 0, row + 1, k);
+            let weights = on_the_simplex(&mut rng, columns.len());
+            columns.into_iter().zip(weights).collect()
+        })
+        .collect()
+}
+
+/// λ·local + (1 − λ)·global; weights of common columns are added.
+pub(super) fn mix(lambda: f64, local: Row, global: Row) -> Row {
+    let mut row: Row = local.into_iter().map(|(column, p)| (column, lambda * p)).collect();
+    row.extend(global.into_iter().map(|(column, p)| (column, (1.0 - lambda) * p)));
+    row.sort_by_key(|&(column, _)| column);
+    row.dedup_by(|later, kept| {
+        let same = later.0 == kept.0;
+        if same {
+            kept.1 += later.1;
+        }
+        same
+    });
+    row
+}
+
+/// P A Pᵀ: row i of A becomes row π(i), and column j column π(j).
+pub(super) fn permuted(rows: Vec<Row>, seed: u64) -> Vec<Row> {
+    let mut permutation: Vec<usize> = (0..rows.len()).collect();
+    permutation.shuffle(&mut generator(seed, Purpose::Permutation, None));
+    let mut shuffled = vec![Row::new(); rows.len()];
+    for (row, entries) in rows.into_iter().enumerate() {
+        shuffled[permutation[row]] =
+            entries.into_iter().map(|(column, p)| (permutation[column], p)).collect();
+    }
+    shuffled
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::draws::{self, Purpose, Row, generator};
 use super::parameters::Check;
 use super::{Parameters, TargetError};
 
@@ -219,6 +220,62 @@ impl Family {
                 all.of = Some(family.name().to_owned());
             }
             Self::File { path } => all.path = Some(path.clone()),
+        }
+    }
+
+    /// The rows, each with distinct columns.
+    pub(super) fn rows(&self, n: usize, seed: u64) -> Result<Vec<Row>, TargetError> {
+        Ok(match self {
+            Self::UniformBand { window } => draws::uniform_band(n, *window),
+            Self::DecayBand { window, tau } => draws::decay_band(n, *window, *tau),
+            Self::DirichletBand { window, alpha } => {
+                draws::dirichlet_band(n, *window, *alpha, seed)
+                    .map_err(|error| self.wrong(format!("alpha is {alpha}: {error}")))?
+            }
+            Self::LognormalBand { window, sigma } => {
+                draws::lognormal_band(n, *window, *sigma, seed)
+            }
+            Self::PreviousToken { k } => {
+                (0..n).map(|row| vec![(row.saturating_sub(*k), 1.0)]).collect()
+            }
+            Self::Landmark { m } => draws::landmark(n, *m, seed).map_err(|why| self.wrong(why))?,
+            Self::RandomSparse { k } => draws::random_sparse(n, *k, seed),
+            Self::Clustered { c } => {
+                let mut rng = generator(seed, Purpose::Clusters, None);
+                draws::clustered(&draws::classes(&mut rng, *c, n))
+            }
+            Self::Induction { vocabulary } => {
+                let mut rng = generator(seed, Purpose::Tokens, None);
+                draws::induction(&draws::classes(&mut rng, *vocabulary, n))
+            }
+            Self::Prefix => draws::uniform_band(n, n),
+            Self::Mixture { lambda, local, global } => {
+                let local = local.rows(n, seed)?;
+                let global = global.rows(n, seed)?;
+                local.into_iter().zip(global).map(|(l, g)| draws::mix(*lambda, l, g)).collect()
+            }
+            Self::Permuted { family } => draws::permuted(family.rows(n, seed)?, seed),
+            Self::File { path } => self.file(path, n)?,
+        })
+    }
+
+    /// The largest number of entries of a row, except that a cluster may be larger than the mean cluster.
+    pub(super) fn longest_row(&self, n: usize) -> usize {
+        match self {
+            Self::UniformBand { window }
+            | Self::DecayBand { window, .. }
+            | Self::DirichletBand { window, .. }
+            | Self::LognormalBand { window, .. } => n.min(*window),
+            // The entries of a file are already in memory when they are counted.
+            Self::PreviousToken { .. } | Self::Induction { .. } | Self::File { .. } => 1,
+            Self::Landmark { m } => n.min(*m),
+            Self::RandomSparse { k } => n.min(*k),
+            Self::Clustered { c } => n.div_ceil(*c),
+            Self::Prefix => n,
+            Self::Mixture { local, global, .. } => {
+                n.min(local.longest_row(n).saturating_add(global.longest_row(n)))
+            }
+            Self::Permuted { family } => family.longest_row(n),
         }
     }
 

@@ -21,11 +21,12 @@ pub type SettingsOfRuns = BTreeMap<(String, String), Settings>;
 const WITHOUT_EFFECT: [&str; 5] =
     ["seed", "eval_every", "checkpoint_every", "keep_checkpoints", "recompute"];
 
-/// Keys that make a variant: its heads and stabilisers. A variant also has some of [`IMPLIED`].
+/// Keys that make a variant: its heads and stabilisers. A variant may also [imply](Settings::is_implied_by_variant)
+/// some.
 const OF_VARIANT: [&str; 2] = ["arm", "stabilisers"];
 
-/// Keys that only some variants have, such as the threshold of a stabiliser.
-const IMPLIED: [&str; 5] = ["softcap", "qk_clip", "z_loss", "global_heads", "window"];
+/// Keys that only variants with local heads have.
+const OF_LOCAL_HEADS: [&str; 2] = ["global_heads", "window"];
 
 /// The keys of each run of the study whose rows are in `folder`.
 pub(super) fn run_settings(folder: &Path, runs: &TrainStudy) -> SettingsOfRuns {
@@ -99,7 +100,7 @@ impl Settings {
     /// Whether they differ at most in what makes a variant.
     pub(crate) fn agree_but_for_variant(&self, other: &Self) -> bool {
         let mut differing = Self::differing([self, other]).into_iter().map(Self::outer);
-        differing.all(|key| OF_VARIANT.contains(&key) || IMPLIED.contains(&key))
+        differing.all(|key| OF_VARIANT.contains(&key) || Self::is_implied_by_variant(key))
     }
 
     /// The key of a definition that an inner key belongs to.
@@ -109,7 +110,7 @@ impl Settings {
 
     /// Whether a variant has the key and others do not, as its threshold: it is named with the variant.
     pub(crate) fn is_implied_by_variant(key: &str) -> bool {
-        IMPLIED.contains(&key)
+        OF_LOCAL_HEADS.contains(&key) || Stabiliser::KEYS.iter().any(|(_, own)| *own == key)
     }
 
     /// The keys in which some of `all` differ, in alphabetical order.
@@ -134,13 +135,13 @@ pub(crate) fn key_words(key: &str) -> String {
 }
 
 fn has_effect(key: &str, definition: &TrainDefinition) -> bool {
-    let has = |stabiliser| definition.has(stabiliser);
-    match Settings::outer(key) {
+    let key = Settings::outer(key);
+    if let Some(&(stabiliser, _)) = Stabiliser::KEYS.iter().find(|(_, own)| *own == key) {
+        return definition.has(stabiliser);
+    }
+    match key {
         "window" => definition.has_local_heads(),
-        "global_heads" => definition.most_global_heads() > 0 && definition.arm.name() == "ls",
-        "softcap" => has(Stabiliser::Softcap),
-        "qk_clip" => has(Stabiliser::QkClip),
-        "z_loss" => has(Stabiliser::ZLoss),
+        "global_heads" => definition.uses_global_heads(),
         "final_learning_rate" => definition.schedule == Schedule::Cosine,
         key => !WITHOUT_EFFECT.contains(&key),
     }

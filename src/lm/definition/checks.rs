@@ -1,6 +1,6 @@
 //! Valid values of the keys of a training definition.
 
-use super::choices::{Arm, Positions, Stabiliser};
+use super::choices::{Positions, Stabiliser};
 use super::keys::TrainDefinition;
 use crate::lm::LmError;
 use crate::lm::error::require;
@@ -97,21 +97,7 @@ impl TrainDefinition {
 
     /// Checks the variant and the keys that belong to it.
     fn check_arm(&self) -> Result<(), LmError> {
-        require(
-            self.arm != Arm::Ls || (1..=self.heads).contains(&self.global_heads),
-            "global_heads",
-            self.global_heads,
-            &format!(
-                "must be 1 to heads = {} with arm = ls; for none, set arm = local-only",
-                self.heads
-            ),
-        )?;
-        require(
-            self.arm != Arm::LayerAlternating || self.layers >= 2,
-            "layers",
-            self.layers,
-            "must be at least 2 with arm = layer-alternating",
-        )?;
+        self.arm.check(self.layers, self.heads, self.global_heads)?;
         let d_head = self.head_dimension();
         let key = if self.d_head.is_some() { "d_head" } else { "d_model" };
         require(

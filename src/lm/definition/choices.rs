@@ -4,12 +4,24 @@ use candle_core::DType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::lm::LmError;
+use crate::lm::error::require;
+
 /// Variant of attention: which heads are global or local, and which stabiliser acts.
 ///
 /// The variants from `qk-norm` on have only global heads and name one [`Stabiliser`]; the key
 /// `stabilisers` combines any of them with any layout of heads.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::EnumString,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -42,15 +54,62 @@ impl Arm {
         self.into()
     }
 
+    /// The name in figures and verdicts.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Mhsa => "multi-head",
+            Self::Ls => "LS-attention",
+            Self::LocalOnly => "local heads only",
+            Self::LayerAlternating => "alternating layers",
+            Self::QkNorm => "QK-norm",
+            Self::SigmaReparam => "σReparam",
+            Self::QkClip => "QK-clip",
+            Self::Softcap | Self::ZLoss => self.name(),
+        }
+    }
+
+    /// The number of global heads in `layer`, counted from 0, of `heads` heads; `global_heads` is the key. Layers may differ
+    /// only between even and odd ones.
+    pub(crate) fn global_heads(self, layer: usize, heads: usize, global_heads: usize) -> usize {
+        match self {
+            Self::Ls => global_heads,
+            Self::LocalOnly => 0,
+            Self::LayerAlternating if layer.is_multiple_of(2) => 0,
+            _ => heads,
+        }
+    }
+
+    /// Checks the keys that the variant restricts.
+    pub(super) fn check(
+        self,
+        layers: usize,
+        heads: usize,
+        global_heads: usize,
+    ) -> Result<(), LmError> {
+        match self {
+            Self::Ls => {
+                let why = format!(
+                    "must be 1 to heads = {heads} with arm = ls; for none, set arm = local-only"
+                );
+                require((1..=heads).contains(&global_heads), "global_heads", global_heads, &why)
+            }
+            Self::LayerAlternating => {
+                let why = "must be at least 2 with arm = layer-alternating";
+                require(layers >= 2, "layers", layers, why)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The stabiliser that the variant names; `None` if it names none.
     pub(super) fn stabiliser(self) -> Option<Stabiliser> {
         match self {
-            Self::Mhsa | Self::Ls | Self::LocalOnly | Self::LayerAlternating => None,
             Self::QkNorm => Some(Stabiliser::QkNorm),
             Self::SigmaReparam => Some(Stabiliser::SigmaReparam),
             Self::Softcap => Some(Stabiliser::Softcap),
             Self::QkClip => Some(Stabiliser::QkClip),
             Self::ZLoss => Some(Stabiliser::ZLoss),
+            _ => None,
         }
     }
 }
@@ -75,6 +134,12 @@ pub enum Stabiliser {
     /// Adds ς · mean (log Z)² to the cross-entropy, with Z = Σ e^z over the output logits and ς the key
     /// `z_loss` (PaLM: Chowdhery et al. 2022, arXiv 2204.02311).
     ZLoss,
+}
+
+impl Stabiliser {
+    /// The stabilisers that have a key of their own, such as a threshold, with that key.
+    pub(crate) const KEYS: [(Self, &str); 3] =
+        [(Self::Softcap, "softcap"), (Self::QkClip, "qk_clip"), (Self::ZLoss, "z_loss")];
 }
 
 /// The position encoding.

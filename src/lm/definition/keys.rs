@@ -200,13 +200,14 @@ impl TrainDefinition {
         layers.iter().any(|(count, kinds)| *count > 0 && kinds.iter().any(is_local))
     }
 
+    /// Whether the key `global_heads` has an effect.
+    pub fn uses_global_heads(&self) -> bool {
+        let other = Self { global_heads: self.global_heads + 1, ..self.clone() };
+        self.layers_by_kinds() != other.layers_by_kinds()
+    }
+
     fn layer_kinds(&self, layer: usize) -> Vec<HeadKind> {
-        let global = match self.arm {
-            Arm::Ls => self.global_heads,
-            Arm::LocalOnly => 0,
-            Arm::LayerAlternating if layer.is_multiple_of(2) => 0,
-            _ => self.heads,
-        };
+        let global = self.arm.global_heads(layer, self.heads, self.global_heads);
         let mut kinds = vec![HeadKind::Global; global];
         kinds.resize(self.heads, HeadKind::Local { window: self.window });
         kinds

@@ -6,6 +6,7 @@ use crate::experiments::training::tables::run_log::RunLog;
 use crate::experiments::training::{
     SYNTHETIC, Settings, SettingsOfRuns, TrainingKey, TrainingMeasurement, key_words,
 };
+use crate::lm::Arm;
 use crate::record::{Row, Rows, STOPPED};
 use crate::run::RunError;
 use crate::system::below;
@@ -13,17 +14,11 @@ use crate::table::error::READ_ERR;
 use crate::table::groups::{distinct, sorted};
 use crate::table::{Cell, Columns, Table, TableError};
 
-/// The name of a variant in figures and verdicts: `mhsa` is `multi-head`.
+/// The name of a variant in figures and verdicts: `mhsa` is `multi-head`. A published model has its own.
 pub(crate) fn arm_name(arm: &str) -> &str {
-    match arm {
-        "mhsa" => "multi-head",
-        "ls" => "LS-attention",
-        "local-only" => "local heads only",
-        "layer-alternating" => "alternating layers",
-        "qk-norm" => "QK-norm",
-        "qk-clip" => "QK-clip",
-        "sigma-reparam" => "σReparam",
-        other => other,
+    match arm.parse::<Arm>() {
+        Ok(arm) => arm.label(),
+        Err(_) => arm,
     }
 }
 
