@@ -253,7 +253,7 @@ pub fn verdicts_of(studies: &[String], preset: Preset) -> Result<String> {
 
 /// A table with one row per claim and study that measures it, and one per claim that no study measures.
 fn verdict_table(mut verdicts: Vec<(String, Verdict)>) -> Table {
-    for &claim in CLAIMS {
+    for &claim in CLAIMS.iter() {
         if verdicts.iter().all(|(_, verdict)| verdict.claim != claim) {
             verdicts.push((String::new(), Verdict::not_measured(claim)));
         }

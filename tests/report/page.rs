@@ -112,7 +112,7 @@ fn texts<'h>(html: &'h str, opening: &str, closing: &str) -> Vec<&'h str> {
 fn the_table_has_one_short_row_per_claim() {
     let sections = sections();
     let html = page(&header(), &sections).unwrap();
-    for &claim in CLAIMS {
+    for &claim in CLAIMS.iter() {
         let id = format!(" id=\"claim-{}\"", claim.id);
         assert_eq!(html.matches(&id).count(), 1, "{}", claim.id);
     }

@@ -288,7 +288,7 @@ const VIEWS: &[View] = &[
             Ok(Analysed {
                 tables: rows.tables(),
                 figures: vec![growth::inflation(&rows), growth::logits_needed(&rows)],
-                verdicts: claims::growth::growth(&rows),
+                verdicts: claims::growth::verdicts(&rows),
             })
         },
     ),
@@ -311,7 +311,7 @@ const VIEWS: &[View] = &[
             Ok(Analysed {
                 tables: rows.tables(),
                 figures: vec![growth::inflation(&rows)],
-                verdicts: vec![claims::controls::controls(&rows)],
+                verdicts: claims::controls::verdicts(&rows),
             })
         },
     ),
@@ -324,7 +324,7 @@ const VIEWS: &[View] = &[
             Ok(Analysed {
                 tables: rows.tables(),
                 figures: vec![layouts::layouts(&rows)],
-                verdicts: vec![claims::layouts::layouts(&rows)],
+                verdicts: claims::layouts::verdicts(&rows),
             })
         },
     ),

@@ -218,11 +218,7 @@ const VIEWS: &[View] = &[
             Ok(Analysed {
                 tables: rows.tables(),
                 figures,
-                verdicts: vec![
-                    claims::heads::growth(&rows),
-                    claims::heads::ordering(&rows),
-                    claims::heads::rank(&rows),
-                ],
+                verdicts: claims::heads::verdicts(&rows),
             })
         },
     ),
@@ -237,7 +233,7 @@ const VIEWS: &[View] = &[
                 Some(fitted) => prediction::prediction(fitted, &rows.screened()),
                 None => Vec::new(),
             };
-            let verdicts = vec![claims::published::needed(&rows), claims::published::ramp(&rows)];
+            let verdicts = claims::published::verdicts(&rows);
             Ok(Analysed { tables: rows.tables(), figures, verdicts })
         },
     ),

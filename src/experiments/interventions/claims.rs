@@ -17,6 +17,9 @@ const LOSES_MUCH: f64 = 0.2;
 /// The share of the largest logit that may remain.
 const FALLS_TO: f64 = 0.5;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[SMALL_ERROR_IS_HARMLESS, KEY_SCORES_ARE_A_BIAS];
+
 pub(crate) const SMALL_ERROR_IS_HARMLESS: Claim = Claim {
     id: "SmallErrorIsHarmless",
     text: "Predicted here: a KL of 0.01 nats in every head's attention does not harm the model",
@@ -51,7 +54,7 @@ pub(crate) const KEY_SCORES_ARE_A_BIAS: Claim = Claim {
 };
 
 /// The verdicts of a study.
-pub(crate) fn surgery(study: &Surgeries) -> Vec<Verdict> {
+pub(crate) fn verdicts(study: &Surgeries) -> Vec<Verdict> {
     vec![small_error(study), key_scores(study)]
 }
 

@@ -124,7 +124,7 @@ impl Experiment for InterventionStudy {
         |studies| {
             let rows = Surgeries::of(&rows_of(studies)?)?;
             let figures = figures::loss_against_epsilon(&rows).into_iter().collect();
-            Ok(Analysed { tables: vec![rows.table()], figures, verdicts: claims::surgery(&rows) })
+            Ok(Analysed { tables: vec![rows.table()], figures, verdicts: claims::verdicts(&rows) })
         },
     )];
 

@@ -15,6 +15,9 @@ const ALIKE: f64 = 0.95;
 
 type Time = fn(&LatencyMeasurement) -> f64;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[LATENCY, TWENTIETH, FLASH_ATTENTION];
+
 pub(crate) const LATENCY: Claim = Claim {
     id: "Latency",
     text: "LS-attention's inference latency is up to 36 % lower",
@@ -31,6 +34,44 @@ pub(crate) const LATENCY: Claim = Claim {
     ..Claim::PLAIN
 };
 
+const TWENTIETH: Claim = Claim {
+    id: "Twentieth",
+    text: "LS-attention reaches another stabiliser's perplexity in 1/20 of its GPU hours",
+    group: Group::Cost,
+    place: "abstract, figures",
+    paper_says: Some("1/20 of the GPU hours"),
+    not_measured: [
+        "no trainings on a GPU",
+        "Not measured: the paper counts GPU hours, and no committed run was trained on a GPU.",
+    ],
+    rule: [
+        "No rule yet: it needs GPU times at tuned rates, and at most 0.075 of each stabiliser's.",
+        "No rule yet: such times, and more than 0.075 of each stabiliser's.",
+    ],
+    ..Claim::PLAIN
+};
+
+const FLASH_ATTENTION: Claim = Claim {
+    id: "FlashAttention",
+    text: "LS-attention is faster than FlashAttention-2 on a GPU at equal size",
+    group: Group::Cost,
+    place: "abstract",
+    not_measured: [
+        "no GPU and no FlashAttention-2 here",
+        "Not measured: all times here are of this project's own CPU kernels (study latency).",
+    ],
+    rule: [
+        "No rule yet: it needs a GPU and FlashAttention-2, and less time of ls at every length.",
+        "No rule yet: such times, and no less time of ls at any length.",
+    ],
+    ..Claim::PLAIN
+};
+
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &Latencies) -> Vec<Verdict> {
+    vec![latency(study)]
+}
+
 /// The smallest ratio of `ls`'s time to `mhsa`'s over all lengths, for prefill or the next token. The paper says "up
 /// to", so one length is enough. A few rounds are no random sample, so a range replaces the interval: from `ls`'s
 /// smallest over `mhsa`'s largest time to the reverse.
@@ -38,7 +79,7 @@ pub(crate) const LATENCY: Claim = Claim {
 /// Times of this project's own CPU kernels qualify the claim at most, because the paper's times are from a GPU.
 ///
 /// *Not measured*: one of the variants is missing.
-pub(crate) fn latency(study: &Latencies) -> Verdict {
+fn latency(study: &Latencies) -> Verdict {
     let cells = study.cells.iter().filter(|cell| cell.arm == "ls");
     let pairs: Vec<(&LatencyGroup, &LatencyGroup)> =
         cells.filter_map(|ls| Some((ls, study.at("mhsa", ls.n)?))).collect();

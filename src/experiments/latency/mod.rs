@@ -67,7 +67,7 @@ impl Experiment for LatencyStudy {
             Ok(Analysed {
                 tables: rows.tables(),
                 figures: vec![figures::latency(&rows)],
-                verdicts: vec![claims::latency(&rows)],
+                verdicts: claims::verdicts(&rows),
             })
         })];
     const ONE_AT_A_TIME: bool = true;

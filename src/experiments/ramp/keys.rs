@@ -22,6 +22,9 @@ const MODELS: usize = 3;
 /// The most variants whose share the verdict names, those with the most models first.
 const SHOWN: usize = 4;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[LARGE_IS_KEY_SCORES];
+
 pub(crate) const LARGE_IS_KEY_SCORES: Claim = Claim {
     id: "LargeIsKeyScores",
     text: "Predicted here: large logits are mostly one score per key, added alike to every query",
@@ -156,8 +159,13 @@ pub(super) fn figure(study: &Ramps) -> Option<Figure> {
     })
 }
 
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &Ramps) -> Vec<Verdict> {
+    vec![verdict(study)]
+}
+
 /// The share of large logits that one score per key explains, by variant, over models.
-pub(super) fn verdict(study: &Ramps) -> Verdict {
+fn verdict(study: &Ramps) -> Verdict {
     let variants = OfVariant::all(study);
     let measured: Vec<(&str, Estimate, usize)> = variants
         .iter()

@@ -75,7 +75,7 @@ impl Experiment for RampStudy {
                 Ok(Analysed {
                     tables: vec![keys::table(&rows)],
                     figures: keys::figure(&rows).into_iter().collect(),
-                    verdicts: vec![keys::verdict(&rows)],
+                    verdicts: keys::verdicts(&rows),
                 })
             },
         ),

@@ -23,13 +23,13 @@ pub(super) const VIEWS: &[View] = &[
             }
             _ => training::by_context(&rows),
         };
-        let verdicts = claims::training::training(&rows);
+        let verdicts = claims::training::verdicts(&rows);
         Ok(Analysed { tables: rows.tables(), figures, verdicts })
     })
     .checked(without_baseline),
     View::new("dial", Group::Training, "Loss by the share of long-range look-ups.", |studies| {
         let rows = without_logs(studies)?;
-        let verdicts = vec![claims::long_range::dial(&rows.ended())];
+        let verdicts = claims::long_range::verdicts(&rows.ended());
         Ok(Analysed { tables: rows.tables(), figures: vec![across_runs::dial(&rows)], verdicts })
     })
     .checked(without_baseline),
@@ -45,8 +45,8 @@ pub(super) const VIEWS: &[View] = &[
             if rows.by_run().any(|seeds| seeds.len() > 1) {
                 let best = Tuned::of(&with_logs(studies)?, &[], |_| true).tuned();
                 figures.push(training::training(&best));
-                verdicts = claims::training::training(&rows);
-                verdicts.push(claims::stabilisers::two_fifths(&rows));
+                verdicts = claims::training::verdicts(&rows);
+                verdicts.extend(claims::stabilisers::verdicts(&rows));
             }
             Ok(Analysed { tables: rows.tables(), figures, verdicts })
         },
@@ -59,7 +59,7 @@ pub(super) const VIEWS: &[View] = &[
         |studies| {
             let rows = without_logs(studies)?;
             let figures = vec![across_runs::head_size(&rows)];
-            let verdicts = vec![claims::head_size::head_size(&rows.ended())];
+            let verdicts = claims::head_size::verdicts(&rows.ended());
             Ok(Analysed { tables: rows.tables(), figures, verdicts })
         },
     )
@@ -80,9 +80,9 @@ pub(super) const VIEWS: &[View] = &[
             let ended = rows.ended();
             let mut verdicts = Vec::new();
             if ["ls", "mhsa"].iter().all(|arm| ended.arm(arm).next().is_some()) {
-                verdicts.extend(claims::training::training(&rows));
+                verdicts.extend(claims::training::verdicts(&rows));
             }
-            verdicts.extend(claims::position_bias::slopes(&ended, &baselines));
+            verdicts.extend(claims::position_bias::verdicts(&ended, &baselines));
             Ok(Analysed { tables, figures, verdicts })
         },
     )

@@ -12,6 +12,9 @@ use crate::table::Estimate;
 /// (docs/methods.md, Machines).
 const ALIKE: f64 = 1.05;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[LOCALITY_IS_HARD];
+
 pub(crate) const LOCALITY_IS_HARD: Claim = Claim {
     id: "LocalityIsHard",
     text: "Low rank is a problem for short-range attention in particular",
@@ -30,6 +33,11 @@ pub(crate) const LOCALITY_IS_HARD: Claim = Claim {
     ..Claim::PLAIN
 };
 
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &Growth) -> Vec<Verdict> {
+    vec![controls(study)]
+}
+
 /// Tests whether locality needs large logits. At every (n, d) it compares the rank penalty of a local band with that of
 /// as many random columns, which are not local. It does so seed by seed; a fit that did not reach ε counts as larger
 /// than any. If all seeds reached ε, the 95 % interval of the ratio decides (Student's over seeds, of the logarithm),
@@ -38,7 +46,7 @@ pub(crate) const LOCALITY_IS_HARD: Claim = Claim {
 /// *Not measured*: no `dirichlet-band` and `random-sparse` of one width that are alike otherwise.
 ///
 /// Cells in which rank costs nothing for either (up to [`ALIKE`]) are left out.
-pub(crate) fn controls(study: &Growth) -> Verdict {
+fn controls(study: &Growth) -> Verdict {
     let bands = study
         .cells
         .iter()

@@ -13,6 +13,9 @@ const NO_GROWTH: f64 = 0.1;
 /// Low rank counts as easy up to this rank penalty: half as much again as without a rank limit.
 const EASY: f64 = 1.5;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[DENSE_LOCAL_GROWS, SPARSE_IS_EASY];
+
 pub(crate) const DENSE_LOCAL_GROWS: Claim = Claim {
     id: "DenseLocalGrows",
     text: "Dense local attention at n ≫ d needs logits that grow with n/d",
@@ -50,7 +53,7 @@ pub(crate) const SPARSE_IS_EASY: Claim = Claim {
 };
 
 /// The two verdicts of a study of logit growth.
-pub(crate) fn growth(study: &Growth) -> Vec<Verdict> {
+pub(crate) fn verdicts(study: &Growth) -> Vec<Verdict> {
     vec![dense_local(study), sparse_global(study)]
 }
 

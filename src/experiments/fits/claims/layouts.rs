@@ -15,6 +15,9 @@ const MIXTURE: &str = "mixture";
 /// Errors below this, in nats, are rounding errors.
 const NO_ERROR: f64 = 1e-12;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[SPLIT_HELPS];
+
 pub(crate) const SPLIT_HELPS: Claim = Claim {
     id: "SplitHelps",
     text: "Splitting heads into local and global removes the pressure on logits",
@@ -34,6 +37,11 @@ pub(crate) const SPLIT_HELPS: Claim = Claim {
     ..Claim::PLAIN
 };
 
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &Layouts) -> Vec<Verdict> {
+    vec![layouts(study)]
+}
+
 /// Compares the error of layouts with local *and* global heads with every all-global layout of the same number of
 /// parameters. It does so at every logit bound, seed by seed. Intervals are Student's over seeds, of the logarithm of
 /// the ratio of errors.
@@ -41,7 +49,7 @@ pub(crate) const SPLIT_HELPS: Claim = Claim {
 /// Targets that are mixtures of a local and a global part match the split by construction, so they qualify the claim at most.
 ///
 /// *Not measured*: no split layout has an all-global rival of equal parameters.
-pub(crate) fn layouts(study: &Layouts) -> Verdict {
+fn layouts(study: &Layouts) -> Verdict {
     let splits = study.cells.iter().filter(|cell| cell.is_split());
     let compared: Vec<(&LayoutCell, PairsOfSetting)> = splits
         .flat_map(|split| rivals(study, split).map(move |rival| (split, contest(split, rival))))

@@ -32,6 +32,9 @@ const DIMENSIONS: [usize; 2] = [4, 32];
 /// The number of heads of each model that the claim on rank takes, those with the largest logits.
 const LARGEST: usize = 2;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[RANK_CARRIES_GROWTH, NEEDED_TELLS_ACTUAL, RANK_MAKES_LOGITS];
+
 pub(crate) const RANK_CARRIES_GROWTH: Claim = Claim {
     id: "RankCarriesGrowth",
     text: "In training, the rank penalty drives the growth of multi-head attention's logits",
@@ -87,9 +90,14 @@ pub(crate) const RANK_MAKES_LOGITS: Claim = Claim {
     ..Claim::PLAIN
 };
 
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &TrainedHeads) -> Vec<Verdict> {
+    vec![growth(study), ordering(study), rank(study)]
+}
+
 /// The share of the rank penalty in the growth of log max |logit|, for every `mhsa` run whose largest logit at least
 /// doubles. Intervals are Student's over the seeds of a setting, which is a run and its length.
-pub(crate) fn growth(study: &TrainedHeads) -> Verdict {
+fn growth(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let grown: Vec<PartsOfGrowth<'_>> = study
         .growth()
@@ -196,7 +204,7 @@ pub(crate) fn ordering(study: &TrainedHeads) -> Verdict {
 ///
 /// The input factor may contain a cost of rank: what the head's inputs need at any rank is not fitted. So the claim is
 /// refuted only if the input factor is small as well.
-pub(crate) fn rank(study: &TrainedHeads) -> Verdict {
+fn rank(study: &TrainedHeads) -> Verdict {
     let epsilon = study.epsilon_told();
     let [least, greatest] = DIMENSIONS;
     let heads: Vec<(&HeadRow, f64, f64)> = study

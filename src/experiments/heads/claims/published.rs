@@ -16,6 +16,9 @@ const IS_A_RAMP: f64 = 0.5;
 /// A share of at most this is next to nothing.
 const NO_RAMP: f64 = 0.1;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[PUBLISHED_NEED, PUBLISHED_RAMP];
+
 pub(crate) const PUBLISHED_NEED: Claim = Claim {
     id: "PublishedNeed",
     text: "Heads of published models with max |logit| above 20 need such logits at their rank",
@@ -46,16 +49,21 @@ pub(crate) const PUBLISHED_RAMP: Claim = Claim {
     ..Claim::PLAIN
 };
 
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &PublishedHeads) -> Vec<Verdict> {
+    vec![needed(study), ramp(study)]
+}
+
 /// Tests whether heads with large logits need them at their rank, by the share needed / actual in the median head above
 /// [`LARGE_NATS`](crate::experiments::heads::tables::published::LARGE_NATS) of each model.
-pub(crate) fn needed(study: &PublishedHeads) -> Verdict {
+fn needed(study: &PublishedHeads) -> Verdict {
     let ruling = |share: f64| Ruling::of_rule(share >= NEEDED, share < NEEDED);
     of_models(study, PUBLISHED_NEED, "needed/actual logits", needed_of_actual, ruling)
 }
 
 /// Tests whether their logits are a ramp over positions, by the share of the variance that c·j explains. It takes the
 /// median such head of each model with a causal mask.
-pub(crate) fn ramp(study: &PublishedHeads) -> Verdict {
+fn ramp(study: &PublishedHeads) -> Verdict {
     let ruling = |share: f64| Ruling::of_rule(share >= IS_A_RAMP, share <= NO_RAMP);
     of_models(study, PUBLISHED_RAMP, "ramp explains a share of", |head| head.share_ramp, ruling)
 }

@@ -9,6 +9,9 @@ use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::groups::by_key;
 use crate::table::{Estimate, least_squares, significant};
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[MORE_DIMENSIONS_HELP];
+
 pub(crate) const MORE_DIMENSIONS_HELP: Claim = Claim {
     id: "MoreDimensionsHelp",
     text: "At an equal number of heads, more dimensions per head give smaller logits",
@@ -29,10 +32,15 @@ pub(crate) const MORE_DIMENSIONS_HELP: Claim = Claim {
     ..Claim::PLAIN
 };
 
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &Trainings) -> Vec<Verdict> {
+    vec![head_size(study)]
+}
+
 /// Least squares of log(peak max |logit|), and of the loss, on log₂ d_head and log₂ heads, over the runs of `mhsa` of each seed:
 /// log peak = a + b·log₂ d_head + c·log₂ heads. e^b and e^c are what a doubling multiplies the peak by. Intervals are Student's
 /// over seeds, since the runs of one seed read the same text in the same order.
-pub(crate) fn head_size(study: &Trainings) -> Verdict {
+fn head_size(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["mhsa"]);
     let runs: Vec<&TrainingRun> = tuned.study.arm("mhsa").collect();
     let fitted = |value: fn(&TrainingRun) -> Option<f64>| -> Option<[Estimate; 2]> {

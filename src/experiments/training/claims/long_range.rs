@@ -13,6 +13,9 @@ use crate::table::{Spread, significant};
 /// between a variant that learned them and one that did not.
 const LEARNED_NATS: f64 = 0.05;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[LONG_RANGE_LIMIT];
+
 pub(crate) const LONG_RANGE_LIMIT: Claim = Claim {
     id: "LongRangeLimit",
     text: "On long-range tasks, local heads cost accuracy",
@@ -51,11 +54,16 @@ fn unlearned(study: &Trainings, most: f64, least: f64) -> Option<f64> {
     Some(most.0 - least.0).filter(|&nats| nats > LEARNED_NATS && !is_apart)
 }
 
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &Trainings) -> Vec<Verdict> {
+    vec![dial(study)]
+}
+
 /// Long-range tasks: the loss of `local-only` and of `ls` minus that of `mhsa`, seed by seed, at the largest share of
 /// recall. Intervals are Student's over seeds.
 ///
 /// *Not measured*: a variant is missing there, or none has learned look-ups.
-pub(crate) fn dial(study: &Trainings) -> Verdict {
+fn dial(study: &Trainings) -> Verdict {
     let tuned = Tuned::of_arms(study, &["mhsa", "ls", "local-only"]);
     let study = &tuned.study;
     let recalls = || study.runs.iter().filter_map(|run| run.of.recall);

@@ -13,6 +13,9 @@ use crate::table::{Estimate, plural, significant};
 const OF_PEAK: f64 = 0.5;
 /// The predicted bound on the loss above LS-attention's, in nats.
 const ABOVE_LS_NATS: f64 = 0.05;
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[SLOPES_FREE_LOGITS];
+
 pub(crate) const SLOPES_FREE_LOGITS: Claim = Claim {
     id: "SlopesFreeLogits",
     text: "Predicted here: with a linear position bias, QKᵀ has less than half the max |logit|, \
@@ -30,9 +33,14 @@ pub(crate) const SLOPES_FREE_LOGITS: Claim = Claim {
     ..Claim::PLAIN
 };
 
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &Trainings, baselines: &[String]) -> Vec<Verdict> {
+    slopes(study, baselines).into_iter().collect()
+}
+
 /// Compares multi-head attention with learned positions and ALiBi with the same without ALiBi, seed by seed; `None`
 /// without such a run. Intervals are Student's over seeds. The peak is of QKᵀ/√d without the bias.
-pub(crate) fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
+fn slopes(study: &Trainings, baselines: &[String]) -> Option<Verdict> {
     let is_sloped = |run: &TrainingRun| {
         (run.arm(), &*run.of.model.positions, &*run.of.model.slopes) == ("mhsa", "learned", "alibi")
     };

@@ -20,6 +20,9 @@ const MOST_PERPLEXITY: f64 = 0.45;
 /// A ratio above this counts as no gain: it is within 5 per cent.
 const NO_GAIN: f64 = 0.95;
 
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[TWO_FIFTHS];
+
 pub(crate) const TWO_FIFTHS: Claim = Claim {
     id: "TwoFifths",
     text: "LS-attention's validation perplexity is 2/5 of another stabiliser's",
@@ -77,12 +80,17 @@ fn least_ratio(study: &Trainings) -> Option<f64> {
     ratios?.into_iter().reduce(f64::min)
 }
 
+/// The verdicts on [`CLAIMS`].
+pub(crate) fn verdicts(study: &Trainings) -> Vec<Verdict> {
+    vec![two_fifths(study)]
+}
+
 /// The ratio of perplexities, `ls` over each other stabiliser: e to the difference in loss, seed by seed, with
 /// Student's interval over seeds.
 ///
 /// *Not measured*: the intervals allow both 2/5 and no gain. Or there are no runs of a stabiliser or of `ls`, or the
 /// corpus's entropy rules out such a ratio.
-pub(crate) fn two_fifths(study: &Trainings) -> Verdict {
+fn two_fifths(study: &Trainings) -> Verdict {
     let tuned = Tuned::of(study, &[], |run| run.arm() == "ls" || is_stabiliser(run));
     let against = |arm: &'static str| {
         Some((arm, Pairs::of_arms(&tuned.study, ["ls", arm], TrainingRun::loss)?))

@@ -21,7 +21,7 @@ fn judged(seeds: u64, ls: (f64, f64), mhsa: (f64, f64)) -> Vec<VerdictStatus> {
     let ls = (0..seeds).map(|seed| run("ls", seed, ls.0, ls.1));
     let mhsa = (0..seeds).map(|seed| run("mhsa", seed, mhsa.0, mhsa.1));
     let study = Trainings { runs: ls.chain(mhsa).collect(), failed: 0 };
-    training(&at_three_rates(&study)).iter().map(|verdict| verdict.status).collect()
+    verdicts(&at_three_rates(&study)).iter().map(|verdict| verdict.status).collect()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn logits_and_losses_have_every_word() {
 fn one_learning_rate_decides_nothing() {
     let of = |seed| [run("ls", seed, 12.0, 1.9), run("mhsa", seed, 220.0, 2.4)];
     let study = Trainings { runs: (0..3).flat_map(of).collect(), failed: 0 };
-    let words: Vec<VerdictStatus> = training(&study).iter().map(|verdict| verdict.status).collect();
+    let words: Vec<VerdictStatus> = verdicts(&study).iter().map(|verdict| verdict.status).collect();
     assert_eq!(words, [VerdictStatus::Qualified; 2]);
 }
 
@@ -58,13 +58,13 @@ fn stopped_runs_are_counted_and_decide_nothing() {
     let ended = Trainings { runs: ended.map(long).collect(), failed: 0 };
     let mut study = at_three_rates(&ended);
     study.runs.push(long(stopped));
-    let verdicts = training(&study);
-    let words: Vec<VerdictStatus> = verdicts.iter().map(|verdict| verdict.status).collect();
+    let all = verdicts(&study);
+    let words: Vec<VerdictStatus> = all.iter().map(|verdict| verdict.status).collect();
     assert_eq!(
         words,
         [VerdictStatus::Confirmed, VerdictStatus::NotMeasured, VerdictStatus::Confirmed]
     );
-    assert!(verdicts.iter().all(|verdict| verdict.measured.ends_with(": 1 run.")), "{verdicts:?}");
+    assert!(all.iter().all(|verdict| verdict.measured.ends_with(": 1 run.")), "{all:?}");
 }
 
 #[test]
