@@ -25,7 +25,7 @@ use crate::experiment::{Kind, View};
 use crate::system::nearest::instead;
 
 /// Every kind of study, in the order of a report: targets, fits, training runs, trained heads.
-pub const KINDS: [Kind; 7] = [
+pub const KINDS: &[Kind] = &[
     Kind::of::<spectrum::SpectrumStudy>(),
     Kind::of::<fits::FitStudy>(),
     Kind::of::<training::TrainStudy>(),
@@ -39,15 +39,16 @@ impl FromStr for Kind {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-            format!("unknown kind {name:?}; {}", instead(name, &KINDS.map(Self::name)))
+        KINDS.iter().copied().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
+            format!("unknown kind {name:?}; {}", instead(name, &names))
         })
     }
 }
 
 /// Every view, in the order of a report.
 pub fn views() -> impl Iterator<Item = View> {
-    KINDS.into_iter().flat_map(Kind::views).copied()
+    KINDS.iter().flat_map(|kind| kind.views()).copied()
 }
 
 impl FromStr for View {
@@ -70,7 +71,7 @@ pub(crate) fn view_of_kind(name: &str, kind: Kind) -> Result<View, String> {
     if kind.views().contains(&view) {
         return Ok(view);
     }
-    let of = KINDS.into_iter().find(|kind| kind.views().contains(&view)).unwrap_or(kind);
+    let of = KINDS.iter().copied().find(|kind| kind.views().contains(&view)).unwrap_or(kind);
     let names: Vec<&str> = kind.views().iter().map(|view| view.name).collect();
     Err(format!(
         "view {name:?} needs rows of kind {of}, but the study's kind is {kind}; give one of {}",

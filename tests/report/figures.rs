@@ -62,7 +62,7 @@ fn layouts_are_named_in_the_legend() {
     let folder = tempfile::tempdir().unwrap();
     plausible::layouts(folder.path());
     let study = Layouts::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap();
-    let figure = fits::figures::layouts::layouts(&study);
+    let figure = fits::figures::layouts::layouts(&study).remove(0);
     let keys: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
     let layouts = [
         "2 global heads of rank 8",

@@ -43,7 +43,8 @@ fn the_heat_map_has_a_field_for_each_pair_of_ratios() {
         growth_cell(16, 128, 16, [Some(1.1), Some(1.3), Some(1.4)]),
         growth_cell(32, 64, 8, [Some(12.0), Some(15.0), None]),
         growth_cell(32, 64, 4, [None, None, Some(40.0)]),
-    ]));
+    ]))
+    .remove(0);
     let tiles = &figure.panels[0].tiles;
     let texts: Vec<&str> = tiles.iter().map(|tile| tile.text.as_str()).collect();
     assert_eq!(texts[..3], ["1.1", "15", "none"], "w/d of 1, 4 and 8");
@@ -109,7 +110,8 @@ fn layout_cell(target: &str, layout: &str, rank: usize, cap: f64, kl_nats: f64) 
 fn frontiers_have_a_line_a_rank_over_the_floor_and_end_at_the_panels_edge() {
     let cells = [("band", 4, 1.0, 0.5), ("band", 4, 8.0, 1e-9), ("band", 8, 1.0, 0.2)]
         .map(|(target, rank, cap, kl)| layout_cell(target, "global", rank, cap, kl));
-    let figure = fits::figures::layouts::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 });
+    let figure =
+        fits::figures::layouts::frontiers(&Layouts { cells: cells.to_vec(), failed: 0 }).remove(0);
     let panel = &figure.panels[0];
     let lines: Vec<&str> = panel
         .series
@@ -157,11 +159,10 @@ fn spectra_show_attention_and_logits_of_each_target() {
 #[test]
 fn latency_is_in_the_units_that_it_says() {
     let round = |seconds: f64| LatencyMeasurement {
-        threads: 1,
-        parameters: 1,
         prefill_s: seconds,
         decode_s: 0.01 * seconds,
         cache_bytes: 1 << 21,
+        ..LatencyMeasurement::default()
     };
     let cell = |arm: &str, n: usize, seconds: f64| LatencyGroup {
         run: arm.to_owned(),
@@ -172,7 +173,7 @@ fn latency_is_in_the_units_that_it_says() {
     let study = Latencies {
         cells: vec![cell("ls", 512, 0.5), cell("mhsa", 512, 1.0), cell("mhsa", 1024, 2.0)],
     };
-    let figure = latency::figures::latency(&study);
+    let figure = latency::figures::latency(&study).remove(0);
     let mhsa = |panel: usize| figure.panels[panel].series[3].points.clone();
     assert_eq!(mhsa(0), [(512.0, 1.0), (1024.0, 2.0)], "medians");
     let rounds = &figure.panels[0].series[2];
@@ -199,7 +200,7 @@ fn run(arm: &str, loss: f64) -> TrainingRun {
 fn the_dial_subtracts_the_entropy() {
     let runs = vec![run("local-only", 1.4), run("ls", 1.2), run("mhsa", 1.3)];
     let study = Trainings { runs, failed: 0 };
-    let dial = training::figures::across_runs::dial(&study);
+    let dial = training::figures::across_runs::dial(&study).remove(0);
     let ls =
         dial.panels[0].series.iter().find(|s| s.label.as_deref() == Some("LS-attention")).unwrap();
     assert!((ls.points[0].1 - 0.2).abs() < 1e-12 && ls.points[0].0 == 0.5, "{:?}", ls.points);

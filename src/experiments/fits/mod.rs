@@ -275,7 +275,7 @@ const VIEWS: &[View] = &[
         "Error against the logit bound, one line per target. Needs `caps`.",
         |studies| {
             let rows = layouts(studies)?;
-            let figures = vec![layouts::frontiers(&rows)];
+            let figures = layouts::frontiers(&rows);
             Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
         },
     ),
@@ -287,7 +287,7 @@ const VIEWS: &[View] = &[
             let rows = growth(studies)?;
             Ok(Analysed {
                 tables: rows.tables(),
-                figures: vec![growth::inflation(&rows), growth::logits_needed(&rows)],
+                figures: growth::growth(&rows),
                 verdicts: claims::growth::verdicts(&rows),
             })
         },
@@ -298,7 +298,7 @@ const VIEWS: &[View] = &[
         "Rank penalty by w/d and n/d. Needs `tolerance`.",
         |studies| {
             let rows = growth(studies)?;
-            let figures = vec![phase::phase(&rows)];
+            let figures = phase::phase(&rows);
             Ok(Analysed { tables: rows.tables(), figures, verdicts: vec![] })
         },
     ),
@@ -323,7 +323,7 @@ const VIEWS: &[View] = &[
             let rows = layouts(studies)?;
             Ok(Analysed {
                 tables: rows.tables(),
-                figures: vec![layouts::layouts(&rows)],
+                figures: layouts::layouts(&rows),
                 verdicts: claims::layouts::verdicts(&rows),
             })
         },

@@ -6,7 +6,7 @@ use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Stroke};
 use crate::table::{distinct, groups};
 
 /// The loss that fits at error ε add, against ε: one panel per run, one line per rank.
-pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
+pub fn loss_against_epsilon(study: &Surgeries) -> Vec<Figure> {
     let fits: Vec<&OperatedModel> =
         study.models.iter().filter(|model| model.edit.fit().is_some()).collect();
     let point = |model: &OperatedModel| Some((model.edit.fit()?.0, model.delta()));
@@ -17,7 +17,7 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
         Axis::log("error ε in the attention of every head (nats)", points().map(|point| point.0));
     let runs = groups(fits.iter().copied(), |model| (&model.of.of, &model.of.run));
     if runs.is_empty() {
-        return None;
+        return Vec::new();
     }
     let rank_of = |model: &OperatedModel| model.edit.fit().map_or(0, |(_, rank)| rank);
     let panels = runs.iter().map(|here| {
@@ -37,7 +37,7 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
     let mut keys = Key::of_ranks(fits.iter().map(|model| rank_of(model)));
     keys.push(Key::grey(&format!("harmless: {HARMLESS_NATS} nats"), Stroke::Dashed));
     keys.push(Key::seed());
-    Some(Figure {
+    vec![Figure {
         name: "loss-against-epsilon".to_owned(),
         caption: format!(
             "Loss added to a model when the attention of every head is replaced by its low-rank fit at error ε. Lines are medians \
@@ -46,5 +46,5 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Option<Figure> {
         ),
         keys,
         panels: panels.collect(),
-    })
+    }]
 }

@@ -123,7 +123,7 @@ impl Experiment for InterventionStudy {
         "Loss after attention is replaced in all heads.",
         |studies| {
             let rows = Surgeries::of(&rows_of(studies)?)?;
-            let figures = figures::loss_against_epsilon(&rows).into_iter().collect();
+            let figures = figures::loss_against_epsilon(&rows);
             Ok(Analysed { tables: vec![rows.table()], figures, verdicts: claims::verdicts(&rows) })
         },
     )];

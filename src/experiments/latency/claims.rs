@@ -134,11 +134,10 @@ mod tests {
 
     fn judged_times(ls: &[f64], rounds: usize) -> VerdictStatus {
         let round = |time: &f64| LatencyMeasurement {
-            threads: 1,
-            parameters: 1,
             prefill_s: *time,
             decode_s: *time,
             cache_bytes: 1,
+            ..LatencyMeasurement::default()
         };
         let cell = |arm: &str, times: &[f64]| LatencyGroup {
             run: arm.to_owned(),

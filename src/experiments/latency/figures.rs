@@ -8,7 +8,7 @@ use crate::figure::model::heights;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 
 /// Prefill, next token and cached bytes against n: one line per model through the medians, and a point per round.
-pub fn latency(study: &Latencies) -> Figure {
+pub fn latency(study: &Latencies) -> Vec<Figure> {
     let of_arm =
         |cell: &LatencyGroup| (arm_name(&cell.arm).to_owned(), Variant::plain(&cell.arm).ink());
     let panel = |title: &str, label: &str, of: Quantity| {
@@ -31,14 +31,14 @@ pub fn latency(study: &Latencies) -> Figure {
     ];
     let mut keys = Key::of_series(&panels[0].series, Shape::LineMarkers);
     keys.push(Key::new("one round", Ink::grey(Stroke::Solid), Shape::Seeds));
-    Figure {
+    vec![Figure {
         name: "latency".to_owned(),
         caption: "Inference with the paper's model on this machine: time to read n tokens at once, time of one more token, and the \
                   size of the cached keys and values. Lines are medians, ticks single rounds. Lower is better."
             .to_owned(),
         keys,
         panels,
-    }
+    }]
 }
 
 type Quantity = fn(&LatencyMeasurement) -> f64;

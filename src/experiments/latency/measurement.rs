@@ -24,6 +24,7 @@ record! {
 
 record! {
     /// Times and sizes of inference.
+    #[derive(Default)]
     pub struct LatencyMeasurement {
         /// the threads of the process
         #[range = Counted]

@@ -66,7 +66,7 @@ impl Experiment for LatencyStudy {
             let rows = tables::Latencies::of(&rows_of(studies)?)?;
             Ok(Analysed {
                 tables: rows.tables(),
-                figures: vec![figures::latency(&rows)],
+                figures: figures::latency(&rows),
                 verdicts: claims::verdicts(&rows),
             })
         })];

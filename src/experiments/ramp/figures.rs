@@ -9,7 +9,7 @@ use crate::table::{distinct, groups};
 
 /// The largest |logit| of QKᵀ of each model at its kept steps, a line per seed. Each variant has two panels: against the
 /// step, and against the steps since its first local head.
-pub fn ramp(study: &Ramps) -> Figure {
+pub fn ramp(study: &Ramps) -> Vec<Figure> {
     let models = study.models();
     let lengths = distinct(models.iter().map(|model| model.any().found.n));
     let ink =
@@ -33,7 +33,7 @@ pub fn ramp(study: &Ramps) -> Figure {
         [Panel::new(&name, by_step.clone(), y.clone(), whole), once_local]
     });
     let keys = lengths.iter().map(|&n| Key::new(&length(n), ink(n), Shape::LineMarkers)).collect();
-    Figure {
+    vec![Figure {
         name: "ramp".to_owned(),
         caption: "The largest |QKᵀ/√d| of a model at its kept steps, one line per seed: against the training step, and against \
                   the steps since its first local head. Where lines lie apart in the first panel and together in the second, \
@@ -41,7 +41,7 @@ pub fn ramp(study: &Ramps) -> Figure {
             .to_owned(),
         keys,
         panels: panels.filter(|panel| !panel.series.is_empty()).collect(),
-    }
+    }]
 }
 
 /// The variant of a head's model.
@@ -80,7 +80,7 @@ mod tests {
             head.of.model.run = "rope".to_owned();
             head
         }));
-        let figure = ramp(&Ramps::of_heads(all, 0));
+        let figure = ramp(&Ramps::of_heads(all, 0)).remove(0);
         let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
         assert_eq!(titles.len(), 4, "{titles:?}");
         let x = |panel: usize| -> Vec<f64> {

@@ -57,7 +57,7 @@ impl OfVariant<'_> {
             let variant = variant_of(head);
             let is_local = matches!(head.found.kind, HeadKind::Local { .. });
             let (name, ink) = (variant.name(), variant.ink());
-            match is_local && head.of.model.arm == "ls" {
+            match is_local && head.of.model.global_heads.is_some_and(|global| global > 0) {
                 true => (format!("{name}, local heads"), ink.of_local_heads()),
                 false => (name, ink),
             }
@@ -130,7 +130,7 @@ pub(super) fn table(study: &Ramps) -> Table {
 }
 
 /// `share_key` of each head against its half-range, a colour per variant.
-pub(super) fn figure(study: &Ramps) -> Option<Figure> {
+pub(super) fn figures(study: &Ramps) -> Vec<Figure> {
     let point = |head: &RampHead| {
         let half_range = head.found.half_spread;
         Some((half_range, head.found.share_key?)).filter(|_| half_range > 0.0)
@@ -138,7 +138,7 @@ pub(super) fn figure(study: &Ramps) -> Option<Figure> {
     let variants = OfVariant::all(study);
     let all: Vec<(f64, f64)> = study.heads.iter().filter_map(point).collect();
     if all.is_empty() {
-        return None;
+        return Vec::new();
     }
     let x = Axis::log("half-range of QKᵀ/√d", all.iter().map(|point| point.0));
     let y = Axis::linear("R² of one score per key", [1.0].into_iter(), Some(0.0));
@@ -148,7 +148,7 @@ pub(super) fn figure(study: &Ramps) -> Option<Figure> {
     };
     let mut series: Vec<Series> = variants.iter().map(of_variant).collect();
     series.retain(|series| !series.points.is_empty());
-    Some(Figure {
+    vec![Figure {
         name: "keys".to_owned(),
         caption: "R² of one score per key, added alike to every query, in the row-centred logits of each head, against their \
                   half-range. Each point is one head. High on the right: large logits that prefer the same keys whatever the \
@@ -156,7 +156,7 @@ pub(super) fn figure(study: &Ramps) -> Option<Figure> {
             .to_owned(),
         keys: Key::of_series(&series, Shape::Points),
         panels: vec![Panel::new("", x, y, series)],
-    })
+    }]
 }
 
 /// The verdicts on [`CLAIMS`].
@@ -246,12 +246,12 @@ mod tests {
         let mut unmeasured = study(0.9, 0.3);
         unmeasured.heads.iter_mut().for_each(|head| head.found.share_key = None);
         assert_eq!(verdict(&unmeasured).status, VerdictStatus::NotMeasured);
-        assert!(figure(&unmeasured).is_none());
+        assert!(figures(&unmeasured).is_empty());
     }
 
     #[test]
     fn figure_has_a_series_per_variant() {
-        let figure = figure(&study(0.9, 0.3)).unwrap();
+        let figure = figures(&study(0.9, 0.3)).remove(0);
         let names: Vec<&str> = figure.panels[0].series.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["multi-head", "multi-head, RoPE"]);
         assert!(figure.svg().unwrap().contains("<svg"));

@@ -61,7 +61,7 @@ impl Experiment for RampStudy {
                 let rows = tables::Ramps::of(&rows_of(studies)?)?;
                 Ok(Analysed {
                     tables: vec![rows.table()],
-                    figures: vec![figures::ramp(&rows)],
+                    figures: figures::ramp(&rows),
                     ..Analysed::default()
                 })
             },
@@ -74,7 +74,7 @@ impl Experiment for RampStudy {
                 let rows = tables::Ramps::of(&rows_of(studies)?)?;
                 Ok(Analysed {
                     tables: vec![keys::table(&rows)],
-                    figures: keys::figure(&rows).into_iter().collect(),
+                    figures: keys::figures(&rows),
                     verdicts: keys::verdicts(&rows),
                 })
             },

@@ -30,7 +30,7 @@ pub(super) const VIEWS: &[View] = &[
     View::new("dial", Group::Training, "Loss by the share of long-range look-ups.", |studies| {
         let rows = without_logs(studies)?;
         let verdicts = claims::long_range::verdicts(&rows.ended());
-        Ok(Analysed { tables: rows.tables(), figures: vec![across_runs::dial(&rows)], verdicts })
+        Ok(Analysed { tables: rows.tables(), figures: across_runs::dial(&rows), verdicts })
     })
     .checked(without_baseline),
     View::new(
@@ -39,7 +39,7 @@ pub(super) const VIEWS: &[View] = &[
         "Loss and peak logit by learning rate.",
         |studies| {
             let rows = without_logs(studies)?;
-            let mut figures = vec![across_runs::learning_rate(&rows)];
+            let mut figures = across_runs::learning_rate(&rows);
             let mut verdicts = Vec::new();
             // One seed at the best rate decides nothing.
             if rows.by_run().any(|seeds| seeds.len() > 1) {
@@ -58,7 +58,7 @@ pub(super) const VIEWS: &[View] = &[
         "Peak logit and loss by head dimension, one line per number of heads.",
         |studies| {
             let rows = without_logs(studies)?;
-            let figures = vec![across_runs::head_size(&rows)];
+            let figures = across_runs::head_size(&rows);
             let verdicts = claims::head_size::verdicts(&rows.ended());
             Ok(Analysed { tables: rows.tables(), figures, verdicts })
         },

@@ -305,6 +305,47 @@ impl TryFrom<String> for TextVocabulary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lm::TrainDefinition;
+    use crate::targets::HeadKind;
+
+    const STABILISERS: [Stabiliser; 5] = [
+        Stabiliser::QkNorm,
+        Stabiliser::SigmaReparam,
+        Stabiliser::Softcap,
+        Stabiliser::QkClip,
+        Stabiliser::ZLoss,
+    ];
+
+    #[test]
+    fn arms_differ_in_their_heads_and_stabilisers() {
+        let global = vec![HeadKind::Global; 4];
+        let local = vec![HeadKind::Local { window: 16 }; 4];
+        let mixed = [&global[..1], &local[1..]].concat();
+        for (arm, layers, stabiliser) in [
+            ("mhsa", [&global; 3], None),
+            ("ls", [&mixed; 3], None),
+            ("local-only", [&local; 3], None),
+            ("layer-alternating", [&local, &global, &local], None),
+            ("qk-norm", [&global; 3], Some(Stabiliser::QkNorm)),
+            ("sigma-reparam", [&global; 3], Some(Stabiliser::SigmaReparam)),
+            ("softcap", [&global; 3], Some(Stabiliser::Softcap)),
+            ("qk-clip", [&global; 3], Some(Stabiliser::QkClip)),
+            ("z-loss", [&global; 3], Some(Stabiliser::ZLoss)),
+        ] {
+            let mut definition = TrainDefinition::default();
+            definition.set("arm", arm).unwrap();
+            assert_eq!(definition.head_kinds().iter().collect::<Vec<_>>(), layers, "{arm}");
+            let most = match arm {
+                "ls" => 1,
+                "local-only" => 0,
+                _ => 4,
+            };
+            assert_eq!(definition.most_global_heads(), most, "{arm}");
+            for each in STABILISERS {
+                assert_eq!(definition.has(each), Some(each) == stabiliser, "{arm}: {each:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_vocabulary_reads_back_as_written_and_a_wrong_one_is_told_what_to_be() {

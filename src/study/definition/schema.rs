@@ -19,7 +19,7 @@ pub const MODELS: DefinitionTable = DefinitionTable::one::<ModelKeys>("");
 /// A JSON Schema (draft 2020-12) of definitions: one alternative per kind.
 pub fn schema() -> Value {
     let mut tables = Map::new();
-    let kinds: Vec<Value> = KINDS.into_iter().map(|kind| of_kind(kind, &mut tables)).collect();
+    let kinds: Vec<Value> = KINDS.iter().map(|kind| of_kind(*kind, &mut tables)).collect();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A study of rank-study",

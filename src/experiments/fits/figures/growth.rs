@@ -5,6 +5,11 @@ use crate::figure::ticks::symbols;
 use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::distinct;
 
+/// The figures of the view `logit-growth`.
+pub fn growth(growth: &Growth) -> Vec<Figure> {
+    vec![inflation(growth), logits_needed(growth)]
+}
+
 /// The rank penalty L*(ε) / L⁰(ε) against n/d; one panel per family, one line per rank.
 pub fn inflation(growth: &Growth) -> Figure {
     let x = |cells: &[GrowthCell]| {

@@ -8,7 +8,7 @@ use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::plural;
 
 /// Error against logit bound with the floor dashed; one panel per target, one line per layout.
-pub fn layouts(study: &Layouts) -> Figure {
+pub fn layouts(study: &Layouts) -> Vec<Figure> {
     let y = readable_errors(study);
     let panels: Vec<Panel> = study
         .cells
@@ -28,7 +28,7 @@ pub fn layouts(study: &Layouts) -> Figure {
         Key::of_series(lines.filter(|line| line.shape == Shape::Points), Shape::LineMarkers);
     keys.push(Key::seed());
     keys.push(Key::grey("floor: one head, no rank limit", Stroke::Dashed));
-    Figure {
+    vec![Figure {
         name: "layouts".to_owned(),
         caption: format!(
             "The error that each layout of heads reaches within a logit bound, for {} at {}; λ is the weight of the local part. Lines \
@@ -38,7 +38,7 @@ pub fn layouts(study: &Layouts) -> Figure {
         ),
         keys,
         panels,
-    }
+    }]
 }
 
 /// Whether the names of all targets of the study contain this part.
@@ -157,7 +157,7 @@ fn name(cell: &LayoutCell) -> String {
 }
 
 /// E*(L) against L with the floor E⁰(L) dashed; one panel per target, one line per rank.
-pub fn frontiers(study: &Layouts) -> Figure {
+pub fn frontiers(study: &Layouts) -> Vec<Figure> {
     let y = readable_errors(study);
     let drawn = |cells: &&[LayoutCell]| {
         cells.iter().flat_map(|cell| &cell.seeds).any(|seed| seed.kl_nats >= y.range.0)
@@ -187,7 +187,7 @@ pub fn frontiers(study: &Layouts) -> Figure {
     let mut keys = Key::of_ranks(study.cells.iter().map(|cell| cell.rank));
     keys.push(Key::seed());
     keys.push(Key::grey("floor: no rank limit", Stroke::Dashed));
-    Figure { name: "frontiers".to_owned(), caption, keys, panels: panels.collect() }
+    vec![Figure { name: "frontiers".to_owned(), caption, keys, panels: panels.collect() }]
 }
 
 #[cfg(test)]

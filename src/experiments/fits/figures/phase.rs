@@ -10,7 +10,7 @@ const MOST: f64 = 10.0;
 
 /// Rank penalty over w/d (or k/d, m/d) and n/d: one tile per pair of ratios, with the median over its cells. A tile is
 /// dark if most fits did not reach ε at any logit, and grey if the study has no cell.
-pub fn phase(growth: &Growth) -> Figure {
+pub fn phase(growth: &Growth) -> Vec<Figure> {
     let fields = fields(growth);
     let x = Axis::log_at("sequence length / rank (n/d)", fields.iter().map(|f| f.n_over_d));
     let y = Axis::log_at("window / rank (w/d)", fields.iter().map(|f| f.w_over_d));
@@ -40,7 +40,7 @@ pub fn phase(growth: &Growth) -> Figure {
         axis.range = (low / half / 1.03, high * half * 1.03);
     }
     let seeds = growth.cells.iter().map(|cell| cell.seeds.len()).min().unwrap_or(0);
-    Figure {
+    vec![Figure {
         name: "phase".to_owned(),
         caption: format!(
             "The rank penalty of dense local attention by window/rank and sequence length/rank, median over lengths, ranks and \
@@ -57,7 +57,7 @@ pub fn phase(growth: &Growth) -> Figure {
             Key::field("not measured", NOT_MEASURED),
         ],
         panels: vec![panel],
-    }
+    }]
 }
 
 /// The colour of a tile for which the study has no cell.

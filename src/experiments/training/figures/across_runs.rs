@@ -9,7 +9,7 @@ use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{distinct, groups, plural};
 
 /// Loss above the corpus's entropy against the share of recall, one line per variant.
-pub fn dial(study: &Trainings) -> Figure {
+pub fn dial(study: &Trainings) -> Vec<Figure> {
     let mut series = Vec::new();
     for arm in distinct(study.runs.iter().map(|run| run.arm())) {
         let point = |run: &TrainingRun| {
@@ -24,7 +24,7 @@ pub fn dial(study: &Trainings) -> Figure {
     let shares = study.runs.iter().filter_map(|run| run.of.recall);
     let x = Axis::linear("share of segments that need a stored key", shares, Some(0.0));
     let y = Axis::linear("loss above the minimum (nats per token)", heights(&series), Some(0.0));
-    Figure {
+    vec![Figure {
         name: "dial".to_owned(),
         caption: "Validation loss above the corpus's entropy, which is the lowest expected loss of any model, against the share of \
                   text that can only be predicted from a key stored far back. Markers are medians, ticks single seeds. A \
@@ -35,7 +35,7 @@ pub fn dial(study: &Trainings) -> Figure {
             Key::seed(),
         ],
         panels: vec![Panel::new("From local to long-range text", x, y, series)],
-    }
+    }]
 }
 
 /// The variant without its positions, which are in the titles, so that it has one colour in all panels.
@@ -83,7 +83,7 @@ fn lines<'r>(
 
 /// Validation loss (left) and peak max |logit| (right) against the learning rate: one row of panels per positional
 /// encoding and optimiser, one line per variant.
-pub fn learning_rate(study: &Trainings) -> Figure {
+pub fn learning_rate(study: &Trainings) -> Vec<Figure> {
     let rates = || study.runs.iter().filter_map(TrainingRun::learning_rate);
     let x = Axis::log("learning rate", rates());
     let kinds = distinct(study.runs.iter().map(kind));
@@ -113,7 +113,7 @@ pub fn learning_rate(study: &Trainings) -> Figure {
     let row = |here: &_| {
         [panel(*here, &losses, TrainingRun::loss), panel(*here, &peaks, TrainingRun::peak)]
     };
-    Figure {
+    vec![Figure {
         name: "learning-rate".to_owned(),
         caption: "Final validation loss (left) and the largest |logit| of QKᵀ in training (right) against the peak learning rate, one \
                   line per variant, and per value of another key in which runs of a variant differ. Markers are medians, ticks single seeds. A larger marker or broader line lies under \
@@ -127,11 +127,11 @@ pub fn learning_rate(study: &Trainings) -> Figure {
             false => Vec::new(),
         },
         panels: kinds.iter().flat_map(row).collect(),
-    }
+    }]
 }
 
 /// Peak max |logit| (left) and validation loss (right) against the head dimension, one line per number of heads.
-pub fn head_size(study: &Trainings) -> Figure {
+pub fn head_size(study: &Trainings) -> Vec<Figure> {
     let sizes = || study.runs.iter().map(|run| run.d_head() as f64);
     let x = Axis::log_at("dimensions per head, d_head", sizes());
     let counts = distinct(study.runs.iter().map(|run| run.of.model.heads));
@@ -153,7 +153,7 @@ pub fn head_size(study: &Trainings) -> Figure {
     ];
     let mut keys = Key::of_series(&panels[0].series, Shape::LineMarkers);
     keys.push(Key::seed());
-    Figure {
+    vec![Figure {
         name: "head-size".to_owned(),
         caption: "The largest |logit| of QKᵀ in training (left) and the final validation loss (right) against the dimensions of a head, \
                   one line per number of heads. Lines are medians over seeds, ticks single seeds. Along a line only the rank of \
@@ -161,7 +161,7 @@ pub fn head_size(study: &Trainings) -> Figure {
             .to_owned(),
         keys,
         panels,
-    }
+    }]
 }
 
 /// The points of seeds, sorted by x.
