@@ -33,6 +33,9 @@ const HERE: f64 = 1.02;
 const LITTLE: f64 = 3e-3;
 /// ... and the Newton step promises less than this share.
 const PROMISED: f64 = 0.01;
+/// ... and the error it reached is below ε by at most this share. After a large move the multipliers still belong to a tighter
+/// bound. Their slope is too steep then, the step too short, and the error far below ε.
+const SPARE_ERROR: f64 = 0.05;
 /// The bound has settled if the Newton step would move it by less than this share.
 const SETTLED: f64 = 3e-3;
 /// The largest factor by which the bound moves in one stage.
@@ -95,10 +98,11 @@ impl Sparing {
         FIRST * self.enough
     }
 
-    /// Called after a stage with the smallest logits `best` so far: whether they are enough, or the stage gained little.
-    fn is_done(&mut self, best: f64) -> bool {
+    /// Called after a stage with the smallest logits `best` so far, and whether their error is about ε: whether they are
+    /// enough, or the stage gained little.
+    fn is_done(&mut self, best: f64, is_at_error: bool) -> bool {
         let before = std::mem::replace(&mut self.reached, best);
-        best <= self.enough || best > (1.0 - LITTLE) * before
+        best <= self.enough || (is_at_error && best > (1.0 - LITTLE) * before)
     }
 }
 
@@ -204,10 +208,10 @@ impl Policy for LogitBoundSearch {
         let next = penalty.cap * step.exp();
         let reached = self.best.as_ref().filter(|best| best.kl_nats <= tolerance);
         // Not while the bound is still falling from its first value or from the last that reached ε.
-        let of_here = |least: &f64| *least <= HERE * penalty.cap;
-        let least = reached.map(|best| best.max_abs_logit).filter(of_here);
-        if let (Some(sparing), Some(least)) = (&mut self.sparing, least)
-            && sparing.is_done(least)
+        let of_here = |best: &&Solution| best.max_abs_logit <= HERE * penalty.cap;
+        if let (Some(sparing), Some(least)) = (&mut self.sparing, reached.filter(of_here))
+            && sparing
+                .is_done(least.max_abs_logit, least.kl_nats >= (1.0 - SPARE_ERROR) * tolerance)
             && is_held
             && reaches_with <= (1.0 + PROMISED) * next
         {

@@ -390,6 +390,26 @@ mod tests {
         }
     }
 
+    /// A search that stops early does not stop at a bound that leaves the error far below ε, unless it is enough.
+    #[test]
+    fn an_early_stop_reaches_the_error_asked_for() {
+        for (drift, size, tolerance) in [(1.0, 0.7, 1e-6), (2.0, 1.0, 1e-6), (3.0, 0.7, 1e-5)] {
+            let (q, k, _) = head(drift);
+            let (q, k) = (q * size, k * size);
+            let problem =
+                Problem::new(attention(&q, &k, HeadKind::Global), Layout::global(), D).unwrap();
+            let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
+            let sparing = SearchOptions { sparing: Some(1.005 * floor), ..options() };
+            let own = [factors(&q, &k)];
+            let found = needed_logit_from(&problem, tolerance, &own, sparing, &()).unwrap();
+            let best = found.best.unwrap().solution;
+            let is_enough = best.max_abs_logit <= 1.005 * floor;
+            let reached = best.kl_nats / tolerance;
+            assert_eq!(found.outcome, Outcome::Converged);
+            assert!(is_enough || (0.95..=1.0).contains(&reached), "{drift}, {size}: {reached}");
+        }
+    }
+
     #[test]
     fn what_is_tied_stays_tied() {
         let (q, k, x) = head(1.0);

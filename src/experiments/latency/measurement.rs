@@ -112,5 +112,7 @@ impl Measurement for LatencyMeasurement {
         let odd = model.layers / 2;
         let kept = (model.layers - odd) * layer(global(0)) + odd * layer(global(1));
         check.equal("cache_bytes", found.cache_bytes as f64, kept as f64, 0.0);
+        let most = global(0).max(if odd > 0 { global(1) } else { 0 });
+        check.equal("global_heads", model.global_heads as f64, most as f64, 0.0);
     }
 }
