@@ -51,6 +51,9 @@ record! {
         inflation: Option<f64>,
         /// input factor: needed_from_input / needed
         input_factor: Option<f64>,
+        /// the rank of the layer's input on the tokens that were fitted; if it is their number, the input factor is 1
+        #[range = Counted]
+        input_rank: Option<usize>,
         /// excess factor: ½ spread / needed_from_input
         excess_factor: Option<f64>,
         /// shift factor: actual / ½ spread
@@ -127,9 +130,10 @@ impl HeadMeasurement {
 
     /// The row at the ε of the fits `parts`, with what they found.
     pub fn fitted(&self, parts: &Parts, wall_time_s: f64) -> Self {
-        let Parts { epsilon, floor, needed: free, needed_from_input: tied } = parts;
+        let Parts { epsilon, floor, needed: free, needed_from_input: tied, input_rank } = parts;
         Self {
             needed: free.max_abs_logit,
+            input_rank: Some(*input_rank),
             needed_from_input: tied.max_abs_logit,
             kl_nats: free.kl_nats,
             kl_nats_from_input: tied.kl_nats,
@@ -145,6 +149,11 @@ impl HeadMeasurement {
     fn with_factors(self) -> Self {
         let [_, inflation, input_factor, excess_factor, shift_factor] = self.factors();
         Self { inflation, input_factor, excess_factor, shift_factor, ..self }
+    }
+
+    /// Whether the layer's input restricts queries and keys: with as many channels as tokens, any are projections of it.
+    pub fn is_restricted_by_input(&self) -> bool {
+        self.input_rank.is_none_or(|rank| rank < self.passages * self.n)
     }
 
     /// Whether the head was fitted, not only screened.

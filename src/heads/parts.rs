@@ -38,6 +38,8 @@ pub struct Parts {
     pub needed: Found,
     /// The fit with queries and keys that are projections of the head's own inputs: Lˣ(ε; P, d).
     pub needed_from_input: Found,
+    /// The rank of the head's inputs on these tokens.
+    pub input_rank: usize,
 }
 
 impl TrainedHead {
@@ -52,11 +54,12 @@ impl TrainedHead {
     /// `epsilon` is not above 0.
     pub fn parts(&self, epsilon: f64, options: SearchOptions) -> Result<Parts, PredictError> {
         let Self { problem, own, tied, point, .. } = self;
+        let input_rank = tied.input_rank();
         let floor = Floor::new(problem).max_abs_logit(epsilon);
         if floor == Some(0.0) {
             // Uniform attention is within ε, and weights of zero give it.
             let [needed, needed_from_input] = [Found::NO_LOGITS; 2];
-            return Ok(Parts { epsilon, floor, needed, needed_from_input });
+            return Ok(Parts { epsilon, floor, needed, needed_from_input, input_rank });
         }
         let near = |least: Option<f64>| least.map(|least| (1.0 + NEAR) * least);
         let is_sparing = options.starts == 0 && options.passes == 0;
@@ -88,7 +91,7 @@ impl TrainedHead {
             }
         };
         let (needed, needed_from_input) = (Found::of(free), Found::of(by_inputs));
-        Ok(Parts { epsilon, floor, needed, needed_from_input })
+        Ok(Parts { epsilon, floor, needed, needed_from_input, input_rank })
     }
 }
 

@@ -86,6 +86,9 @@ impl Measurement for HeadMeasurement {
         for pair in masses.windows(2) {
             check.at_most("mass falls with the lag", pair[0], pair[1], OF_WEIGHTS);
         }
+        if let Some(rank) = f.input_rank {
+            check.within("input_rank", rank as f64, 1.0, (f.passages * f.n) as f64);
+        }
         for (column, value, outcome) in [
             ("needed", f.needed, f.outcome),
             ("needed_from_input", f.needed_from_input, f.outcome_from_input),

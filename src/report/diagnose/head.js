@@ -26,8 +26,8 @@ const opened = (() => {
   const written = (token) => token.replaceAll("\n", "↵").replaceAll("\t", "⇥") || "�";
 
   // From the floor to max |logit|, stacked.
-  const LEVELS = [["floor", "floor"], ["needed", "rank"], ["needed_from_input", "inputs"], ["spread", "excess"],
-    ["actual", "shifts of rows"]];
+  const LEVELS = [["floor", "floor"], ["needed", "rank penalty"], ["needed_from_input", "input"], ["spread", "excess"],
+    ["actual", "shift"]];
   const parts = ({ values }, quantities) => {
     const value = (column) => values[quantities.findIndex((quantity) => quantity.column === column)] ?? null;
     const actual = value("actual");

@@ -176,7 +176,7 @@ fn of_model(model: &DiagnosedModel) -> Option<String> {
     let largest = heads.iter().max_by(|a, b| a.found.actual.total_cmp(&b.found.actual))?;
     let above = heads.iter().filter(|head| head.found.actual >= LARGE_NATS).count();
     let fitted = heads.iter().filter(|head| head.found.needed.is_some()).count();
-    let error = format!("for a KL error of {} nats", significant(largest.found.epsilon, 2));
+    let error = format!("for a KL error of {} nats", largest.found.epsilon);
     Some(format!(
         "{} ({}): {} on {} tokens; {} max |logit| ≥ {LARGE_NATS}; the largest is {}, in layer {}, head {}. {}.",
         model.title(),

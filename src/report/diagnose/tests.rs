@@ -28,6 +28,7 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         floor: Some(floor),
         inflation: Some(inflation),
         input_factor: Some(input_factor),
+        input_rank: Some(64),
         excess_factor: Some(excess_factor),
         shift_factor: Some(shift_factor),
         entropy_nats: 3.0,

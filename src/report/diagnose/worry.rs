@@ -99,7 +99,12 @@ fn factors(head: &HeadMeasurement) -> Option<String> {
     let mut all = [("rank penalty", rank), ("input", input), ("excess", excess), ("shift", shift)];
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let is_large = all[0].1 >= LARGE_FACTOR;
-    let each = all.map(|(name, factor)| format!("{name} {} ×", number(factor)));
+    let each = all.map(|(name, factor)| match name {
+        "input" if !head.is_restricted_by_input() => {
+            "input not tested (no more tokens than channels; raise --tokens)".to_owned()
+        }
+        name => format!("{name} {} ×", number(factor)),
+    });
     is_large.then(|| format!("over the floor of {}: {}", number(floor), each.join(", ")))
 }
 
@@ -192,6 +197,16 @@ mod tests {
         let mut uniform = fitted(0, 0, LARGE);
         uniform.found.needed = Some(0.0);
         assert!(said(uniform).starts_with("max |logit| 148; its attention needs no logits"));
+    }
+
+    /// Of 512 tokens with 512 independent inputs, any queries and keys are projections.
+    #[test]
+    fn inputs_that_restrict_nothing_are_not_blamed_or_cleared() {
+        let mut head = fitted(7, 3, LARGE);
+        assert!(said(head.clone()).contains("input 1.20 ×"));
+        head.found.input_rank = Some(512);
+        let told = said(head);
+        assert!(told.contains("input not tested") && !told.contains("1.20"), "{told}");
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Inputs {
         self.basis.nrows()
     }
 
-    /// The number of coordinates of an input.
+    /// The rank of the inputs: the number of coordinates of an input.
     pub(super) fn dimension(&self) -> usize {
         self.basis.ncols()
     }

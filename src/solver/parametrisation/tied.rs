@@ -55,6 +55,11 @@ impl SharedProjection {
         Ok(Self { inputs, rank, normalisation, scales: None, turns, sparing: false })
     }
 
+    /// The rank of the inputs. If it is the number of rows, any queries and keys are projections of the inputs.
+    pub fn input_rank(&self) -> usize {
+        self.inputs.dimension()
+    }
+
     /// A copy whose descents are faster: products are float32 if the descent is, and directions start with an approximate
     /// inverse of the Hessian. Results differ by as much as those of descents from other starts.
     #[must_use]
