@@ -138,7 +138,7 @@ pub enum Stabiliser {
 
 impl Stabiliser {
     /// The stabilisers that have a key of their own, such as a threshold, with that key.
-    pub(crate) const KEYS: [(Self, &str); 3] =
+    pub const KEYS: [(Self, &str); 3] =
         [(Self::Softcap, "softcap"), (Self::QkClip, "qk_clip"), (Self::ZLoss, "z_loss")];
 }
 
