@@ -35,7 +35,7 @@ const LITTLE: f64 = 3e-3;
 const PROMISED: f64 = 0.01;
 /// ... and the error it reached is below ε by at most this share. After a large move the multipliers still belong to a tighter
 /// bound. Their slope is too steep then, the step too short, and the error far below ε.
-const SPARE_ERROR: f64 = 0.05;
+const SPARE_ERROR: f64 = 0.01;
 /// The bound has settled if the Newton step would move it by less than this share.
 const SETTLED: f64 = 3e-3;
 /// The largest factor by which the bound moves in one stage.

@@ -45,9 +45,11 @@ impl PublishedHeads {
         Ok(Self { heads: rows.rows.clone(), fitted, failed: rows.failed })
     }
 
-    /// The heads that were not fitted.
+    /// The heads that were not fitted, as a figure shows them: none with several errors, in whose panels they would be the
+    /// same thousand points.
     pub fn screened(&self) -> Vec<&HeadRow> {
-        self.heads.iter().filter(|row| !row.found.is_fitted()).collect()
+        let several = epsilons(self.heads.iter().map(|row| row.found.epsilon)).len() > 1;
+        self.heads.iter().filter(|row| !several && !row.found.is_fitted()).collect()
     }
 
     /// The models, by ε in descending order.
