@@ -15,7 +15,7 @@ const ALIKE: f64 = 0.95;
 
 type Time = fn(&LatencyMeasurement) -> f64;
 
-/// The claims that [`verdicts`] decides.
+/// The claims that [`verdicts`] decides, and those on the same subject for which no study has rows.
 pub(crate) const CLAIMS: &[Claim] = &[LATENCY, TWENTIETH, FLASH_ATTENTION];
 
 pub(crate) const LATENCY: Claim = Claim {

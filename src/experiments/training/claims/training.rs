@@ -31,7 +31,7 @@ const LACKING: [&str; 2] = [
     "Needs finished runs of ls and mhsa at one length and learning rate.",
 ];
 
-/// The claims that [`verdicts`] decides.
+/// The claims that [`verdicts`] decides, and those on the same subject for which no study has rows.
 pub(crate) const CLAIMS: &[Claim] =
     &[LOGITS_IN_TRAINING, DIVERGES, NO_WORSE, STEPS_TO_CONVERGE, GLOBAL_HEAD, WINDOW_RULE];
 
