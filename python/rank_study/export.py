@@ -111,33 +111,78 @@ def capture(
 ) -> Iterator[None]:
     """Captures the heads of `layers` of every pass within, and writes them to `path` at its end.
 
-    The passes are over whole passages of one length, (B, T) of `input_ids`, without padding and without tokens kept
-    from before. If the model reads images, sounds or embeddings, the tokens in the file are places, counted from 0
+    The passes are over whole passages of one length, (B, T) of `input_ids`, without tokens kept from before. Tokens that
+    the model's `attention_mask` (B, T) hides, at the left or at the right, are left out, and so is what a passage has
+    beyond the shortest of its pass; the file counts them in `left_out`. If the model reads images, sounds or embeddings, the tokens in the file are places, counted from 0
     through all passages. Of a model of several parts, give the part: `capture(model.language_model, ...)`."""
     attention = _attention_modules(model)
     chosen = sorted(attention) if layers is None else list(dict.fromkeys(layers))
     for layer in chosen:
         if layer not in attention:
             raise ExportError(f"the model has layers 0 to {max(attention)}, not {layer}")
-    captured = {layer: _Layer(layer, *attention[layer]) for layer in chosen}
+    padding = _Padding()
+    captured = {layer: _Layer(layer, *attention[layer], padding) for layer in chosen}
     tokens: list[Tensor] = []
     with contextlib.ExitStack() as stack:
         stack.enter_context(_in_eval_mode(model))
         stack.enter_context(_uncompiled())
         stack.enter_context(_through_recorders(model))
+        stack.callback(_inner(model).register_forward_pre_hook(padding.see, with_kwargs=True).remove)
         embeddings = _embeddings(model)
         if embeddings is not None:
 
             def keep(_: nn.Module, args: tuple[Any, ...]) -> None:
                 # Images and sounds are no tokens.
                 if args and isinstance(args[0], Tensor) and not args[0].is_floating_point():
-                    tokens.append(args[0].cpu())
+                    tokens.append(padding.without(args[0], 1).cpu())
 
             stack.callback(embeddings.register_forward_pre_hook(keep).remove)
         for one in captured.values():
             stack.enter_context(one.hooked())
         yield
-    _write(path, _about(model, max(attention) + 1, step, name), tokens, list(captured.values()))
+    about = _about(model, max(attention) + 1, step, name) | {"left_out": padding.left_out}
+    _write(path, about, tokens, list(captured.values()))
+
+
+class _Padding:
+    """The rows of a pass that are kept: of each passage those that its attention_mask shows, from the first on, as many as
+    the shortest passage has."""
+
+    def __init__(self) -> None:
+        # (B, L), or None where all are kept.
+        self.rows: Tensor | None = None
+        self.length = 0
+        # Whether a passage has more rows than are kept.
+        self.cuts = False
+        self.left_out = 0
+
+    def see(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = inspect.signature(type(model).forward).bind_partial(model, *args, **kwargs).arguments
+        mask = {**given.get("kwargs", {}), **given}.get("attention_mask")
+        self.rows, self.cuts = None, False
+        if not isinstance(mask, Tensor) or mask.ndim != 2 or mask.bool().all():
+            return
+        shown = mask.bool()
+        lengths, firsts = shown.sum(1), shown.int().argmax(1)
+        places = torch.arange(mask.shape[1], device=mask.device)
+        if not shown.equal((places >= firsts[:, None]) & (places < (firsts + lengths)[:, None])):
+            raise ExportError("attention_mask hides tokens within a passage; pad passages at one end")
+        self.length, least = mask.shape[1], int(lengths.min())
+        if least == 0:
+            raise ExportError("attention_mask hides a whole passage; leave it out")
+        self.rows = firsts[:, None] + places[:least]
+        self.cuts = bool((lengths > least).any())
+        self.left_out += mask.numel() - self.rows.numel()
+
+    def without(self, tensor: Tensor, axis: int) -> Tensor:
+        """The kept rows of a tensor (B, …, T, …) with T on `axis`."""
+        if self.rows is None:
+            return tensor
+        rows = self.rows.to(tensor.device)
+        shape = [1] * tensor.ndim
+        shape[0], shape[axis] = rows.shape
+        sizes = [*tensor.shape[:axis], rows.shape[1], *tensor.shape[axis + 1 :]]
+        return tensor.gather(axis, rows.view(shape).expand(sizes))
 
 
 def _attention_modules(model: nn.Module) -> dict[int, tuple[str, nn.Module]]:
@@ -258,15 +303,18 @@ class _Rotation:
 
     def undone(self, rows: Tensor) -> Tensor:
         """Rows (B, H, T, D) before they were turned."""
+        length = self.cos.square() + self.sin.square()
+        return _Rotation(self.pairs, self.cos / length, -self.sin / length).turned(rows)
+
+    def turned(self, rows: Tensor) -> Tensor:
         half = self.cos.shape[-1]
         cos, sin = self.cos[:, None], self.sin[:, None]
         turned, rest = rows[..., : 2 * half], rows[..., 2 * half :]
         halves = self.pairs == "halves"
         x, y = turned.split(half, -1) if halves else (turned[..., ::2], turned[..., 1::2])
-        length = cos.square() + sin.square()
-        x, y = (x * cos + y * sin) / length, (y * cos - x * sin) / length
-        back = torch.cat((x, y), -1) if halves else torch.stack((x, y), -1).flatten(-2)
-        return torch.cat((back, rest), -1)
+        x, y = x * cos - y * sin, y * cos + x * sin
+        turned = torch.cat((x, y), -1) if halves else torch.stack((x, y), -1).flatten(-2)
+        return torch.cat((turned, rest), -1)
 
 
 @dataclasses.dataclass
@@ -294,8 +342,8 @@ class _Origin:
 class _Layer:
     """One layer's heads as they are captured."""
 
-    def __init__(self, layer: int, name: str, module: nn.Module) -> None:
-        self.layer, self.name, self.module = layer, name, module
+    def __init__(self, layer: int, name: str, module: nn.Module, padding: _Padding) -> None:
+        self.layer, self.name, self.module, self.padding = layer, name, module, padding
         self.about: dict[str, Any] | None = None
         self.once: dict[str, Tensor] = {}
         self.by_passage: dict[str, list[Tensor]] = {}
@@ -332,6 +380,8 @@ class _Layer:
                 raise self.error(
                     f"{query.shape[2]} queries of {key.shape[2]} keys; run whole passages, without a cache"
                 )
+            if self.padding.rows is not None and self.padding.length != stream.shape[1]:
+                raise self.error("its attention_mask does not count its rows; run inputs of one length, without padding")
             for unknown in ("position_bias", "cu_seq_lens_q"):
                 if kwargs.get(unknown) is not None:
                     raise self.error(f"its attention takes {unknown}, which the format does not have")
@@ -340,8 +390,10 @@ class _Layer:
             agrees = _AGREES.get(query.dtype, _AGREES_IN_HALF_PRECISION)
             query, key = query.float(), key.float()
             rotation, origins = self._origins(stream, query, key, agrees)
-            self._keep(query, key, stream, rotation, origins)
             causal, window = self._sight(mask, kwargs, implementation, query.shape[2])
+            if self.padding.cuts and not causal:
+                raise self.error("passages have different lengths, and tokens see later ones; run those of each length alone")
+            self._keep(query, key, stream, rotation, origins)
             norm = origins[0].norm
             scale, softcap, sinks = (kwargs.get(key) for key in ("scaling", "softcap", "s_aux"))
             about = {
@@ -363,10 +415,17 @@ class _Layer:
     def _keep(
         self, query: Tensor, key: Tensor, stream: Tensor, rotation: _Rotation | None, origins: Sequence[_Origin]
     ) -> None:
+        without = self.padding.without
+        query, key, stream = without(query, 2), without(key, 2), without(stream, 1)
+        if rotation is not None and self.padding.rows is not None:
+            # Logits have differences of positions alone, so that every passage may have those of the first.
+            cos, sin = (without(x.expand(len(stream), -1, -1), 1) for x in (rotation.cos, rotation.sin))
+            own, rotation = dataclasses.replace(rotation, cos=cos, sin=sin), dataclasses.replace(rotation, cos=cos[:1], sin=sin[:1])
+            query, key = rotation.turned(own.undone(query)), rotation.turned(own.undone(key))
         kept = {"queries": query, "keys": key, "stream": stream}
         for side, origin in zip(("queries", "keys"), origins):
             if origin.norm is not None:
-                kept[f"{side}_before"] = origin.norm.before
+                kept[f"{side}_before"] = without(origin.norm.before, 2)
                 self._once(f"{side}_gains", origin.norm.gains)
         for name, tensor in kept.items():
             self.by_passage.setdefault(name, []).append(_as_stored(tensor))
@@ -419,7 +478,7 @@ class _Layer:
         """Whether a row sees nothing after itself, and how many tokens from itself on, w of |i − j| < w."""
         window = kwargs.get("sliding_window")
         window = None if window is None else int(window)
-        if isinstance(mask, Tensor) and mask.ndim == 2 and mask.bool().all():
+        if isinstance(mask, Tensor) and mask.ndim == 2 and (self.padding.rows is not None or mask.bool().all()):
             mask = None
         if mask is None:
             causal = kwargs.get("is_causal")
@@ -437,7 +496,12 @@ class _Layer:
                 raise self.error(
                     "something is added to its logits, as by ALiBi; attention of this kind is not exported"
                 )
-        seen = seen[..., :tokens].flatten(0, 1)
+        seen = seen[..., :tokens]
+        if self.padding.rows is not None:
+            seen = seen.expand(len(self.padding.rows), -1, -1, -1)
+            seen = self.padding.without(self.padding.without(seen, 2), 3)
+            tokens = seen.shape[-1]
+        seen = seen.flatten(0, 1)
         lag = torch.arange(tokens, device=seen.device)[:, None] - torch.arange(tokens, device=seen.device)
         widest = int(seen[0, -1].sum())
         for causal in (True, False):
@@ -559,9 +623,13 @@ def _has_bias(module: nn.Module) -> bool:
     return getattr(module, "bias", None) is not None
 
 
+def _inner(model: nn.Module) -> nn.Module:
+    """The model that a compiled or distributed one holds."""
+    return next((m for m in model.modules() if isinstance(m, transformers.PreTrainedModel)), model)
+
+
 def _about(model: nn.Module, layers: int, step: int | None, name: str | None) -> dict[str, Any]:
-    # A compiled or distributed model holds the one that it is of.
-    inner = next((m for m in model.modules() if isinstance(m, transformers.PreTrainedModel)), model)
+    inner = _inner(model)
     config = getattr(inner, "config", None)
     return {
         "version": VERSION,

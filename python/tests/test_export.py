@@ -230,15 +230,43 @@ class ExportTest(unittest.TestCase):
                     self.assertFalse(about["causal"])
                     self.assertLess((file.attention(about) - own).abs().max(), 1e-5)
 
+    def test_padding_and_what_others_lack_are_left_out(self) -> None:
+        for name in CONFIGS:
+            exporter.export(model_of(name), TOKENS[:, :14], self.path)
+            expected = Exported(self.path)
+            # The second passage is longer; of a model that sees later tokens none may be.
+            lengths = [14, 14 if name == "bert" else 17]
+            for left in (False, True):
+                if left and name in ("gpt2", "bert"):
+                    continue  # Their tokens would lie at other positions.
+                with self.subTest(name, left=left):
+                    ids, mask = torch.zeros_like(TOKENS), torch.zeros_like(TOKENS)
+                    for at, length in enumerate(lengths):
+                        place = slice(20 - length, 20) if left else slice(0, length)
+                        ids[at, place], mask[at, place] = TOKENS[at, :length], 1
+                    model = model_of(name)
+                    with exporter.capture(model, self.path), torch.no_grad():
+                        model(input_ids=ids, attention_mask=mask)
+                    file = Exported(self.path)
+                    self.assertEqual(file.about["tokens"], TOKENS[:, :14].tolist())
+                    self.assertEqual(file.about["left_out"], 12)
+                    for about, other in zip(file.about["heads"], expected.about["heads"]):
+                        self.assertEqual(about, other)
+                        off = (file.attention(about) - expected.attention(other)).abs().max()
+                        self.assertLess(off, 2e-5)
+                        made = file.made(about, "queries") - file.of(about["layer"], "queries")
+                        self.assertLess(made.abs().max(), 1e-3 * file.of(about["layer"], "queries").abs().max())
+
     def test_what_cannot_be_exported_is_refused_in_one_line(self) -> None:
         model = model_of("llama")
 
-        def run(**inputs: Tensor) -> None:
+        def run(model: t.PreTrainedModel = model, **inputs: Tensor) -> None:
             with exporter.capture(model, self.path), torch.no_grad():
                 model(**inputs)
 
-        padded = torch.ones_like(TOKENS)
-        padded[0, :5] = 0
+        holed, shorter, other = torch.ones(3, *TOKENS.shape, dtype=torch.long)
+        holed[0, 5:8], shorter[0, 15:], other[0, :] = 0, 0, 0
+        bert = model_of("bert")
         shifted = torch.stack((torch.arange(20), torch.arange(3, 23)))
         t5 = t.T5EncoderModel(t.T5Config(vocab_size=64, d_model=32, d_kv=8, num_layers=1, num_heads=4, d_ff=32))
         latent = t.DeepseekV3Model(
@@ -258,7 +286,9 @@ class ExportTest(unittest.TestCase):
             (lambda: exporter.export(model, [[1, 2], [3]], self.path), "passages have one length"),
             (lambda: exporter.export(model, [1, 2], self.path), r"tokens have shape \(2,\); give \(passages, T\)"),
             (lambda: exporter.export(torch.nn.Linear(2, 2), TOKENS, self.path), "Linear has no module that calls"),
-            (lambda: run(input_ids=TOKENS, attention_mask=padded), "run passages whole, without padding"),
+            (lambda: run(input_ids=TOKENS, attention_mask=holed), "hides tokens within a passage"),
+            (lambda: run(input_ids=TOKENS, attention_mask=other), "hides a whole passage"),
+            (lambda: run(bert, input_ids=TOKENS, attention_mask=shorter), "tokens see later ones"),
             (lambda: run(input_ids=TOKENS, position_ids=shifted), "passages have different positions"),
             (lambda: exporter.export(t5, TOKENS, self.path), "its attention takes position_bias"),
             (lambda: exporter.export(latent, TOKENS, self.path), "no projection of its input"),
