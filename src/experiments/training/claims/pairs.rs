@@ -115,19 +115,22 @@ impl Pairs {
         Ruling::every(self.estimates(compare).map(ruling))
     }
 
-    /// For one setting, its estimate. For several, the mean over settings with Student's interval over the seeds that
-    /// have all settings; `None` if fewer than two do.
+    /// For one setting, its estimate. For several, the mean over those with the most seeds, with Student's interval over
+    /// the seeds that have all of these; `None` if fewer than two do. Settings with fewer seeds would leave the others'
+    /// seeds out.
     pub fn overall(&self, compare: Compare) -> Option<Estimate> {
         if let [one] = &self.settings[..] {
             return Some(one.estimate(compare));
         }
-        let seeds = self.settings.first()?.seeds.iter().map(|pair| pair.0);
+        let most = self.settings.iter().map(|setting| setting.seeds.len()).max()?;
+        let full = || self.settings.iter().filter(|setting| setting.seeds.len() == most);
+        let seeds = full().next()?.seeds.iter().map(|pair| pair.0);
         let of_seed = |seed: u64| {
             let one = |setting: &PairsOfSetting| {
                 let (_, ours, theirs) = setting.seeds.iter().find(|pair| pair.0 == seed)?;
                 Some(compare(*ours, *theirs))
             };
-            let values: Option<Vec<f64>> = self.settings.iter().map(one).collect();
+            let values: Option<Vec<f64>> = full().map(one).collect();
             values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
         };
         Estimate::interval(seeds.filter_map(of_seed))
@@ -223,6 +226,8 @@ mod tests {
             }
         }
         runs.push(run("ls", 7, 256, 1.0));
+        let fewer = [run("mhsa", 0, 1024, 3.0), run("ls", 0, 1024, 1.0)];
+        let with_fewer = pairs(runs.iter().cloned().chain(fewer).collect()).unwrap();
         let pairs = pairs(runs).unwrap();
         assert_eq!((pairs.settings.len(), pairs.len(), pairs.seeds()), (2, 6, Seeds::all(3)));
         assert_eq!(pairs.count(|ls, mhsa| ls < mhsa), 6);
@@ -232,6 +237,7 @@ mod tests {
         assert!((first.value + 0.1).abs() < 1e-12 && high - low < 1e-9, "{first:?}");
         let overall = pairs.overall(difference).unwrap();
         assert!((overall.value + 0.2).abs() < 1e-12, "{overall:?}");
+        assert_eq!(with_fewer.overall(difference), Some(overall), "a setting of one seed");
         assert_eq!(pairs.every(difference, |one| one.at_most(0.0)), Ruling::Holds);
         assert_ne!(pairs.every(difference, |one| one.at_most(-0.2)), Ruling::Holds);
     }

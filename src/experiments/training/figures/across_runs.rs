@@ -43,10 +43,11 @@ fn beside_positions(run: &TrainingRun) -> Variant<'_> {
     Variant::new(run.arm(), None, Some(&run.of.model.slopes))
 }
 
-/// The panel of a run in [`learning_rate`]: its positional encoding and its optimiser.
-fn kind(run: &TrainingRun) -> (Option<usize>, &str, &str) {
+/// The panels of a run in [`learning_rate`]: its positional encoding, its optimiser, its initial deviation.
+fn kind(run: &TrainingRun) -> (Option<usize>, &str, &str, &str) {
     let place = POSITIONS.iter().position(|known| *known == run.of.model.positions);
-    (place, &run.of.model.positions, run.settings.get("optimiser").unwrap_or("adamw"))
+    let setting = |key| run.settings.get(key).unwrap_or_default();
+    (place, &run.of.model.positions, setting("optimiser"), setting("initial_deviation"))
 }
 
 /// The lines of a panel of [`learning_rate`]: runs of one variant that differ in the learning rate and the seed alone. Where
@@ -82,18 +83,19 @@ fn lines<'r>(
 }
 
 /// Validation loss (left) and peak max |logit| (right) against the learning rate: one row of panels per positional
-/// encoding and optimiser, one line per variant.
+/// encoding, optimiser and initial deviation, one line per variant.
 pub fn learning_rate(study: &Trainings) -> Vec<Figure> {
     let rates = || study.runs.iter().filter_map(TrainingRun::learning_rate);
     let x = Axis::log("learning rate", rates());
     let kinds = distinct(study.runs.iter().map(kind));
-    let has_others = kinds.iter().any(|(.., optimiser)| *optimiser != "adamw");
+    let has_muon = kinds.iter().any(|(.., optimiser, _)| *optimiser == "muon");
+    let has_deviations = distinct(kinds.iter().map(|kind| kind.3)).len() > 1;
     let has_seeds = study.by_run().any(|seeds| seeds.len() > 1);
     let values = |of: Value| study.runs.iter().filter_map(of);
     let losses = Axis::linear("validation loss (nats per token)", values(TrainingRun::loss), None);
     let peaks = Axis::log("peak max |logit|, QKᵀ/√d", values(TrainingRun::peak));
     let panel = |here, y: &Axis, of: Value| {
-        let (_, positions, optimiser) = here;
+        let (_, positions, optimiser, deviation) = here;
         let of_kind = study.runs.iter().filter(|run| kind(run) == here);
         let mut series = Vec::new();
         for (name, ink, runs) in lines(of_kind) {
@@ -103,11 +105,13 @@ pub fn learning_rate(study: &Trainings) -> Vec<Figure> {
             series.extend(has_seeds.then_some(seeds));
             series.push(medians.labelled(&name));
         }
-        let optimiser = if optimiser == "muon" { "Muon" } else { "AdamW" };
-        let title = match has_others {
-            true => format!("{}, {optimiser}", positions_name(positions)),
-            false => positions_name(positions),
-        };
+        let mut title = positions_name(positions);
+        if has_muon {
+            title.push_str(if optimiser == "muon" { ", Muon" } else { ", AdamW" });
+        }
+        if has_deviations {
+            title.push_str(&format!(", initial deviation {deviation}"));
+        }
         Panel::new(&title, x.clone(), y.clone(), series)
     };
     let row = |here: &_| {
