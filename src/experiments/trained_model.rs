@@ -14,7 +14,7 @@ use crate::experiment::{
 };
 use crate::heads::Passages;
 use crate::lm::{ExportedHeads, LmError, Probed, Split, TrainDefinition};
-use crate::run::{ModelSource, RunError, TrainedRun};
+use crate::run::{ModelSource, RunError};
 use crate::solver::SearchOptions;
 use crate::table::distinct;
 
@@ -257,11 +257,6 @@ impl TrainedModel {
     /// Reads its weights.
     pub fn read(&self) -> Result<Arc<dyn Probed>, RunError> {
         self.source.weights(self.step)
-    }
-
-    /// Reads its weights as a training run; `None` for a published model.
-    pub fn read_run(&self) -> Result<Option<TrainedRun>, RunError> {
-        self.source.run(self.step)
     }
 
     /// The tokens of its passages, by group and passage, with `more` further groups at the end. `model`, its weights,

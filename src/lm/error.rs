@@ -57,6 +57,11 @@ impl LmError {
         ))
     }
 
+    /// A model without an output layer, whose loss was asked for.
+    pub(in crate::lm) fn no_loss() -> Self {
+        Self::Refused("the model has no output layer, so it has no loss; name one saved with its output layer".to_owned())
+    }
+
     /// The error that the file at `path` cannot be used, with the reason.
     pub(in crate::lm) fn file(path: &Path, why: impl Into<String>) -> Self {
         Self::File { path: path.to_owned(), why: why.into() }

@@ -35,6 +35,7 @@ pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate_whole};
 pub use exported::ExportedHeads;
+use model::attended;
 pub use model::{Attend, Forward, Model, ModelShape, Session};
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;

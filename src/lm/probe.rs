@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView1, Axis, s};
 
-use super::LmError;
 use super::corpus::{Split, Texts};
+use super::{Attend, LmError};
 use crate::numerics::{product, softmax};
 use crate::targets::{HeadKind, Visibility};
 
@@ -60,6 +60,15 @@ pub trait Probed {
         layers: Range<usize>,
         each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
     ) -> Result<(), LmError>;
+
+    /// Mean cross-entropy in nats of a passage's tokens after the first, with the attention that `attend` returns; see
+    /// [`Model::passage_loss`](super::Model::passage_loss).
+    ///
+    /// # Errors
+    /// As that method, and a model without an output layer.
+    fn passage_loss(&self, _passage: &[u32], _attend: &mut Attend<'_>) -> Result<f64, LmError> {
+        Err(LmError::no_loss())
+    }
 
     /// The heads of one layer, by passage and head.
     ///

@@ -107,18 +107,6 @@ impl ModelSource {
         }
     }
 
-    /// Returns the training run with its weights after `step`, or with the last weights. Returns `None` for other
-    /// sources.
-    ///
-    /// # Errors
-    /// The weights do not exist or cannot be read.
-    pub fn run(&self, step: Option<usize>) -> Result<Option<TrainedRun>, RunError> {
-        match self {
-            Self::Run { folder, definition } => read(folder, definition, step).map(Some),
-            Self::Published { .. } | Self::Exported { .. } => Ok(None),
-        }
-    }
-
     /// Number of blocks of the model.
     pub fn layers(&self) -> usize {
         match self {

@@ -10,8 +10,8 @@ use super::files::{CHECKPOINT, TOKENIZER, kept_checkpoint};
 use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCABULARY_SIZE};
 use crate::lm::{
-    Bpe, Corpus, Evaluation, HeadProbe, HeadsOfLayer, LmError, Model, ModelShape, Probed, Split,
-    Symbols, Texts, TrainDefinition, Vocabulary, evaluate_whole,
+    Attend, Bpe, Corpus, Evaluation, HeadProbe, HeadsOfLayer, LmError, Model, ModelShape, Probed,
+    Split, Symbols, Texts, TrainDefinition, Vocabulary, evaluate_whole,
 };
 use crate::system::FileError;
 
@@ -78,11 +78,6 @@ impl TrainedRun {
         Ok(Self { definition, vocabulary, model })
     }
 
-    /// The model with its weights.
-    pub fn model(&self) -> &Model {
-        &self.model
-    }
-
     /// Computes the loss on texts, or on one split of them as in the run's definition: see [`evaluate_whole`]. Calls
     /// `advanced` with the number of bytes evaluated so far and the total.
     ///
@@ -146,6 +141,10 @@ impl Probed for TrainedRun {
 
     fn token_texts(&self, passage: &[u32]) -> Option<Vec<String>> {
         self.vocabulary.texts_of(passage)
+    }
+
+    fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {
+        self.model.passage_loss(passage, attend)
     }
 
     fn probe_layers(

@@ -161,13 +161,15 @@ impl Experiment for InterventionStudy {
         let shared = Arc::new(self.clone());
         let mut cells = Vec::new();
         for (name, model) in TrainedModel::all(&self.models, text, data)? {
-            let edits = match &model.source {
-                ModelSource::Run { definition, .. } => self.edits(definition.head_dimension()),
-                ModelSource::Published { .. } | ModelSource::Exported { .. } => {
-                    let why = NO_RUN.to_owned();
+            let d_head = match &model.source {
+                ModelSource::Run { definition, .. } => definition.head_dimension(),
+                ModelSource::Published { model } => model.head_dimension(),
+                ModelSource::Exported { .. } => {
+                    let why = "is a file of heads, which have no loss; name models".to_owned();
                     return Err(StudyError::Definition { path: name.into(), why });
                 }
             };
+            let edits = self.edits(d_head);
             cells.push((name, InterventionCell { model, edits, study: shared.clone() }));
         }
         Ok(cells)
@@ -214,7 +216,13 @@ impl Measure for InterventionCell {
     }
 
     fn key(&self) -> ModelKey {
-        self.model.key()
+        let of = self.model.key();
+        match &self.model.source {
+            ModelSource::Published { model } => {
+                ModelKey { d_head: Some(model.head_dimension()), ..of }
+            }
+            _ => of,
+        }
     }
 
     fn needs(&self) -> Option<Needs> {
@@ -229,16 +237,12 @@ impl Measure for InterventionCell {
         &self,
         context: &CellContext<'_>,
     ) -> Result<Option<Vec<InterventionMeasurement>>, StudyError> {
-        let run = self.model.read_run()?;
-        let run = run.ok_or_else(|| StudyError::Definition {
-            path: self.key().run.into(),
-            why: NO_RUN.to_owned(),
-        })?;
+        let model = self.model.read()?;
         let InterventionStudy { models, keys, search, .. } = &*self.study;
-        let mut groups = self.model.read_passages(&run, context, keys.learned_on)?;
+        let mut groups = self.model.read_passages(&*model, context, keys.learned_on)?;
         let learned_on = groups.split_off(models.keys.groups).concat();
         let surgery = Surgery {
-            model: run.model(),
+            model: &*model,
             edits: &self.edits,
             fit_groups: keys.fit_groups,
             search: *search,
@@ -258,5 +262,3 @@ impl Measure for InterventionCell {
         Ok(ended.then_some(rows))
     }
 }
-
-const NO_RUN: &str = "is a published model, whose loss cannot be computed; name training runs";

@@ -10,14 +10,14 @@ use super::free_fit::FreeFit;
 use super::treatment::{Treatment, Unaltered};
 use crate::heads::screen::largest_logit;
 use crate::heads::{PredictError, TrainedHead};
-use crate::lm::{HeadProbe, Model};
+use crate::lm::{HeadProbe, Probed};
 use crate::record::{record, to_milliseconds};
 use crate::solver::{Outcome, SearchOptions};
 
 /// The edits of a model and how to run them.
 pub struct Surgery<'a> {
     /// The model.
-    pub model: &'a Model,
+    pub model: &'a dyn Probed,
     /// The edits, in this order; [`Edit::Own`] always runs first.
     pub edits: &'a [Edit],
     /// The number of groups of passages, from the first, on which fits are made.
@@ -213,7 +213,7 @@ struct Before {
 }
 
 impl Before {
-    fn of(model: &Model, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
+    fn of(model: &dyn Probed, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
         let unaltered = Unaltered::of(model, passages)?;
         let probes = || unaltered.probes.iter();
         let attention =

@@ -7,7 +7,7 @@ use super::tilt::nearest_slope;
 use super::trend::trend;
 use crate::heads::PredictError;
 use crate::heads::positions::{Form, SeenRows};
-use crate::lm::{HeadProbe, Model};
+use crate::lm::{HeadProbe, Probed};
 
 /// The unaltered model on some passages. Heads are numbered through all layers.
 pub(super) struct Unaltered {
@@ -17,7 +17,7 @@ pub(super) struct Unaltered {
 }
 
 impl Unaltered {
-    pub fn of(model: &Model, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
+    pub fn of(model: &dyn Probed, passages: &[Vec<u32>]) -> Result<Self, PredictError> {
         let mut probes: Vec<Vec<HeadProbe>> = Vec::new();
         for passage in passages {
             let of_passage = model.probe(passage)?;
@@ -57,7 +57,7 @@ impl Unaltered {
     /// unaltered model's. Layers are processed in order, each with the residual stream that the biases of earlier layers give.
     fn detrended(
         &self,
-        model: &Model,
+        model: &dyn Probed,
         degree: usize,
         sloped: bool,
     ) -> Result<Treatment, PredictError> {
@@ -67,7 +67,7 @@ impl Unaltered {
         };
         let trends = self.probes.iter().map(trend).collect::<Result<Vec<_>, PredictError>>()?;
         let mut less = Less { trends, slopes: vec![None; self.probes.len()] };
-        let layers = if sloped { model.shape().layers() } else { 0 };
+        let layers = if sloped { model.layers() } else { 0 };
         for layer in 0..layers {
             let mut left: Vec<Vec<Array2<f64>>> = self.probes.iter().map(|_| Vec::new()).collect();
             for passage in &self.passages {
@@ -126,7 +126,7 @@ pub(super) enum Treatment {
 }
 
 impl Treatment {
-    pub fn of(edit: Edit, model: &Model, learned: &Unaltered) -> Result<Self, PredictError> {
+    pub fn of(edit: Edit, model: &dyn Probed, learned: &Unaltered) -> Result<Self, PredictError> {
         Ok(match edit {
             Edit::Own | Edit::Fit { .. } => Self::None,
             Edit::Uniform => {

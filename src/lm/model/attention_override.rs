@@ -131,7 +131,7 @@ impl Model {
 }
 
 /// P̃·V over the pairs that the head's mask allows, (T, D).
-fn attended(
+pub(in crate::lm) fn attended(
     attention: Array2<f64>,
     values: &Array2<f64>,
     probe: &HeadProbe,

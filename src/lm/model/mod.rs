@@ -15,6 +15,7 @@ pub(super) mod tests;
 mod weights;
 
 pub use attention_override::Attend;
+pub(super) use attention_override::attended;
 pub use decoder::Forward;
 pub(super) use gradients::BatchGradients;
 pub use language_model::Model;

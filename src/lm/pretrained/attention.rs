@@ -8,7 +8,7 @@ use super::layers::{Linear, Norm, with_ones};
 use super::rotary::Rotary;
 use super::types::NormOver;
 use crate::lm::probe::Side;
-use crate::lm::{HeadInputs, HeadProbe, HeadsOfLayer, LmError, NormalisedInputs};
+use crate::lm::{Attend, HeadInputs, HeadProbe, HeadsOfLayer, LmError, NormalisedInputs, attended};
 use crate::numerics::{product, softmax};
 use crate::targets::{HeadKind, Visibility};
 
@@ -42,13 +42,15 @@ pub(super) enum Projections {
 
 impl Attention {
     /// Computes attention on `input`, the concatenated rows of passages of `lengths`: the term added to the residual stream, and
-    /// the probes of the heads if they are `probed`.
+    /// the probes of the heads if they are `probed`. Then `attend` may replace the attention of each head; a sink keeps its
+    /// share of the head's own attention.
     pub(super) fn of(
         &self,
         layer: usize,
         input: &Array2<f32>,
         lengths: &[usize],
         probed: bool,
+        attend: &mut Attend<'_>,
     ) -> Result<(Array2<f32>, HeadsOfLayer), LmError> {
         let [mut queries, mut keys, values] = self.projections.of(input, self.heads, self.d)?;
         let together = self.normalise_together([&mut queries, &mut keys], lengths);
@@ -76,17 +78,19 @@ impl Attention {
                 let key = &of_keys[key_head];
                 let values =
                     values.slice(s![rows.clone(), key_head * self.d..(key_head + 1) * self.d]);
-                let output = self.attend(head, [query.made.view(), key.made.view(), values]);
-                gathered
-                    .slice_mut(s![rows.clone(), head * self.d..(head + 1) * self.d])
-                    .assign(&output);
-                let Some(stream) = &stream else { continue };
-                of_passage.push(HeadProbe {
+                let mut output =
+                    gathered.slice_mut(s![rows.clone(), head * self.d..(head + 1) * self.d]);
+                let own = || self.attend(head, [query.made.view(), key.made.view(), values]);
+                let Some(stream) = &stream else {
+                    output.assign(&own());
+                    continue;
+                };
+                let probe = HeadProbe {
                     layer,
                     head,
                     visibility: self.visibility,
                     kind: self.kind,
-                    queries: query.made,
+                    queries: query.made.clone(),
                     keys: key.made.clone(),
                     key_head,
                     scale: self.scale,
@@ -95,11 +99,22 @@ impl Attention {
                     sink: self.sinks.as_ref().map(|sinks| sinks[head]),
                     inputs: HeadInputs {
                         stream: stream.clone(),
-                        projected: [query.projected, key.projected.clone()],
+                        projected: [query.projected.clone(), key.projected.clone()],
                         normalised: self.normalised(together.as_ref()),
                         turns: turns.clone(),
                     },
-                });
+                };
+                match attend(&probe)? {
+                    None => output.assign(&own()),
+                    Some(mut other) => {
+                        let sinks = probe.sink_shares_of(&(0..t).collect::<Vec<_>>());
+                        for (mut row, share) in other.rows_mut().into_iter().zip(sinks) {
+                            row *= 1.0 - share;
+                        }
+                        output.assign(&attended(other, &values.mapv(f64::from), &probe)?);
+                    }
+                }
+                of_passage.push(probe);
             }
             probes.push(of_passage);
             first += t;

@@ -12,7 +12,7 @@ use super::read;
 use super::stored::GgufFile;
 use super::transformer::Transformer;
 use super::weights::Weights;
-use crate::lm::{HeadsOfLayer, LmError, Probed, Split, Texts};
+use crate::lm::{Attend, HeadsOfLayer, LmError, Probed, Split, Texts};
 use crate::system::{caught, sha256};
 use crate::targets::{HeadKind, Visibility};
 
@@ -176,7 +176,11 @@ impl Probed for PretrainedModel {
         layers: Range<usize>,
         each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
     ) -> Result<(), LmError> {
-        self.transformer.probe(passages, layers, each)
+        self.transformer.probe(passages, layers, &mut |_| Ok(None), each).map(drop)
+    }
+
+    fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {
+        self.transformer.passage_loss(passage, attend)
     }
 }
 

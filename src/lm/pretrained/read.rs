@@ -6,11 +6,11 @@ use super::attention::{Attention, Projections};
 use super::config::Config;
 use super::layers::{ExpertWeights, Experts, Mlp, Norm};
 use super::rotary::Rotary;
-use super::transformer::{Block, Embedding, Norms, Transformer};
+use super::transformer::{Block, Embedding, Norms, Output, Transformer};
 use super::types::{MlpType, ModelType, NormOver, Windows};
 use super::weights::Weights;
 use crate::lm::LmError;
-use crate::targets::HeadKind;
+use crate::targets::{HeadKind, Visibility};
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
@@ -24,8 +24,7 @@ struct Kind<'c> {
     weights: &'c Weights,
 }
 
-/// Reads the model up to the last block; a last norm, an output layer and heads for a task are not needed for queries and
-/// keys.
+/// Reads the model. The output layer may be missing; heads for other tasks are left out.
 pub(super) fn read(
     of: &ModelType,
     config: &Config,
@@ -124,7 +123,9 @@ pub(super) fn read(
         Ok(Block { attention, mlp, norms: [of_attention?, of_mlp?], parallel })
     };
     let blocks = (0..layers).map(block).collect::<Result<_, LmError>>()?;
-    Ok(Transformer { embedding: kind.embedding(c, context)?, blocks, context })
+    let embedding = kind.embedding(c, context)?;
+    let output = kind.output(&embedding)?;
+    Ok(Transformer { embedding, blocks, context, output })
 }
 
 impl Kind<'_> {
@@ -166,6 +167,23 @@ impl Kind<'_> {
         let scale = if self.of.is_gemma { (c as f32).sqrt() } else { 1.0 };
         let tokens = table("embed_tokens", self.count("vocab_size")?)?;
         Ok(Embedding { tokens, scale, positions, shift, norm })
+    }
+
+    /// The output layer, whose matrix may be that of the embedding; `None` if the files lack it.
+    fn output(&self, embedding: &Embedding) -> Result<Option<Output>, LmError> {
+        let (norm, head) = (self.of.weight("norm"), self.of.weight("lm_head"));
+        let is_there =
+            self.of.visibility == Visibility::Causal && self.weights.has(&format!("{norm}.weight"));
+        let is_tied = self.config.flag("tie_word_embeddings", true)?;
+        let own = self.weights.beside(&format!("{head}.weight"));
+        let weights = own.or_else(|| is_tied.then(|| embedding.tokens.clone()));
+        let sizes = embedding.tokens.dimensions();
+        let Some(weights) = weights.filter(|of| is_there && of.dimensions() == sizes) else {
+            return Ok(None);
+        };
+        let softcap = self.config.above_zero_if_there("final_logit_softcapping")?;
+        let norm = self.norm(norm, sizes[1])?;
+        Ok(Some(Output { norm, weights, softcap: softcap.map(|cap| cap as f32) }))
     }
 
     /// The scale s of the logits s·QKᵀ, including the factor from the length of rotated channels.

@@ -7,7 +7,8 @@ use ndarray::{Array1, Array2, Ix2, s};
 use super::attention::Attention;
 use super::layers::{Mlp, Norm};
 use super::stored::Stored;
-use crate::lm::{HeadsOfLayer, LmError};
+use crate::lm::{Attend, HeadsOfLayer, LmError};
+use crate::numerics::product;
 
 /// A transformer of C channels.
 pub(super) struct Transformer {
@@ -15,6 +16,18 @@ pub(super) struct Transformer {
     pub(super) blocks: Vec<Block>,
     /// The longest supported passage.
     pub(super) context: usize,
+    /// The output layer; `None` if the files have none.
+    pub(super) output: Option<Output>,
+}
+
+/// The logits of the next token: N(x) Eᵀ for the residual stream x after the last block, then c tanh(·/c) with a softcap c.
+pub(super) struct Output {
+    /// N.
+    pub(super) norm: Norm,
+    /// E, (V, C).
+    pub(super) weights: Stored,
+    /// c.
+    pub(super) softcap: Option<f32>,
 }
 
 /// Embeddings at the start of the residual stream.
@@ -61,13 +74,42 @@ impl Transformer {
         self.embedding.tokens.dimensions()[0]
     }
 
-    /// Probes the heads of some layers; see [`Probed`](crate::lm::Probed).
+    /// Mean cross-entropy in nats of a passage's tokens after the first; see [`Probed`](crate::lm::Probed).
+    pub(super) fn passage_loss(
+        &self,
+        passage: &[u32],
+        attend: &mut Attend<'_>,
+    ) -> Result<f64, LmError> {
+        let Some(next @ [_, ..]) = passage.get(1..) else {
+            return Err(LmError::too_few("the passage", passage.len(), 2, "tokens"));
+        };
+        let output = self.output.as_ref().ok_or_else(LmError::no_loss)?;
+        // One layer more than there are, so that no layer is the last.
+        let layers = 0..self.blocks.len() + 1;
+        let all = &mut |_| ControlFlow::Continue(());
+        let x = self.probe(&[passage.to_vec()], layers, attend, all)?;
+        let hidden = output.norm.of(x.slice(s![..next.len(), ..]).to_owned());
+        let mut z = product(hidden.view(), output.weights.whole::<Ix2>()?.t());
+        if let Some(cap) = output.softcap {
+            z.mapv_inplace(|z| cap * (z / cap).tanh());
+        }
+        let losses = z.rows().into_iter().zip(next).map(|(z, &token)| {
+            let most = z.fold(f32::NEG_INFINITY, |most, &z| most.max(z));
+            let sum: f64 = z.iter().map(|&z| f64::from(z - most).exp()).sum();
+            sum.ln() - f64::from(z[token as usize] - most)
+        });
+        Ok(losses.sum::<f64>() / next.len() as f64)
+    }
+
+    /// Probes the heads of some layers, whose attention `attend` may replace; see [`Probed`](crate::lm::Probed). Returns the
+    /// residual stream where it ended, with the rows of all passages concatenated.
     pub(super) fn probe(
         &self,
         passages: &[Vec<u32>],
         layers: Range<usize>,
+        attend: &mut Attend<'_>,
         each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
-    ) -> Result<(), LmError> {
+    ) -> Result<Array2<f32>, LmError> {
         let lengths: Vec<usize> = passages.iter().map(Vec::len).collect();
         if let Some(&found) = lengths.iter().find(|&&t| t == 0 || t > self.context) {
             return Err(LmError::Refused(format!(
@@ -80,12 +122,9 @@ impl Transformer {
             let [of_attention, of_mlp] = &block.norms;
             let input = normed(of_attention.before.as_ref(), x.clone());
             let probed = layers.contains(&layer);
-            let (added, probes) = block.attention.of(layer, &input, &lengths, probed)?;
-            if probed && each(probes).is_break() {
-                return Ok(());
-            }
-            if layer + 1 == layers.end {
-                return Ok(());
+            let (added, probes) = block.attention.of(layer, &input, &lengths, probed, attend)?;
+            if probed && each(probes).is_break() || layer + 1 == layers.end {
+                return Ok(x);
             }
             let read_by_both = block.parallel.then(|| x.clone());
             x += &normed(of_attention.after.as_ref(), added);
@@ -95,7 +134,7 @@ impl Transformer {
             x += &normed(of_mlp.after.as_ref(), added);
             x = normed(of_mlp.of_sum.as_ref(), x);
         }
-        Ok(())
+        Ok(x)
     }
 
     /// The residual stream before the first block, with the rows of all passages concatenated.

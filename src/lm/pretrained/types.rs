@@ -183,6 +183,7 @@ const GPT2: ModelType = ModelType {
         ("mlp.down_proj", "mlp.c_proj"),
         ("input_layernorm", "ln_1"),
         ("post_attention_layernorm", "ln_2"),
+        ("norm", "ln_f"),
     ],
     transposed: false,
     has_biases: true,
@@ -239,6 +240,8 @@ const GPT_NEOX: ModelType = ModelType {
         ("self_attn.o_proj", "attention.dense"),
         ("mlp.up_proj", "mlp.dense_h_to_4h"),
         ("mlp.down_proj", "mlp.dense_4h_to_h"),
+        ("norm", "final_layer_norm"),
+        ("lm_head", "embed_out"),
     ],
     joint: Some(true),
     has_layer_norms: true,
@@ -305,6 +308,8 @@ const IN_GGUF: &[(&str, &str)] = &[
     ("mlp.down_proj", "ffn_down"),
     ("input_layernorm", "attn_norm"),
     ("post_attention_layernorm", "ffn_norm"),
+    ("norm", "output_norm"),
+    ("lm_head", "output"),
 ];
 
 impl ModelType {

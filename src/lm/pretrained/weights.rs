@@ -114,6 +114,11 @@ impl Weights {
         self.tensors.contains_key(&format!("{}{name}", self.prefix))
     }
 
+    /// The tensor of this name, which has no prefix; `None` if it is missing or unreadable.
+    pub(super) fn beside(&self, name: &str) -> Option<Stored> {
+        self.tensors.get(name).cloned()
+    }
+
     /// The tensor of this name; fails if it is missing or has other dimensions.
     pub(super) fn tensor(&self, name: &str, dimensions: &[usize]) -> Result<Stored, LmError> {
         const WHOSE: &str = "use weights and config.json of one published model";

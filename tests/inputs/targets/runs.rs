@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rank_study::lm::{Alone, Corpus, Device, StepRow, TrainDefinition, TrainSummary};
+use rank_study::lm::{Alone, Corpus, Device, Probed as _, StepRow, TrainDefinition, TrainSummary};
 use rank_study::report::{show, shown_page};
 use rank_study::run::{Begin, ModelSource, RunError, TrainedRun, Training, train};
 use safetensors::SafeTensors;
@@ -170,7 +170,7 @@ pub fn checkpoints(place: &Path) -> Target {
             fs::write(&paths[of], bytes).unwrap();
             let run = TrainedRun::read(&folder, [Some(2), None][of]);
             if let Ok(run) = &run {
-                run.model().probe(&[0, 1, 2, 0]).unwrap();
+                run.probe(&[0, 1, 2, 0]).unwrap();
             }
             is_read |= run.is_ok();
             let _ = ModelSource::in_folder(&folder);

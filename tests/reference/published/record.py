@@ -34,8 +34,18 @@ def _recorded_attention(module, query, key, value, attention_mask, scaling=None,
     return (attention @ value).transpose(1, 2).contiguous(), attention
 
 
-AttentionInterface.register("recorded", _recorded_attention)
-AttentionMaskInterface.register("recorded", eager_mask)
+def _uniform_attention(module, query, key, value, attention_mask, **options):
+    """Eager attention, whose rows are then spread evenly over the tokens that they may see; a sink keeps its share."""
+    _, attention = _recorded_attention(module, query, key, value, attention_mask, **options)
+    seen = torch.ones_like(attention) if attention_mask is None else (attention_mask == 0).expand_as(attention).float()
+    attention = attention.sum(dim=-1, keepdim=True) * seen / seen.sum(dim=-1, keepdim=True)
+    value = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)
+    return (attention @ value).transpose(1, 2).contiguous(), attention
+
+
+for _name, _function in (("recorded", _recorded_attention), ("uniform", _uniform_attention)):
+    AttentionInterface.register(_name, _function)
+    AttentionMaskInterface.register(_name, eager_mask)
 
 
 @torch.no_grad()
@@ -43,7 +53,9 @@ def record(model, tokens):
     """The named tensors of expected.safetensors for a model in float32 and a list of token ids.
 
     logits.l (H, T, T) is scale QK^T of every pair, before softcap and mask; attention.l (H, T, T) the
-    probabilities, where a row with a sink sums to less than one; hidden.l (T, C) what enters layer l.
+    probabilities, where a row with a sink sums to less than one; hidden.l (T, C) what enters layer l. For a
+    language model losses (2) is the mean cross-entropy of the tokens after the first: with the model's own
+    attention, and with uniform attention in every head.
     """
     assert model.dtype == torch.float32, model.dtype
     model.eval()
@@ -63,4 +75,11 @@ def record(model, tokens):
         expected[f"logits.{layer}"] = logits.contiguous()
         expected[f"attention.{layer}"] = own.contiguous()
         expected[f"hidden.{layer}"] = outputs.hidden_states[layer][0].contiguous()
+    if "CausalLM" in type(model).__name__ or "LMHead" in type(model).__name__:
+        losses = []
+        for attention in ("eager", "uniform"):
+            model.set_attn_implementation(attention)
+            losses.append(model(input_ids=ids, labels=ids).loss)
+        expected["losses"] = torch.stack(losses)
+        model.set_attn_implementation("eager")
     return expected

@@ -1,11 +1,58 @@
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::heads::Surgery;
-use crate::lm::{Model, ModelShape, TrainDefinition};
+use crate::lm::{
+    Attend, HeadsOfLayer, LmError, Model, ModelShape, Probed, Split, Texts, TrainDefinition,
+};
 use crate::solver::{SearchOptions, SolverBudget};
 
 const TOKENS: usize = 24;
+
+/// A model that reads no texts.
+struct Untrained(Model);
+
+impl Probed for Untrained {
+    fn context(&self) -> usize {
+        TOKENS
+    }
+
+    fn layers(&self) -> usize {
+        self.0.shape().layers()
+    }
+
+    fn heads(&self) -> usize {
+        self.0.shape().heads[0].len()
+    }
+
+    fn tokens(&self, _: Option<&Texts>, _: Option<Split>, _: usize) -> Result<Vec<u32>, LmError> {
+        Err(LmError::NoText)
+    }
+
+    fn probe_layers(
+        &self,
+        passages: &[Vec<u32>],
+        layers: Range<usize>,
+        each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
+    ) -> Result<(), LmError> {
+        for layer in layers {
+            let of_layer = |passage: &Vec<u32>| {
+                let heads = self.0.probe(passage)?.into_iter();
+                Ok(heads.filter(|probe| probe.layer == layer).collect())
+            };
+            let heads = passages.iter().map(of_layer).collect::<Result<_, LmError>>()?;
+            if each(heads).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {
+        self.0.passage_loss(passage, attend)
+    }
+}
 
 type Alteration = fn(&mut InterventionMeasurement);
 
@@ -21,7 +68,7 @@ fn rows(edits: &[Edit], fit_groups: usize) -> Vec<Row<InterventionMeasurement>> 
         arm: crate::lm::Arm::Ls,
         ..TrainDefinition::default()
     };
-    let model = Model::new(ModelShape::new(&definition, 19), 0.5, 3).unwrap();
+    let model = Untrained(Model::new(ModelShape::new(&definition, 19), 0.5, 3).unwrap());
     let passage = |at: u32| -> Vec<u32> {
         (0..TOKENS as u32).map(|i| (i * i * 7 + i / 3 + at * i + at) % 19).collect()
     };

@@ -21,6 +21,9 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/published").join(name)
 }
 
+/// Relative tolerance of a loss.
+const LOSS: f64 = 2e-6;
+
 /// The results of `transformers` for a model.
 struct Expected {
     tokens: Vec<u32>,
@@ -29,6 +32,8 @@ struct Expected {
     logits: Vec<Array3<f32>>,
     /// By layer, (H, T, T): after softmax.
     attention: Vec<Array3<f32>>,
+    /// Of a language model, the loss of `tokens` with its own attention and with uniform attention.
+    losses: Option<[f32; 2]>,
     text: String,
 }
 
@@ -56,6 +61,10 @@ impl Expected {
             tokenised: ids("tokenised"),
             logits: layers("logits"),
             attention: layers("attention"),
+            losses: file.tensor("losses").ok().map(|view| {
+                let [own, uniform] = view.data().as_chunks::<4>().0 else { panic!("two losses") };
+                [own, uniform].map(|&bytes| f32::from_le_bytes(bytes))
+            }),
             text: fs::read_to_string(folder.join("text.txt")).unwrap(),
         }
     }
@@ -110,6 +119,20 @@ fn assert_as_expected(name: &str, folder: &Path, expected: &Expected) -> Pretrai
         let tied = tied_again(probe);
         let off = (tied - &all_pairs(probe)).fold(0.0f64, |most, v| most.max(v.abs()));
         assert!(off < LOGIT, "{name}, layer {layer}, head {head}: inputs are off by {off:e}");
+    }
+    if let Some(losses) = expected.losses {
+        let uniform = |probe: &HeadProbe| {
+            let mut level = probe.clone();
+            level.queries.fill(0.0);
+            level.attention()
+        };
+        let found = [false, true].map(|is_uniform| {
+            let attend = &mut |probe: &HeadProbe| Ok(is_uniform.then(|| uniform(probe)));
+            model.passage_loss(&expected.tokens, attend).unwrap()
+        });
+        for (found, expected) in found.into_iter().zip(losses.map(f64::from)) {
+            assert!((found / expected - 1.0).abs() < LOSS, "{name}: loss {found}, not {expected}");
+        }
     }
     assert_eq!(model.encode(&expected.text).unwrap(), expected.tokenised, "{name}");
     model
