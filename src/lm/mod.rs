@@ -36,12 +36,12 @@ pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate_whole};
 pub use exported::ExportedHeads;
 use model::attended;
-pub use model::{Attend, Forward, Model, ModelShape, Session};
+pub use model::{Forward, Model, ModelShape, Session};
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use pretrained::PretrainedModel;
 #[cfg(test)]
 pub(crate) use pretrained::Published;
-pub use probe::{HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, Probed};
+pub use probe::{Attend, HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, Probed};
 pub use training::{EvaluationRow, HeadLogRow, Outcome, Recorder, StepRow, TrainSummary, Trainer};
 pub use workers::{Alone, Workers};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView1, Axis, s};
 
+use super::LmError;
 use super::corpus::{Split, Texts};
-use super::{Attend, LmError};
 use crate::numerics::{product, softmax};
 use crate::targets::{HeadKind, Visibility};
 
@@ -127,6 +127,10 @@ impl dyn Probed + '_ {
         so_far
     }
 }
+
+/// Called for each head during a forward pass. It returns the attention P̃, (T, T), that replaces the
+/// head's own, or `None` to keep that.
+pub type Attend<'a> = dyn FnMut(&HeadProbe) -> Result<Option<Array2<f64>>, LmError> + 'a;
 
 /// The heads of one layer, by passage and head.
 pub type HeadsOfLayer = Vec<Vec<HeadProbe>>;

@@ -109,7 +109,7 @@ fn small_error(study: &Surgeries) -> Verdict {
     let is_fit = |model: &OperatedModel| {
         let fit = model.edit.fit();
         fit.is_some_and(|(epsilon, rank)| {
-            epsilon == EPSILON && Some(rank) == model.of.head_dimension()
+            epsilon == EPSILON && (rank >= model.n || Some(rank) == model.of.head_dimension())
         })
     };
     let Some(fits) = Edited::of(study, is_fit) else {

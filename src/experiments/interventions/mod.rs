@@ -50,6 +50,9 @@ struct Keys {
     /// Errors ε in nats of fitted attention.
     #[serde(default)]
     epsilon: Vec<f64>,
+    /// Whether fits have any rank, not that of the heads.
+    #[serde(default)]
+    any_rank: bool,
     /// Groups of passages that are fitted.
     #[serde(default = "two")]
     fit_groups: usize,
@@ -62,9 +65,6 @@ struct Keys {
     /// Numbers of last tokens that are kept.
     #[serde(default)]
     windows: Vec<usize>,
-    /// Highest powers of the position that are removed from keys.
-    #[serde(default)]
-    degrees: Vec<usize>,
     /// Whether the scores of keys under the mean query move from QKᵀ to a bias.
     #[serde(default)]
     key_scores: bool,
@@ -89,16 +89,13 @@ fn read_functions(names: &[String]) -> Result<Vec<Edit>, String> {
 }
 
 impl InterventionStudy {
-    /// Every edit, in order, of a model whose heads have dimension `d_head`.
-    pub(crate) fn edits(&self, d_head: usize) -> Vec<Edit> {
+    /// Every edit, in order, with fits of rank `rank`.
+    pub(crate) fn edits(&self, rank: usize) -> Vec<Edit> {
         let mut edits = self.functions.clone();
         edits.extend(self.keys.largest.iter().map(|&count| Edit::Largest { count }));
         edits.extend(self.keys.windows.iter().map(|&window| Edit::Last { window }));
-        for &degree in &self.keys.degrees {
-            edits.extend([Edit::Detrended { degree }, Edit::DetrendedSlope { degree }]);
-        }
         edits.extend(self.keys.key_scores.then_some(Edit::KeyScores));
-        edits.extend(self.keys.epsilon.iter().map(|&epsilon| Edit::Fit { epsilon, rank: d_head }));
+        edits.extend(self.keys.epsilon.iter().map(|&epsilon| Edit::Fit { epsilon, rank }));
         edits
     }
 }
@@ -137,7 +134,6 @@ impl Experiment for InterventionStudy {
         for (key, sizes) in [
             ("largest", &keys.largest),
             ("windows", &keys.windows),
-            ("degrees", &keys.degrees),
             ("fit_groups", &vec![keys.fit_groups]),
             ("learned_on", &vec![keys.learned_on]),
         ] {
@@ -169,7 +165,8 @@ impl Experiment for InterventionStudy {
                     return Err(StudyError::Definition { path: name.into(), why });
                 }
             };
-            let edits = self.edits(d_head);
+            let tokens = self.models.keys.tokens.unwrap_or_else(|| model.source.context());
+            let edits = self.edits(if self.keys.any_rank { tokens } else { d_head });
             cells.push((name, InterventionCell { model, edits, study: shared.clone() }));
         }
         Ok(cells)

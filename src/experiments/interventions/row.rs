@@ -95,7 +95,7 @@ impl InterventionMeasurement {
         let heads = of.layers * of.heads;
         check.at_least("epsilon", epsilon, f64::MIN_POSITIVE);
         let width = of.head_dimension().map_or(f64::NAN, |d_head| d_head as f64);
-        check.within("rank", rank as f64, 1.0, width);
+        check.within("rank", rank as f64, 1.0, width.max(self.n as f64));
         check.within("reached", reached as f64, 0.0, heads as f64);
         let all = self.outcome != Some(Outcome::Infeasible);
         check.holds(all == (reached == heads), || {
@@ -107,7 +107,7 @@ impl InterventionMeasurement {
         if all {
             check.at_most("kl_nats exceeds ε", self.kl_nats, epsilon, ROUNDING);
         }
-        if rank as f64 == width {
+        if rank as f64 >= width {
             // A head's own queries and keys are one of the starts, and they reach every ε.
             check.holds(all, || "a fit at the heads' own rank did not reach ε".to_owned());
             let before = self.max_abs_logit_before;

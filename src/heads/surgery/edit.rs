@@ -6,8 +6,9 @@
 pub enum Edit {
     /// No change: the model itself.
     Own,
-    /// The free fit of P on the passages of the loss, at error ε and the head's rank r: the queries and keys of smallest max |logit| with
-    /// kl_nats ≤ ε. If there are none, those of smallest kl_nats.
+    /// The free fit of P on the passages of the loss, at error ε and rank r, that of the head: the queries and keys of smallest
+    /// max |logit| with kl_nats ≤ ε. If there are none, those of smallest kl_nats. If r is the number of tokens, it limits
+    /// nothing, and the fit is the floor's attention, of each passage by itself.
     Fit {
         /// ε, in nats.
         epsilon: f64,
@@ -34,18 +35,6 @@ pub enum Edit {
         /// W.
         window: usize,
     },
-    /// Keys minus their own trend over positions. The trend is the regression of each head's keys, averaged over passages, on
-    /// the first powers of the position.
-    Detrended {
-        /// The number of powers.
-        degree: usize,
-    },
-    /// As [`Edit::Detrended`], with a position bias c·(j − i) added to the logits, one c per head. It is the c of least KL to P,
-    /// given the remaining logits. The bias is not part of max |logit| of QKᵀ.
-    DetrendedSlope {
-        /// The number of powers.
-        degree: usize,
-    },
     /// Keys without the direction of the head's mean query q̄, kⱼ − q̄(q̄·kⱼ)/|q̄|², and their scores under that query, s·q̄·kⱼ,
     /// added to the logits of every query. The scores are not part of max |logit| of QKᵀ.
     KeyScores,
@@ -64,8 +53,6 @@ impl Edit {
             Self::PositionAndLag => "position+lag",
             Self::Largest { .. } => "top-k",
             Self::Last { .. } => "window",
-            Self::Detrended { .. } => "detrended",
-            Self::DetrendedSlope { .. } => "detrended+slope",
             Self::KeyScores => "key-scores",
         }
     }
@@ -78,13 +65,10 @@ impl Edit {
         }
     }
 
-    /// k, W, or the number of powers; `None` for edits without one.
+    /// k or W; `None` for edits without one.
     pub fn size(self) -> Option<usize> {
         match self {
-            Self::Largest { count: size }
-            | Self::Last { window: size }
-            | Self::Detrended { degree: size }
-            | Self::DetrendedSlope { degree: size } => Some(size),
+            Self::Largest { count: size } | Self::Last { window: size } => Some(size),
             _ => None,
         }
     }
@@ -106,8 +90,6 @@ impl Edit {
             ("fit", Some((epsilon, rank)), _) => Self::Fit { epsilon, rank },
             ("top-k", _, Some(count)) => Self::Largest { count },
             ("window", _, Some(window)) => Self::Last { window },
-            ("detrended", _, Some(degree)) => Self::Detrended { degree },
-            ("detrended+slope", _, Some(degree)) => Self::DetrendedSlope { degree },
             _ => {
                 use Edit::{KeyScores, Lag, Own, Position, PositionAndLag, Ramp, Uniform};
                 let plain = [Own, Uniform, Ramp, Position, Lag, PositionAndLag, KeyScores];
@@ -134,8 +116,6 @@ mod tests {
             Edit::PositionAndLag,
             Edit::Largest { count: 16 },
             Edit::Last { window: 64 },
-            Edit::Detrended { degree: 1 },
-            Edit::DetrendedSlope { degree: 3 },
             Edit::KeyScores,
         ];
         for edit in all {

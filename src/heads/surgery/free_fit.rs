@@ -2,7 +2,9 @@
 
 use ndarray::{Array2, s};
 
+use crate::heads::screen::largest_logit;
 use crate::heads::{PredictError, TrainedHead};
+use crate::lm::HeadProbe;
 use crate::numerics::{product, softmax};
 use crate::solver::{Floor, Outcome, SearchOptions, needed_logit_from};
 use crate::targets::Visibility;
@@ -15,6 +17,27 @@ pub(super) struct FreeFit {
     pub max_abs_logit: f64,
     /// The outcome of the fit; `Infeasible` if ε was not reached.
     pub outcome: Outcome,
+}
+
+impl FreeFit {
+    /// The attention of smallest max |logit| at any rank within ε of a head's own, passage by passage.
+    ///
+    /// # Errors
+    /// A head whose attention has no fit.
+    pub(super) fn floor(probes: &[HeadProbe], epsilon: f64) -> Result<Self, PredictError> {
+        let mut all =
+            Self { attention: Vec::new(), max_abs_logit: 0.0, outcome: Outcome::Converged };
+        for probe in probes {
+            let head = TrainedHead::new(&[probe], None)?;
+            let floor = Floor::new(&head.problem);
+            let found = floor.max_abs_logit(epsilon).and_then(|z| Some((z, floor.logits(z)?)));
+            let (max_logit, logits) =
+                found.unwrap_or_else(|| (largest_logit(probe), probe.logits()));
+            all.attention.push(head.attention_of(logits));
+            all.max_abs_logit = all.max_abs_logit.max(max_logit);
+        }
+        Ok(all)
+    }
 }
 
 impl TrainedHead {
@@ -53,7 +76,11 @@ impl TrainedHead {
 
     /// softmax(QKᵀ/√r) over the columns to which the head may attend in one passage, (T, T).
     fn attention_by(&self, queries: &Array2<f64>, keys: &Array2<f64>) -> Array2<f64> {
-        let mut p = product(queries.view(), keys.t()) / (queries.ncols() as f64).sqrt();
+        self.attention_of(product(queries.view(), keys.t()) / (queries.ncols() as f64).sqrt())
+    }
+
+    /// The softmax of logits in one passage, (T, T).
+    fn attention_of(&self, mut p: Array2<f64>) -> Array2<f64> {
         for (row, p) in p.rows_mut().into_iter().enumerate() {
             softmax(p, self.kind.columns(row, self.tokens, Visibility::Causal));
         }

@@ -9,9 +9,7 @@
 mod edit;
 mod free_fit;
 mod operation;
-mod tilt;
 mod treatment;
-mod trend;
 
 pub use edit::Edit;
 pub use operation::{InterventionMeasurement, Surgery};

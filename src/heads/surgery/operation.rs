@@ -38,7 +38,7 @@ record! {
         /// the rank of a fit
         #[range = Counted]
         rank: Option<usize>,
-        /// columns kept (`top-k`, `window`) or powers of the position (edits of keys)
+        /// columns kept (`top-k`, `window`)
         size: Option<usize>,
         /// the group of passages
         group: usize,
@@ -105,7 +105,7 @@ impl Surgery<'_> {
         let learned = Unaltered::of(self.model, learned_on)?;
         let mut treatments = Vec::new();
         for &edit in [Edit::Own].iter().chain(self.edits) {
-            treatments.push((edit, Treatment::of(edit, self.model, &learned)?));
+            treatments.push((edit, Treatment::of(edit, &learned)));
         }
         drop(learned);
         for (group, passages) in groups.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Surgery<'_> {
                 }
                 let started = Instant::now();
                 let fits = match edit.fit() {
-                    Some((epsilon, _)) => Some(before.fitted(epsilon, self.search)?),
+                    Some((epsilon, rank)) => Some(before.fitted(epsilon, rank, self.search)?),
                     None => None,
                 };
                 let seen = self.on(passages, treatment, fits.as_deref(), &before)?;
@@ -231,9 +231,16 @@ impl Before {
     }
 
     /// Fits of every head to all passages together.
-    fn fitted(&self, epsilon: f64, search: SearchOptions) -> Result<Vec<FreeFit>, PredictError> {
-        let fit = |of_head: &Vec<HeadProbe>| {
-            TrainedHead::new(&of_head.iter().collect::<Vec<_>>(), None)?.free_fit(epsilon, search)
+    fn fitted(
+        &self,
+        epsilon: f64,
+        rank: usize,
+        search: SearchOptions,
+    ) -> Result<Vec<FreeFit>, PredictError> {
+        let fit = |of_head: &Vec<HeadProbe>| match rank < of_head[0].queries.nrows() {
+            true => TrainedHead::new(&of_head.iter().collect::<Vec<_>>(), None)?
+                .free_fit(epsilon, search),
+            false => FreeFit::floor(of_head, epsilon),
         };
         self.unaltered.probes.iter().map(fit).collect()
     }

@@ -3,15 +3,12 @@
 use ndarray::{Array1, Array2, ArrayViewMut1, Axis, concatenate, s};
 
 use super::edit::Edit;
-use super::tilt::nearest_slope;
-use super::trend::trend;
 use crate::heads::PredictError;
 use crate::heads::positions::{Form, SeenRows};
 use crate::lm::{HeadProbe, Probed};
 
 /// The unaltered model on some passages. Heads are numbered through all layers.
 pub(super) struct Unaltered {
-    passages: Vec<Vec<u32>>,
     /// One list per head, with one probe per passage.
     pub probes: Vec<Vec<HeadProbe>>,
 }
@@ -26,7 +23,7 @@ impl Unaltered {
         }
         match probes.is_empty() {
             true => Err(PredictError::NoPassage),
-            false => Ok(Self { passages: passages.to_vec(), probes }),
+            false => Ok(Self { probes }),
         }
     }
 
@@ -52,63 +49,6 @@ impl Unaltered {
         };
         self.probes.iter().map(mean).collect()
     }
-
-    /// The trend of each head's keys. If `sloped`, also the position biases that bring the attention without it nearest to the
-    /// unaltered model's. Layers are processed in order, each with the residual stream that the biases of earlier layers give.
-    fn detrended(
-        &self,
-        model: &dyn Probed,
-        degree: usize,
-        sloped: bool,
-    ) -> Result<Treatment, PredictError> {
-        let trend = |of_head: &Vec<HeadProbe>| {
-            let keys: Vec<_> = of_head.iter().map(|probe| &probe.keys).collect();
-            Ok(trend(&keys, degree)?.mapv(|v| v as f32))
-        };
-        let trends = self.probes.iter().map(trend).collect::<Result<Vec<_>, PredictError>>()?;
-        let mut less = Less { trends, slopes: vec![None; self.probes.len()] };
-        let layers = if sloped { model.layers() } else { 0 };
-        for layer in 0..layers {
-            let mut left: Vec<Vec<Array2<f64>>> = self.probes.iter().map(|_| Vec::new()).collect();
-            for passage in &self.passages {
-                let mut head = 0;
-                model.passage_loss(passage, &mut |probe| {
-                    let attention = less.of(head, probe).attention();
-                    if probe.layer == layer {
-                        left[head].push(attention.clone());
-                    }
-                    head += 1;
-                    Ok(Some(attention))
-                })?;
-            }
-            for ((left, of_head), slope) in left.iter().zip(&self.probes).zip(&mut less.slopes) {
-                if !left.is_empty() {
-                    let own: Vec<_> = of_head.iter().map(HeadProbe::attention).collect();
-                    *slope = Some(nearest_slope(&own, left) as f32);
-                }
-            }
-        }
-        Ok(Treatment::Detrended(less))
-    }
-}
-
-/// Heads whose keys lose a trend and may get a position bias.
-pub(super) struct Less {
-    /// Trends of the keys, (T, D), one per head.
-    trends: Vec<Array2<f32>>,
-    /// The slope added to the position bias of each head, if any.
-    slopes: Vec<Option<f32>>,
-}
-
-impl Less {
-    /// The head `probe` with its trend removed and its position bias added.
-    fn of(&self, head: usize, probe: &HeadProbe) -> HeadProbe {
-        let slope = match self.slopes[head] {
-            Some(added) => Some(probe.slope.unwrap_or(0.0) + added),
-            None => probe.slope,
-        };
-        HeadProbe { keys: &probe.keys - &self.trends[head], slope, ..probe.clone() }
-    }
 }
 
 /// An edit with the parameters that it estimated from a model.
@@ -119,15 +59,13 @@ pub(super) enum Treatment {
     Fixed(Vec<Array2<f64>>),
     /// A change of the head's attention in the edited model.
     Changed(Box<dyn Fn(Array2<f64>) -> Array2<f64>>),
-    /// Keys without their trend.
-    Detrended(Less),
     /// Keys without the direction of each head's mean query, whose scores are added to the logits.
     Scored(Vec<Array1<f32>>),
 }
 
 impl Treatment {
-    pub fn of(edit: Edit, model: &dyn Probed, learned: &Unaltered) -> Result<Self, PredictError> {
-        Ok(match edit {
+    pub fn of(edit: Edit, learned: &Unaltered) -> Self {
+        match edit {
             Edit::Own | Edit::Fit { .. } => Self::None,
             Edit::Uniform => {
                 Self::Fixed(learned.probes.iter().map(|of_head| uniform(&of_head[0])).collect())
@@ -138,10 +76,8 @@ impl Treatment {
             Edit::PositionAndLag => learned.nearest(Form::PositionAndLag),
             Edit::Largest { count } => Self::Changed(Box::new(move |p| largest(p, count))),
             Edit::Last { window } => Self::Changed(Box::new(move |p| last(p, window))),
-            Edit::Detrended { degree } => learned.detrended(model, degree, false)?,
-            Edit::DetrendedSlope { degree } => learned.detrended(model, degree, true)?,
             Edit::KeyScores => Self::Scored(learned.mean_queries()),
-        })
+        }
     }
 
     /// The replacement P̃ of the attention of head `head`, (T, T), and the head with other queries and keys from which it is
@@ -155,10 +91,6 @@ impl Treatment {
             Self::None => (None, None),
             Self::Fixed(of_heads) => (Some(of_heads[head].clone()), None),
             Self::Changed(change) => (Some(change(probe.attention())), None),
-            Self::Detrended(less) => {
-                let probe = less.of(head, probe);
-                (Some(probe.attention()), Some(probe))
-            }
             Self::Scored(mean_queries) => {
                 let (left, attention) = without_key_scores(probe, &mean_queries[head]);
                 (Some(attention), Some(left))

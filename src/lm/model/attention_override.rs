@@ -8,13 +8,9 @@ use ndarray::{Array2, s};
 use super::language_model::Model;
 use crate::lm::attention::attention;
 use crate::lm::operators::{EPSILON, output_loss};
-use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
+use crate::lm::{Attend, HeadInputs, HeadProbe, LmError, NormalisedInputs};
 use crate::numerics::product;
 use crate::targets::Visibility;
-
-/// Called for each head during a forward pass. It returns the attention P̃, (T, T), that replaces the
-/// head's own, or `None` to keep that.
-pub type Attend<'a> = dyn FnMut(&HeadProbe) -> Result<Option<Array2<f64>>, LmError> + 'a;
 
 impl Model {
     /// Queries and keys of every head, by layer and head, on one sequence of at most one context.

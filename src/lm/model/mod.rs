@@ -14,7 +14,6 @@ mod session;
 pub(super) mod tests;
 mod weights;
 
-pub use attention_override::Attend;
 pub(super) use attention_override::attended;
 pub use decoder::Forward;
 pub(super) use gradients::BatchGradients;

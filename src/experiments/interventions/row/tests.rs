@@ -126,12 +126,11 @@ fn of(rows: &[Row<InterventionMeasurement>], edit: Edit) -> &InterventionMeasure
 #[test]
 fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
     use Edit::{Lag, Own, Position, PositionAndLag, Ramp, Uniform};
-    let fits = [(0.1, 8), (1e-6, 8), (0.1, 2)];
+    let fits = [(0.1, 8), (1e-6, 8), (0.1, 2), (0.1, TOKENS)];
     let cuts = [Edit::Largest { count: 3 }, Edit::Largest { count: TOKENS }];
     let windows = [Edit::Last { window: 3 }, Edit::Last { window: TOKENS }];
-    let detrended = [Edit::Detrended { degree: 1 }, Edit::DetrendedSlope { degree: 1 }];
     let mut edits = vec![Uniform, Ramp, Position, Lag, PositionAndLag];
-    edits.extend([cuts, windows, detrended].concat());
+    edits.extend([cuts, windows].concat());
     edits.push(Edit::KeyScores);
     edits.extend(fits.map(|(epsilon, rank)| Edit::Fit { epsilon, rank }));
     let rows = rows(&edits, 1);
@@ -156,14 +155,15 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
         assert!(kl(wide) < kl(narrow) + 1e-6, "{wide:?} {}, {narrow:?} {}", kl(wide), kl(narrow));
     }
     // A fit is about as close as its ε, and a closer fit adds less loss.
-    let [loose, strict, _] = fits.map(|(epsilon, rank)| of(&rows, Edit::Fit { epsilon, rank }));
+    let [loose, strict, _, any_rank] =
+        fits.map(|(epsilon, rank)| of(&rows, Edit::Fit { epsilon, rank }));
     assert_eq!((loose.reached, strict.reached), (Some(4), Some(4)));
     assert!(loose.kl_nats.unwrap() > 10.0 * strict.kl_nats.unwrap(), "{loose:?}");
     assert!(strict.delta_loss_nats.abs() < 0.01, "{strict:?}");
     assert!(of(&rows, Uniform).delta_loss_nats.abs() > 0.01);
-    // The position bias brings attention closer than the same edit without it.
-    let [without, sloped] = detrended.map(|edit| of(&rows, edit).kl_nats.unwrap());
-    assert!(sloped < without, "{sloped} against {without}");
+    // A fit of any rank needs no larger logits, for which it uses all of ε.
+    assert!((any_rank.kl_nats.unwrap() - 0.1).abs() < 1e-6, "{any_rank:?}");
+    assert!(any_rank.max_abs_logit_after <= loose.max_abs_logit_after, "{any_rank:?}, {loose:?}");
 }
 
 #[test]
