@@ -77,7 +77,7 @@ impl<M: Measurement<Key: OfHead>> Row<M> {
 impl ModelKey {
     /// The dimensions of a head, if it is a model that was trained here.
     pub fn head_dimension(&self) -> Option<usize> {
-        Some(self.d_head.unwrap_or(self.d_model? / self.heads.max(1)))
+        self.d_head.or_else(|| Some(self.d_model? / self.heads.max(1)))
     }
 
     /// A model from elsewhere, of a type, on a text; `sizes` are its layers, heads of a layer, and the most tokens that it

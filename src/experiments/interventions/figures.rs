@@ -2,7 +2,7 @@
 
 use crate::experiments::heads::figures::heads::title_of;
 use crate::experiments::interventions::tables::{HARMLESS_NATS, OperatedModel, Surgeries};
-use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Stroke};
+use crate::figure::{Axis, Figure, Ink, Key, Panel, Series, Shape, Stroke};
 use crate::table::{distinct, groups};
 
 /// The loss that fits at error ε add, against ε: one panel per run, one line per rank.
@@ -20,13 +20,17 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Vec<Figure> {
         return Vec::new();
     }
     let rank_of = |model: &OperatedModel| model.edit.fit().map_or(0, |(_, rank)| rank);
+    let name_of = |rank: usize| match fits.iter().any(|model| model.n <= rank) {
+        true => "any rank".to_owned(),
+        false => format!("rank {rank}"),
+    };
     let panels = runs.iter().map(|here| {
         let mut series = Vec::new();
         for rank in distinct(here.iter().map(|model| rank_of(model))) {
             // A fit that did not reach its error does not belong to this ε.
             let reached = here.iter().filter(|m| rank_of(m) == rank && m.is_reached());
             let seeds = reached.filter_map(|model| point(model)).collect();
-            let both = Series::over_seeds(&format!("rank {rank}"), Ink::of_rank(rank), seeds);
+            let both = Series::over_seeds(&name_of(rank), Ink::of_rank(rank), seeds);
             series.extend(both);
         }
         let first = here[0];
@@ -34,7 +38,9 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Vec<Figure> {
             title_of(&first.of.arm, &first.of.run, first.n, first.of.head_dimension().unwrap_or(0));
         Panel::new(&title, x.clone(), y.clone(), series).with_guide(HARMLESS_NATS)
     });
-    let mut keys = Key::of_ranks(fits.iter().map(|model| rank_of(model)));
+    let ranks = distinct(fits.iter().map(|model| rank_of(model))).into_iter();
+    let key = |rank| Key::new(&name_of(rank), Ink::of_rank(rank), Shape::LineMarkers);
+    let mut keys: Vec<Key> = ranks.map(key).collect();
     keys.push(Key::grey(&format!("harmless: {HARMLESS_NATS} nats"), Stroke::Dashed));
     keys.push(Key::seed());
     vec![Figure {

@@ -21,15 +21,27 @@ pub(super) struct Config {
 }
 
 impl Config {
+    /// The configuration of a model; of one for texts and other things, that of its part for texts, with the sizes that its
+    /// type leaves out.
     pub(super) fn read(path: &Path) -> Result<Self, LmError> {
         let bytes = std::fs::read(path).map_err(LmError::io(path))?;
-        match serde_json::from_slice(&bytes) {
-            Ok(values) => Ok(Self::from_values(path, values)),
+        let whole = match serde_json::from_slice(&bytes) {
+            Ok(values) => Self::from_values(path, values),
             Err(e) => {
                 let why = format!("{e}; use the config.json published with the model");
-                Err(LmError::file(path, why))
+                return Err(LmError::file(path, why));
             }
+        };
+        let Some(mut texts) = whole.part("text_config")? else { return Ok(whole) };
+        let usual = texts.model_type()?.usual.iter().map(|&(key, size)| (key, size.into()));
+        let tied =
+            whole.value("tie_word_embeddings").map(|tied| ("tie_word_embeddings", tied.clone()));
+        for (key, value) in
+            usual.filter(|(key, _)| !texts.names(key)).chain(tied).collect::<Vec<_>>()
+        {
+            texts.values.insert(key.to_owned(), value);
         }
+        Ok(texts)
     }
 
     /// The configuration of a file in another format, with the keys of `config.json`.

@@ -14,6 +14,8 @@ pub(super) struct ModelType {
     pub keys: &'static [(&'static str, &'static str)],
     /// Keys that affect logits or the mask, each with the only supported value, in JSON.
     pub only: &'static [(&'static str, &'static str)],
+    /// Sizes that configurations of models for texts and images leave out, where they are these.
+    pub usual: &'static [(&'static str, u64)],
     /// Prefix of all weight names in models saved with a head for a task.
     pub prefix: &'static str,
     /// Prefix of the weight names of a block, before its number.
@@ -119,6 +121,7 @@ const LLAMA: ModelType = ModelType {
     name: "llama",
     keys: &[],
     only: &[("partial_rotary_factor", "1.0"), ("use_bidirectional_attention", "false")],
+    usual: &[],
     prefix: "model.",
     block: "layers",
     weights: &[],
@@ -264,6 +267,13 @@ pub(super) const TYPES: &[ModelType] = &[
     GEMMA2,
     ModelType {
         name: "gemma3_text",
+        usual: &[
+            ("num_attention_heads", 8),
+            ("num_key_value_heads", 4),
+            ("head_dim", 256),
+            ("vocab_size", 262_208),
+            ("max_position_embeddings", 131_072),
+        ],
         only: &[
             ("partial_rotary_factor", "1.0"),
             ("use_bidirectional_attention", "false"),

@@ -14,6 +14,8 @@ use crate::lm::tensor_file::{SafetensorsFile, TensorSource};
 
 const WEIGHTS: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
+/// Prefixes of the weights for texts in models that read images or sounds, too.
+const WITHIN: [&str; 2] = ["language_model.model.", "model.language_model."];
 
 /// The weights of a model; all names may share a prefix. A requested weight must exist and have the
 /// given shape. Matrices stay on disk until they are used.
@@ -32,8 +34,8 @@ struct Index {
 }
 
 impl Weights {
-    /// Reads the weights of a folder. Names have the prefix `prefix` if the weight `first` has it: a model saved
-    /// with a head for a task has the prefix, the bare model does not.
+    /// Reads the weights of a folder. Names have the prefix `prefix`, or one of [`WITHIN`], if the weight `first` has it: a
+    /// model saved with a head for a task has the prefix, the bare model does not.
     pub(super) fn read(folder: &Path, prefix: &'static str, first: &str) -> Result<Self, LmError> {
         let (whole, index) = (folder.join(WEIGHTS), folder.join(INDEX));
         let mut weights = match (whole.exists(), index.exists()) {
@@ -50,8 +52,9 @@ impl Weights {
                 return Err(LmError::file(&whole, why));
             }
         };
-        if weights.tensors.contains_key(&format!("{prefix}{first}")) {
-            weights.prefix = prefix;
+        let has = |prefix: &&&str| weights.tensors.contains_key(&format!("{prefix}{first}"));
+        if let Some(&found) = [prefix].iter().chain(&WITHIN).find(has) {
+            weights.prefix = found;
         }
         Ok(weights)
     }
@@ -114,9 +117,12 @@ impl Weights {
         self.tensors.contains_key(&format!("{}{name}", self.prefix))
     }
 
-    /// The tensor of this name, which has no prefix; `None` if it is missing or unreadable.
+    /// The tensor of this name beside those with the prefix; `None` if it is missing or unreadable.
     pub(super) fn beside(&self, name: &str) -> Option<Stored> {
-        self.tensors.get(name).cloned()
+        self.tensors
+            .get(name)
+            .or_else(|| self.tensors.get(&format!("language_model.{name}")))
+            .cloned()
     }
 
     /// The tensor of this name; fails if it is missing or has other dimensions.

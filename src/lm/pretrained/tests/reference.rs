@@ -9,6 +9,7 @@ use safetensors::tensor::Dtype;
 use tempfile::{TempDir, tempdir};
 
 use super::super::PretrainedModel;
+use super::super::config::Config;
 use crate::lm::{HeadProbe, Probed as _};
 use crate::targets::{HeadKind, Visibility};
 
@@ -191,6 +192,47 @@ fn every_type_is_what_transformers_makes_of_it() {
 }
 
 /// Checks the properties of heads that distinguish the types.
+/// A model for texts and images, by both names that its weights have had: the part for texts is read.
+#[test]
+fn the_part_for_texts_is_read_of_models_for_images_too() {
+    for (name, outer) in [("gemma3_text", "gemma3"), ("mistral", "mistral3")] {
+        let from = folder(name);
+        for (prefix, head) in
+            [("language_model.model.", "language_model."), ("model.language_model.", "")]
+        {
+            let copy = tempdir().unwrap();
+            fs::copy(from.join("tokenizer.json"), copy.path().join("tokenizer.json")).unwrap();
+            let config = fs::read_to_string(from.join("config.json")).unwrap();
+            let config = format!(
+                r#"{{"model_type": "{outer}", "text_config": {config}, "vision_config": {{}}}}"#
+            );
+            fs::write(copy.path().join("config.json"), config).unwrap();
+            let bytes = fs::read(from.join("model.safetensors")).unwrap();
+            let weights = SafeTensors::deserialize(&bytes).unwrap();
+            let named = weights.iter().map(|(name, view)| match name.strip_prefix("model.") {
+                Some(rest) => (format!("{prefix}{rest}"), view),
+                None => (format!("{head}{name}"), view),
+            });
+            let all = safetensors::serialize(named.collect::<Vec<_>>(), None).unwrap();
+            fs::write(copy.path().join("model.safetensors"), all).unwrap();
+            assert_as_expected(outer, copy.path(), &Expected::of(&from));
+        }
+    }
+}
+
+/// Configurations on model hubs leave out what is usual.
+#[test]
+fn sizes_that_a_type_leaves_out_are_its_usual_ones() {
+    let copy = tempdir().unwrap();
+    let path = copy.path().join("config.json");
+    let texts = r#"{"model_type": "gemma3_text", "head_dim": 64, "hidden_size": 2560}"#;
+    fs::write(&path, format!(r#"{{"model_type": "gemma3", "text_config": {texts}}}"#)).unwrap();
+    let config = Config::read(&path).unwrap();
+    let count = |key: &str| config.count(key).unwrap();
+    let keys = ["hidden_size", "head_dim", "num_attention_heads", "vocab_size"];
+    assert_eq!(keys.map(count), [2560, 64, 8, 262_208]);
+}
+
 #[test]
 fn heads_say_what_their_type_has() {
     let kinds = |name: &str| {
