@@ -71,15 +71,20 @@ impl Pairs {
         (!settings.is_empty()).then_some(Self { settings })
     }
 
-    /// Formats each setting with `words` and what distinguishes it: its length, or the names of its runs if lengths are equal.
+    /// Formats each setting with `words` and what distinguishes it: its length, the name of our run, or the names of both.
     pub fn by_setting(&self, words: impl Fn(&PairsOfSetting) -> String) -> String {
-        let has_own_length = |setting: &PairsOfSetting| {
-            let alike = self.settings.iter().filter(|other| other.context == setting.context);
-            alike.count() == 1
+        let is_one = |alike: &dyn Fn(&PairsOfSetting) -> bool| {
+            self.settings.iter().filter(|other| alike(other)).count() == 1
         };
-        let one = |setting: &PairsOfSetting| match has_own_length(setting) {
-            true => format!("{} at n = {}", words(setting), setting.context),
-            false => format!("{} ({}, {})", words(setting), setting.ours, setting.theirs),
+        let one = |setting: &PairsOfSetting| {
+            let (PairsOfSetting { context, ours, theirs, .. }, words) = (setting, words(setting));
+            if is_one(&|other| other.context == *context) {
+                format!("{words} at n = {context}")
+            } else if is_one(&|other| other.ours == *ours) {
+                format!("{words} ({ours})")
+            } else {
+                format!("{words} ({ours}, {theirs})")
+            }
         };
         joined(self.settings.iter().map(one), ", ")
     }
