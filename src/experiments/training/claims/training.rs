@@ -280,9 +280,9 @@ pub(crate) fn no_worse(study: &Trainings) -> Verdict {
         format!("; {} than RoPE", lost.without_ends().apart(2, ""))
     });
     let one_rate = if tuned.is_tuned { "" } else { "; one learning rate" };
-    let by_setting = pairs.by_setting(|setting| setting.estimate(difference).apart(2, ""));
+    let by_setting = pairs.by_setting(|setting| setting.estimate(difference).shown(2));
     let sentences = [
-        format!("Validation loss against multi-head attention's, nats: {by_setting}"),
+        format!("Validation loss minus multi-head attention's, nats: {by_setting}"),
         against_rope
             .map_or_else(String::new, |lost| format!("Against RoPE {}", lost.apart(2, " nats"))),
         scale(&tuned.study),
