@@ -18,7 +18,7 @@ const STUDIES: [(&str, &str); 7] = [
 ];
 
 /// The columns of which nothing else says enough for a small change to be told, by study, and why.
-const FREE: [(&str, &str, &str); 10] = [
+const FREE: [(&str, &str, &str); 11] = [
     ("phase", "iterations", "how long a search took, which only the search itself could say"),
     ("phase", "evaluations", "the same"),
     ("phase", "factors", "a path, empty in studies, which keep no factors"),
@@ -34,6 +34,7 @@ const FREE: [(&str, &str, &str); 10] = [
         "passages",
         "part of what `settings` is a hash of, but the text's passages are not kept",
     ),
+    ("lm-decomposition", "input_rank", "is known of the layer's input alone"),
     (
         "lm-decomposition",
         "iterations",
