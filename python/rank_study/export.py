@@ -113,8 +113,8 @@ def capture(
 
     The passes are over whole passages of one length, (B, T) of `input_ids`, without tokens kept from before. Tokens that
     the model's `attention_mask` (B, T) hides, at the left or at the right, are left out, and so is what a passage has
-    beyond the shortest of its pass; the file counts them in `left_out`. If the model reads images, sounds or embeddings, the tokens in the file are places, counted from 0
-    through all passages. Of a model of several parts, give the part: `capture(model.language_model, ...)`."""
+    beyond the shortest of its pass; the file counts them in `left_out`. If the model reads images, sounds or
+    embeddings, the tokens in the file are places, counted from 0 through all passages. Of a model of several parts, give the part: `capture(model.language_model, ...)`."""
     attention = _attention_modules(model)
     chosen = sorted(attention) if layers is None else list(dict.fromkeys(layers))
     for layer in chosen:
@@ -307,6 +307,7 @@ class _Rotation:
         return _Rotation(self.pairs, self.cos / length, -self.sin / length).turned(rows)
 
     def turned(self, rows: Tensor) -> Tensor:
+        """Rows (B, H, T, D) that were not turned, turned."""
         half = self.cos.shape[-1]
         cos, sin = self.cos[:, None], self.sin[:, None]
         turned, rest = rows[..., : 2 * half], rows[..., 2 * half :]
@@ -420,7 +421,7 @@ class _Layer:
         if rotation is not None and self.padding.rows is not None:
             # Logits have differences of positions alone, so that every passage may have those of the first.
             cos, sin = (without(x.expand(len(stream), -1, -1), 1) for x in (rotation.cos, rotation.sin))
-            own, rotation = dataclasses.replace(rotation, cos=cos, sin=sin), dataclasses.replace(rotation, cos=cos[:1], sin=sin[:1])
+            own, rotation = (_Rotation(rotation.pairs, cos[:k], sin[:k]) for k in (None, 1))
             query, key = rotation.turned(own.undone(query)), rotation.turned(own.undone(key))
         kept = {"queries": query, "keys": key, "stream": stream}
         for side, origin in zip(("queries", "keys"), origins):

@@ -80,9 +80,11 @@ impl Attention {
                     values.slice(s![rows.clone(), key_head * self.d..(key_head + 1) * self.d]);
                 let mut output =
                     gathered.slice_mut(s![rows.clone(), head * self.d..(head + 1) * self.d]);
-                let own = || self.attend(head, [query.made.view(), key.made.view(), values]);
+                let own = |queries: &Array2<f32>| {
+                    self.attend(head, [queries.view(), key.made.view(), values])
+                };
                 let Some(stream) = &stream else {
-                    output.assign(&own());
+                    output.assign(&own(&query.made));
                     continue;
                 };
                 let probe = HeadProbe {
@@ -90,7 +92,7 @@ impl Attention {
                     head,
                     visibility: self.visibility,
                     kind: self.kind,
-                    queries: query.made.clone(),
+                    queries: query.made,
                     keys: key.made.clone(),
                     key_head,
                     scale: self.scale,
@@ -99,13 +101,13 @@ impl Attention {
                     sink: self.sinks.as_ref().map(|sinks| sinks[head]),
                     inputs: HeadInputs {
                         stream: stream.clone(),
-                        projected: [query.projected.clone(), key.projected.clone()],
+                        projected: [query.projected, key.projected.clone()],
                         normalised: self.normalised(together.as_ref()),
                         turns: turns.clone(),
                     },
                 };
                 match attend(&probe)? {
-                    None => output.assign(&own()),
+                    None => output.assign(&own(&probe.queries)),
                     Some(mut other) => {
                         let sinks = probe.sink_shares_of(&(0..t).collect::<Vec<_>>());
                         for (mut row, share) in other.rows_mut().into_iter().zip(sinks) {
