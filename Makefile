@@ -7,7 +7,7 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers setup-venv test-readers test-data test-export wheel test-python data-books data-python data-smollm2 data-minilm test-smollm2 test-slurm test-mpi \
+.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers setup-venv test-readers test-data test-export wheel test-python data-books data-python data-smollm2 data-minilm data-gemma3 test-decoders test-slurm test-mpi \
 	test-unsafe fuzz deny bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
@@ -159,9 +159,12 @@ data-smollm2:
 data-minilm:
 	analysis/data/models.sh minilm
 
-# The decoder's heads against what transformers makes of them: tests/reference/smollm2.
-test-smollm2: setup data-smollm2
-	$(CARGO) test --release --locked --lib -- --ignored smollm2
+data-gemma3:
+	analysis/data/models.sh gemma3
+
+# The decoders' heads against what transformers makes of them: tests/reference/decoders.
+test-decoders: setup data-smollm2 data-gemma3
+	$(CARGO) test --release --locked --lib -- --ignored published_decoders
 
 # What makes the data, without what it needs from elsewhere.
 test-data:

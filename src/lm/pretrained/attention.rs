@@ -52,7 +52,8 @@ impl Attention {
         probed: bool,
         attend: &mut Attend<'_>,
     ) -> Result<(Array2<f32>, HeadsOfLayer), LmError> {
-        let [mut queries, mut keys, values] = self.projections.of(input, self.heads, self.d)?;
+        let [mut queries, mut keys, values] =
+            self.projections.of(input, [self.heads, self.key_heads], self.d)?;
         let together = self.normalise_together([&mut queries, &mut keys], lengths);
         let mut gathered = Array2::zeros(queries.dim());
         let mut probes = Vec::new();
@@ -226,24 +227,26 @@ fn left_by(sink: f32, z: ArrayView1<'_, f32>) -> f32 {
 
 impl Projections {
     /// Queries, keys and values of every row; heads are adjacent columns.
-    fn of(&self, x: &Array2<f32>, heads: usize, d: usize) -> Result<[Array2<f32>; 3], LmError> {
-        Ok(match self {
-            Self::Apart(all) => {
-                let [queries, keys, values] = &**all;
-                [queries.of(x)?, keys.of(x)?, values.of(x)?]
-            }
-            Self::Joint { all, by_head } => {
-                let all = all.of(x)?;
-                [0, 1, 2].map(|part| {
-                    let of_head = |head: usize| {
-                        let place = if *by_head { 3 * head + part } else { part * heads + head };
-                        all.slice(s![.., place * d..(place + 1) * d])
-                    };
-                    let parts: Vec<_> = (0..heads).map(of_head).collect();
-                    concatenate(Axis(1), &parts).expect("parts of one matrix have equal rows")
-                })
-            }
-        })
+    fn of(
+        &self,
+        x: &Array2<f32>,
+        [heads, key_heads]: [usize; 2],
+        d: usize,
+    ) -> Result<[Array2<f32>; 3], LmError> {
+        let (all, by_head) = match self {
+            Self::Apart(all) => return Ok([all[0].of(x)?, all[1].of(x)?, all[2].of(x)?]),
+            Self::Joint { all, by_head } => (all.of(x)?, *by_head),
+        };
+        let counts = [heads, key_heads, key_heads];
+        Ok([0, 1, 2].map(|part| {
+            let before: usize = counts[..part].iter().sum();
+            let of_head = |head: usize| {
+                let place = if by_head { 3 * head + part } else { before + head };
+                all.slice(s![.., place * d..(place + 1) * d])
+            };
+            let parts: Vec<_> = (0..counts[part]).map(of_head).collect();
+            concatenate(Axis(1), &parts).expect("parts of one matrix have equal rows")
+        }))
     }
 
     fn has_bias(&self) -> bool {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::layers::Activation;
-use super::types::{ModelType, TYPES};
+use super::type_table::TYPES;
+use super::types::ModelType;
 use crate::lm::LmError;
 
 /// Upper bound for all sizes, above those of any model, because sizes are used before they are checked against the weights.
@@ -47,6 +48,10 @@ impl Config {
     /// The configuration of a file in another format, with the keys of `config.json`.
     pub(super) fn from_values(path: &Path, values: Map<String, Value>) -> Self {
         Self { path: path.to_owned(), part: None, values }
+    }
+
+    pub(super) fn set(&mut self, key: &str, value: Value) {
+        self.values.insert(key.to_owned(), value);
     }
 
     /// The model's type.
@@ -135,6 +140,23 @@ impl Config {
         })
     }
 
+    /// A list of numbers; `None` if the key is absent.
+    pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, LmError> {
+        self.converted(key, "a list of numbers", |found| {
+            found.as_array()?.iter().map(Value::as_f64).collect()
+        })
+    }
+
+    /// With the values of the keys that this object lacks and `other` has.
+    pub(super) fn or_from(mut self, other: &Self, keys: &[&str]) -> Self {
+        for &key in keys {
+            if let (None, Some(value)) = (self.value(key), other.value(key)) {
+                self.values.insert(key.to_owned(), value.clone());
+            }
+        }
+        self
+    }
+
     /// The value of a key as `convert` reads it; `None` if the key is absent or null. `wanted` says what a value must be.
     fn converted<T>(
         &self,
@@ -159,8 +181,10 @@ impl Config {
             Some("gelu") => Ok(Activation::Gelu),
             Some("gelu_new" | "gelu_pytorch_tanh") => Ok(Activation::TanhGelu),
             Some("silu" | "swish") => Ok(Activation::Silu),
+            Some("relu") => Ok(Activation::Relu),
+            Some("relu2") => Ok(Activation::SquaredRelu),
             _ => Err(self.wrong(format!(
-                "{key} is {found}; only gelu, gelu_new, gelu_pytorch_tanh and silu are supported"
+                "{key} is {found}; only gelu, gelu_new, gelu_pytorch_tanh, silu, relu and relu2 are supported"
             ))),
         }
     }

@@ -1,4 +1,4 @@
-//! Models in a `.gguf` file: converts its metadata to a `config.json` and its tokenizer to a `tokenizer.json`.
+//! Models in a `.gguf` file: converts its metadata to a `config.json`.
 
 use std::sync::Arc;
 
@@ -14,41 +14,35 @@ use super::weights::Weights;
 use crate::lm::LmError;
 use crate::lm::tensor_file::TensorSource as _;
 
-/// The pattern that splits text in Llama 3's tokenizer, with digits in groups of one to three.
-const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-/// The pattern in Qwen 2's tokenizer, which differs in that digits are single.
-const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-/// The type of tokens that do not stand for text.
-const CONTROL: i32 = 3;
-
 /// The model in a file.
 impl GgufFile {
-    /// The model's type.
-    pub(super) fn model_type(&self) -> Result<&'static ModelType, LmError> {
+    /// The model's type, with the weights of such a file.
+    pub(super) fn model_type(&self) -> Result<ModelType, LmError> {
         let found = self.text("general.architecture")?;
-        let known = ["llama", "qwen2", "qwen3"].contains(&found);
-        ModelType::named(found).filter(|_| known).ok_or_else(|| {
+        ModelType::of_gguf(found).map_err(|all| {
+            let all = all.join(", ");
             self.wrong(format!(
-                "has general.architecture {found}; supported as .gguf are llama, qwen2 and qwen3. Use its \
-                 safetensors files, or export its heads from PyTorch: python/rank_study/export.py, \
-                 docs/diagnose.md"
+                "has general.architecture {found}; supported as .gguf are {all}. Use its safetensors files, or \
+                 export its heads from PyTorch: python/rank_study/export.py, docs/diagnose.md"
             ))
         })
     }
 
     /// Reads the model up to the last block.
-    pub(super) fn model(self: &Arc<Self>) -> Result<Transformer, LmError> {
-        let of = self.model_type()?;
+    pub(super) fn model(self: &Arc<Self>, of: &ModelType) -> Result<Transformer, LmError> {
         let weights = Weights::from_gguf(self);
-        let config = self.config(of.name, &weights)?;
-        read::read(&of.in_gguf(), &config, &weights)
+        let config = self.config(of, &weights)?;
+        read::read(of, &config, &weights)
     }
 
     /// The equivalent `config.json`.
-    fn config(&self, name: &str, weights: &Weights) -> Result<Config, LmError> {
+    fn config(&self, of: &ModelType, weights: &Weights) -> Result<Config, LmError> {
+        let architecture = self.text("general.architecture")?;
         let mut values = Map::new();
-        let own = |key: &str| format!("{name}.{key}");
-        for (saved, key) in [
+        let own = |key: &str| format!("{architecture}.{key}");
+        // Granite's factor is a divisor.
+        let scaling = if of.name == "granite" { "logits_scaling" } else { "logit_scale" };
+        for (usual, key) in [
             ("num_hidden_layers", "block_count"),
             ("hidden_size", "embedding_length"),
             ("intermediate_size", "feed_forward_length"),
@@ -57,17 +51,33 @@ impl GgufFile {
             ("head_dim", "attention.key_length"),
             ("max_position_embeddings", "context_length"),
             ("rms_norm_eps", "attention.layer_norm_rms_epsilon"),
+            ("rms_norm_eps", "attention.layer_norm_epsilon"),
             ("rope_theta", "rope.freq_base"),
+            ("sliding_window", "attention.sliding_window"),
+            ("sliding_window_pattern", "attention.sliding_window_pattern"),
+            ("attn_logit_softcapping", "attn_logit_softcapping"),
+            ("final_logit_softcapping", "final_logit_softcapping"),
+            ("clip_qkv", "attention.clamp_kqv"),
+            ("use_parallel_residual", "use_parallel_residual"),
+            ("embedding_multiplier", "embedding_scale"),
+            ("attention_multiplier", "attention.scale"),
+            ("residual_multiplier", "residual_scale"),
+            (scaling, "logit_scale"),
         ] {
             if let Some(value) = self.value(&own(key)) {
-                let number = whole(value).map(Json::from);
-                let number = number.or_else(|| value.to_f32().ok().map(Json::from));
-                let number = number.ok_or_else(|| self.not_readable(&own(key)))?;
-                values.insert(saved.to_owned(), number);
+                // A flag also reads as a number.
+                let flag = value.to_bool().ok().map(Json::from);
+                let value = flag
+                    .or_else(|| whole(value).map(Json::from))
+                    .or_else(|| value.to_f32().ok().map(Json::from));
+                let value = value.ok_or_else(|| self.not_readable(&own(key)))?;
+                values.insert(of.key(usual).to_owned(), value);
             }
         }
-        if let Some(&[size, _]) = weights.dimensions("token_embd.weight") {
-            values.insert("vocab_size".to_owned(), json!(size));
+        for (key, table) in [("vocab_size", "token_embd"), ("type_vocab_size", "token_types")] {
+            if let Some(&[size, _]) = weights.dimensions(&format!("{table}.weight")) {
+                values.insert(key.to_owned(), json!(size));
+            }
         }
         let scaling = own("rope.scaling.type");
         match self.value(&scaling).and_then(|value| value.to_string().ok()).map(String::as_str) {
@@ -85,80 +95,21 @@ impl GgufFile {
                 )));
             }
         }
-        let config = Config::from_values(self.path(), values);
-        // Refuses a rotation of only some of a head's channels.
-        let d = match config.count_if_there("head_dim")? {
-            Some(d) => d,
-            None => config.count("hidden_size")? / config.count("num_attention_heads")?,
+        let mut config = Config::from_values(self.path(), values);
+        let count = |usual: &str| config.count(of.key(usual));
+        let (c, heads) = (count("hidden_size")?, count("num_attention_heads")?);
+        let d = config.count_if_there("head_dim")?.unwrap_or(c / heads);
+        // What configurations say and these files do not.
+        let scalar = match (of.name, count("num_hidden_layers")?) {
+            ("gemma2", 46) | ("gemma3_text", 62) => c / heads,
+            _ => d,
         };
-        let turned = own("rope.dimension_count");
-        if let Some(found) = self.value(&turned).and_then(whole).filter(|&r| r != d as u64) {
-            return Err(self.wrong(format!(
-                "{turned} is {found} of {d} channels; only a rotation of all channels is supported"
-            )));
+        let turned = self.value(&own("rope.dimension_count")).and_then(whole);
+        config.set("query_pre_attn_scalar", json!(scalar));
+        if let Some(turned) = turned {
+            config.set("partial_rotary_factor", json!(turned as f64 / d as f64));
         }
         Ok(config)
-    }
-
-    /// The tokenizer described in the file, as a `tokenizer.json`.
-    pub(super) fn tokenizer(&self) -> Result<Vec<u8>, LmError> {
-        let wrong =
-            |what: String| self.wrong(format!("{what}; put the model's tokenizer.json beside it"));
-        let model = self.text("tokenizer.ggml.model")?;
-        if model != "gpt2" {
-            return Err(wrong(format!("has a tokenizer of type {model}; only gpt2 is supported")));
-        }
-        let words = |key: &str| -> Result<Vec<&str>, LmError> {
-            let all = self.value(key).and_then(|value| value.to_vec().ok());
-            all.and_then(|all| all.iter().map(|v| v.to_string().ok().map(String::as_str)).collect())
-                .ok_or_else(|| wrong(format!("has no {key}")))
-        };
-        let (tokens, merges) = (words("tokenizer.ggml.tokens")?, words("tokenizer.ggml.merges")?);
-        let vocabulary: Map<String, Json> =
-            tokens.iter().zip(0u32..).map(|(token, id)| ((*token).to_owned(), id.into())).collect();
-        let bytes = |use_regex: bool| {
-            json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
-                "use_regex": use_regex })
-        };
-        let split = |pattern: &str| {
-            json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated",
-                "invert": false })
-        };
-        let before = self.text("tokenizer.ggml.pre").unwrap_or("gpt-2");
-        let steps = match before {
-            "gpt-2" | "default" => vec![bytes(true)],
-            "smollm" => vec![json!({ "type": "Digits", "individual_digits": true }), bytes(true)],
-            "llama-bpe" => vec![split(LLAMA3), bytes(false)],
-            "qwen2" => vec![split(QWEN2), bytes(false)],
-            other => {
-                return Err(wrong(format!(
-                    "splits text as {other}; only gpt-2, smollm, llama-bpe and qwen2 are supported"
-                )));
-            }
-        };
-        let types = self.value("tokenizer.ggml.token_type").and_then(|v| v.to_vec().ok());
-        let is_control = |at: usize| {
-            types.and_then(|types| types.get(at)).and_then(|value| value.to_i32().ok())
-                == Some(CONTROL)
-        };
-        let control = (0..tokens.len()).filter(|&at| is_control(at)).map(|at| {
-            json!({ "id": at, "content": tokens[at], "single_word": false, "lstrip": false,
-                "rstrip": false, "normalized": false, "special": true })
-        });
-        let tokenizer = json!({
-            "version": "1.0",
-            "truncation": null,
-            "padding": null,
-            "added_tokens": control.collect::<Vec<_>>(),
-            "normalizer": null,
-            "pre_tokenizer": { "type": "Sequence", "pretokenizers": steps },
-            "post_processor": null,
-            "decoder": { "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true,
-                "use_regex": true },
-            "model": { "type": "BPE", "vocab": vocabulary, "merges": merges,
-                "ignore_merges": before == "llama-bpe" },
-        });
-        Ok(tokenizer.to_string().into_bytes())
     }
 
     /// The token that precedes every passage, if the file says that one is added.
@@ -175,7 +126,7 @@ impl GgufFile {
         said.join("\n")
     }
 
-    fn text(&self, key: &str) -> Result<&str, LmError> {
+    pub(super) fn text(&self, key: &str) -> Result<&str, LmError> {
         let found = self.value(key).and_then(|value| value.to_string().ok());
         found.map(String::as_str).ok_or_else(|| self.not_readable(key))
     }

@@ -79,6 +79,10 @@ pub(super) enum Activation {
     TanhGelu,
     /// x/(1 + e^(−x)).
     Silu,
+    /// max(x, 0).
+    Relu,
+    /// max(x, 0)².
+    SquaredRelu,
 }
 
 impl Activation {
@@ -93,6 +97,8 @@ impl Activation {
                 0.5 * x * (1.0 + u.tanh())
             }),
             Self::Silu => x.mapv_into(|x| x / (1.0 + (-x).exp())),
+            Self::Relu => x.mapv_into(|x| x.max(0.0)),
+            Self::SquaredRelu => x.mapv_into(|x| x.max(0.0).powi(2)),
         }
     }
 }
@@ -105,37 +111,76 @@ pub(in crate::lm) fn with_ones(x: &Array2<f32>) -> Array2<f32> {
 }
 
 pub(super) enum Mlp {
-    /// W₃ (a(W₁ x) ∘ W₂ x) (Shazeer 2020, arXiv 2002.05202); W₃ a(W₂ x) without the gate W₁.
-    Dense { gate: Option<Linear>, up: Linear, activation: Activation, output: Linear },
-    /// A mixture of experts: a few of many gated MLPs for each token.
+    Dense(Dense),
     Experts(Experts),
 }
 
 impl Mlp {
     pub(super) fn of(&self, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
         match self {
-            Self::Dense { gate, up, activation, output } => output.of(&match gate {
-                Some(gate) => activation.of(gate.of(x)?) * up.of(x)?,
-                None => activation.of(up.of(x)?),
-            }),
+            Self::Dense(dense) => dense.of(x),
             Self::Experts(experts) => experts.of(x),
         }
     }
 }
 
-/// The mixture of experts of gpt-oss. For each token the k largest of E router logits select experts, and their softmax
-/// weights the outputs W₂ ((u + 1) ∘ g σ(α g)). g and u are the even and odd channels of W₁ x, clamped to
-/// g ≤ limit and |u| ≤ limit.
+/// W₃ (a(W₁ x) ∘ W₂ x) (Shazeer 2020, arXiv 2002.05202), or W₃ a(W₂ x).
+pub(super) struct Dense {
+    pub(super) input: Input,
+    /// a.
+    pub(super) activation: Activation,
+    /// W₃.
+    pub(super) output: Linear,
+}
+
+/// The projections at the input of an MLP.
+pub(super) enum Input {
+    /// W₁ and W₂.
+    Gated { gate: Linear, up: Linear },
+    /// One matrix: W₁, then W₂.
+    Joint(Linear),
+    /// W₂.
+    Plain(Linear),
+}
+
+impl Dense {
+    fn of(&self, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
+        let hidden = match &self.input {
+            Input::Gated { gate, up } => self.activation.of(gate.of(x)?) * up.of(x)?,
+            Input::Plain(up) => self.activation.of(up.of(x)?),
+            Input::Joint(both) => {
+                let both = both.of(x)?;
+                let (gate, up) = both.view().split_at(Axis(1), both.ncols() / 2);
+                self.activation.of(gate.to_owned()) * up
+            }
+        };
+        self.output.of(&hidden)
+    }
+}
+
+/// A mixture of experts, a few of many MLPs for each token. For each token the k largest of E router logits select experts, and
+/// their softmax weights the outputs.
 pub(super) struct Experts {
     pub(super) router: Linear,
     /// k.
     pub(super) chosen: usize,
-    /// W₁ and its biases, (E, C, 2I) and (E, 2I).
-    pub(super) input: (ExpertWeights, Stored),
-    /// W₂ and its biases, (E, I, C) and (E, C).
-    pub(super) output: (ExpertWeights, Stored),
-    pub(super) limit: f32,
-    pub(super) alpha: f32,
+    /// Whether the softmax is that of the selected experts rather than of all.
+    pub(super) among_chosen: bool,
+    pub(super) all: ExpertMlps,
+}
+
+pub(super) enum ExpertMlps {
+    Apart(Vec<Dense>),
+    /// Those of gpt-oss: the output of an expert is W₂ ((u + 1) ∘ g σ(α g)). g and u are the even and odd channels of W₁ x,
+    /// clamped to g ≤ limit and |u| ≤ limit.
+    Joint {
+        /// W₁ and its biases, (E, C, 2I) and (E, 2I).
+        input: (ExpertWeights, Stored),
+        /// W₂ and its biases, (E, I, C) and (E, C).
+        output: (ExpertWeights, Stored),
+        limit: f32,
+        alpha: f32,
+    },
 }
 
 /// Weights of all experts, concatenated.
@@ -183,32 +228,39 @@ impl Experts {
         for (token, scores) in scores.rows().into_iter().enumerate() {
             let mut order: Vec<usize> = (0..scores.len()).collect();
             order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-            order.truncate(self.chosen);
-            let most = scores[order[0]];
-            let weights: Vec<f32> = order.iter().map(|&e| (scores[e] - most).exp()).collect();
-            let sum: f32 = weights.iter().sum();
-            for (expert, weight) in order.into_iter().zip(weights) {
-                tokens_of[expert].push((token, weight / sum));
+            let weight = |&e: &usize| (scores[e] - scores[order[0]]).exp();
+            let counted = if self.among_chosen { self.chosen } else { order.len() };
+            let sum: f32 = order[..counted].iter().map(weight).sum();
+            for expert in &order[..self.chosen] {
+                tokens_of[*expert].push((token, weight(expert) / sum));
             }
         }
         let mut all = Array2::zeros(x.dim());
         for (expert, tokens) in tokens_of.iter().enumerate().filter(|(_, of)| !of.is_empty()) {
             let rows: Vec<usize> = tokens.iter().map(|&(token, _)| token).collect();
-            let given = self.expert(expert, x.select(Axis(0), &rows).view())?;
+            let given = self.all.of(expert, &x.select(Axis(0), &rows))?;
             for (&(token, weight), given) in tokens.iter().zip(given.rows()) {
                 all.row_mut(token).scaled_add(weight, &given);
             }
         }
         Ok(all)
     }
+}
 
-    fn expert(&self, expert: usize, x: ArrayView2<'_, f32>) -> Result<Array2<f32>, LmError> {
-        let (weights, bias) = &self.input;
-        let both = product(x, weights.matrix(expert)?.view()) + &bias.at::<Ix1>(expert)?;
-        let gate = both.slice(s![.., ..;2]).mapv(|g| g.min(self.limit));
-        let up = both.slice(s![.., 1..;2]).mapv(|u| u.clamp(-self.limit, self.limit));
-        let hidden = gate.mapv(|g| g / (1.0 + (-self.alpha * g).exp())) * (up + 1.0);
-        let (weights, bias) = &self.output;
-        Ok(product(hidden.view(), weights.matrix(expert)?.view()) + &bias.at::<Ix1>(expert)?)
+impl ExpertMlps {
+    fn of(&self, expert: usize, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
+        let (input, output, limit, alpha) = match self {
+            Self::Apart(all) => return all[expert].of(x),
+            Self::Joint { input, output, limit, alpha } => (input, output, *limit, *alpha),
+        };
+        let affine = |x: ArrayView2<'_, f32>, (weights, bias): &(ExpertWeights, Stored)| {
+            let y = product(x, weights.matrix(expert)?.view());
+            Ok::<_, LmError>(y + &bias.at::<Ix1>(expert)?)
+        };
+        let both = affine(x.view(), input)?;
+        let gate = both.slice(s![.., ..;2]).mapv(|g| g.min(limit));
+        let up = both.slice(s![.., 1..;2]).mapv(|u| u.clamp(-limit, limit));
+        let hidden = gate.mapv(|g| g / (1.0 + (-alpha * g).exp())) * (up + 1.0);
+        affine(hidden.view(), output)
     }
 }

@@ -3,6 +3,7 @@
 mod attention;
 mod config;
 mod gguf;
+mod gguf_tokenizer;
 mod layers;
 mod model;
 mod read;
@@ -11,6 +12,7 @@ mod stored;
 #[cfg(test)]
 mod tests;
 mod transformer;
+mod type_table;
 mod types;
 mod weights;
 

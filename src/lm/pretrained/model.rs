@@ -25,18 +25,19 @@ const BYTES_PER_TOKEN: usize = 16;
 ///
 /// The model is a folder with the files that the `transformers` library saves: `config.json`, whose `model_type` is in
 /// the table below; the weights as `model.safetensors` or as several such files with their index; for texts,
-/// `tokenizer.json`. Or it is one `.gguf` file of a Llama, Qwen 2 or Qwen 3 model, whose quantised weights are converted
-/// to the numbers that they represent. Weights are read from disk layer by layer and not kept in memory.
+/// `tokenizer.json`. Or it is one `.gguf` file of most of these types, whose quantised weights are converted to the
+/// numbers that they represent. Weights are read from disk layer by layer and not kept in memory.
 ///
-/// With x the residual stream of a block, A its attention, M its MLP and N a norm:
+/// With x the residual stream of a block, A its attention, M its MLP (each times `residual_multiplier` in `granite`) and N a norm:
 ///
 /// | `model_type` | block | layer input X of queries and keys |
 /// |---|---|---|
-/// | `gpt2`, `llama`, `mistral`, `qwen2`, `qwen3`, `gpt_oss` | x ← x + A(N₁x), x ← x + M(N₂x) | N₁x |
+/// | all others, such as `llama` | x ← x + A(N₁x), x ← x + M(N₂x) | N₁x |
 /// | `gpt_neox` | x ← x + A(N₁x) + M(N₂x), or as above | N₁x |
-/// | `gemma2`, `gemma3_text` | x ← x + N₂A(N₁x), x ← x + N₄M(N₃x) | N₁x |
-/// | `olmo2` | x ← x + N₁A(x), x ← x + N₂M(x) | x |
-/// | `bert` | x ← N₁(x + A(x)), x ← N₂(x + M(x)) | x |
+/// | `cohere`, `cohere2` | x ← x + A(N₁x) + M(N₁x) | N₁x |
+/// | `gemma2`, `gemma3_text`, `glm4` | x ← x + N₂A(N₁x), x ← x + N₄M(N₃x) | N₁x |
+/// | `olmo2`, `olmo3`, `exaone4` | x ← x + N₁A(x), x ← x + N₂M(x) | x |
+/// | `bert`, `roberta`, `xlm-roberta` | x ← N₁(x + A(x)), x ← N₂(x + M(x)) | x |
 ///
 /// Q = X·W_q + b_q and K = X·W_k + b_k are split into heads of d columns, normalised and rotated by position
 /// if the type does that. The logits of a head are s·QKᵀ. Several query heads may share one key head. The mask is
@@ -85,13 +86,14 @@ impl PretrainedModel {
 
     fn read_gguf(path: &Path) -> Result<Self, LmError> {
         let file = Arc::new(GgufFile::open(path)?);
-        let (name, transformer) = (file.model_type()?.name, file.model()?);
+        let of = file.model_type()?;
+        let transformer = file.model(&of)?;
         let beside = path.with_file_name(TOKENIZER);
         let tokens = Tokens::read(beside, Some(&file), transformer.vocabulary())?;
         let length = std::fs::metadata(path).map_err(LmError::io(path))?.len();
         let identity = format!("{} {length}", sha256(file.description().as_bytes()));
         let beginning = file.beginning().into_iter().collect();
-        Ok(Self { name, transformer, tokens, beginning, identity })
+        Ok(Self { name: of.name, transformer, tokens, beginning, identity })
     }
 
     /// Whether a path is a published model of any type: a `.gguf` file, or a folder with one or with

@@ -17,6 +17,8 @@ pub(super) struct Rotary {
     pairs: Pairs,
     /// An additional factor of the rotated channels of queries and of keys.
     factor: f64,
+    /// The longest passage with these frequencies, if longer ones have others.
+    context: Option<usize>,
 }
 
 impl Rotary {
@@ -32,7 +34,7 @@ impl Rotary {
     ) -> Result<Self, LmError> {
         let plain = |i: usize| base.powf(-((2 * i) as f64) / turned as f64);
         let mut frequencies: Vec<f64> = (0..turned / 2).map(plain).collect();
-        let mut factor = 1.0;
+        let (mut factor, mut context) = (1.0, None);
         let found = settings.value("rope_type").or_else(|| settings.value("type"));
         match found.map_or(Some("default"), Value::as_str) {
             // Dynamic scaling acts only beyond the context, which no passage exceeds.
@@ -43,15 +45,23 @@ impl Rotary {
             }
             Some("llama3") => llama3(settings, &mut frequencies)?,
             Some("yarn") => factor = yarn(settings, base, turned, &mut frequencies)?,
+            Some("longrope" | "su") => {
+                (factor, context) = long_rope(settings, &mut frequencies)?;
+            }
             _ => {
                 let found = found.unwrap_or(&Value::Null);
                 return Err(settings.wrong(format!(
-                    "rope_type is {found}; only default, dynamic, linear, llama3 and yarn are supported"
+                    "rope_type is {found}; only default, dynamic, linear, llama3, yarn and longrope are supported"
                 )));
             }
         }
         let frequencies = frequencies.into_iter().map(|frequency| frequency as f32).collect();
-        Ok(Self { frequencies, pairs, factor })
+        Ok(Self { frequencies, pairs, factor, context })
+    }
+
+    /// The longest passage with these frequencies; `None` if every passage has them.
+    pub(super) fn context(&self) -> Option<usize> {
+        self.context
     }
 
     /// With each frequency divided by its divisor.
@@ -135,4 +145,22 @@ fn yarn(
         (None, Some(over), Some(under)) => grown(by, over) / grown(by, under),
         _ => grown(by, 1.0),
     })
+}
+
+/// Scales frequencies as LongRoPE (Ding et al. 2024, arXiv 2402.13753) does within the original context of the model. Returns
+/// the factor of the rotated channels and that context.
+fn long_rope(settings: &Config, frequencies: &mut [f64]) -> Result<(f64, Option<usize>), LmError> {
+    const ORIGINAL: &str = "original_max_position_embeddings";
+    let divisors = settings.numbers("short_factor")?.unwrap_or_default();
+    if divisors.len() != frequencies.len() {
+        let (found, needed) = (divisors.len(), frequencies.len());
+        return Err(
+            settings.wrong(format!("short_factor has {found} numbers; it must have {needed}"))
+        );
+    }
+    frequencies.iter_mut().zip(divisors).for_each(|(frequency, by)| *frequency /= by);
+    let original = settings.count(ORIGINAL)?;
+    let by = settings.count("max_position_embeddings")? as f64 / original as f64;
+    let grown = if by <= 1.0 { 1.0 } else { (1.0 + by.ln() / (original as f64).ln()).sqrt() };
+    Ok((settings.above_zero_or("attention_factor", grown)?, Some(original)))
 }

@@ -20,12 +20,14 @@ pub(super) struct Transformer {
     pub(super) output: Option<Output>,
 }
 
-/// The logits of the next token: N(x) Eᵀ for the residual stream x after the last block, then c tanh(·/c) with a softcap c.
+/// The logits of the next token: s N(x) Eᵀ for the residual stream x after the last block, then c tanh(·/c) with a softcap c.
 pub(super) struct Output {
     /// N.
     pub(super) norm: Norm,
     /// E, (V, C).
     pub(super) weights: Stored,
+    /// s.
+    pub(super) scale: f32,
     /// c.
     pub(super) softcap: Option<f32>,
 }
@@ -36,8 +38,8 @@ pub(super) struct Embedding {
     pub(super) tokens: Stored,
     /// Factor of the token embeddings.
     pub(super) scale: f32,
-    /// Learned position embeddings, (context, C), if any.
-    pub(super) positions: Option<Stored>,
+    /// Learned position embeddings, (·, C), if any, and the row of the first token.
+    pub(super) positions: Option<(Stored, usize)>,
     /// A vector added at every position, if any.
     pub(super) shift: Option<Array1<f32>>,
     /// The norm of the sum, if any.
@@ -51,6 +53,8 @@ pub(super) struct Block {
     pub(super) norms: [Norms; 2],
     /// Whether the MLP reads the same residual stream as attention rather than the stream after attention.
     pub(super) parallel: bool,
+    /// Factor of what attention and MLP add to the residual stream.
+    pub(super) residual: f32,
 }
 
 /// Norms of a part f of a block with residual stream x: x ← of_sum(x + after(f(before(x)))); each is optional.
@@ -89,7 +93,7 @@ impl Transformer {
         let all = &mut |_| ControlFlow::Continue(());
         let x = self.probe(&[passage.to_vec()], layers, attend, all)?;
         let hidden = output.norm.of(x.slice(s![..next.len(), ..]).to_owned());
-        let mut z = product(hidden.view(), output.weights.whole::<Ix2>()?.t());
+        let mut z = product(hidden.view(), output.weights.whole::<Ix2>()?.t()) * output.scale;
         if let Some(cap) = output.softcap {
             z.mapv_inplace(|z| cap * (z / cap).tanh());
         }
@@ -127,11 +131,11 @@ impl Transformer {
                 return Ok(x);
             }
             let read_by_both = block.parallel.then(|| x.clone());
-            x += &normed(of_attention.after.as_ref(), added);
+            x += &(normed(of_attention.after.as_ref(), added) * block.residual);
             x = normed(of_attention.of_sum.as_ref(), x);
             let read = read_by_both.unwrap_or_else(|| x.clone());
             let added = block.mlp.of(&normed(of_mlp.before.as_ref(), read))?;
-            x += &normed(of_mlp.after.as_ref(), added);
+            x += &(normed(of_mlp.after.as_ref(), added) * block.residual);
             x = normed(of_mlp.of_sum.as_ref(), x);
         }
         Ok(x)
@@ -150,8 +154,9 @@ impl Transformer {
         };
         let rows = passages.iter().flatten().map(row).collect::<Result<Vec<_>, _>>()?;
         let mut x = tokens.rows(&rows)? * *scale;
-        if let Some(positions) = positions {
+        if let Some((positions, skipped)) = positions {
             let positions = positions.whole::<Ix2>()?;
+            let positions = positions.slice(s![*skipped.., ..]);
             let mut first = 0;
             for passage in passages {
                 let t = passage.len();

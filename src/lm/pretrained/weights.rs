@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::layers::{Linear, Norm};
 use super::stored::{GgufFile, Stored};
+use super::types::NormType;
 use crate::lm::LmError;
 use crate::lm::tensor_file::{SafetensorsFile, TensorSource};
 
@@ -168,31 +169,31 @@ impl Weights {
         Ok(Linear { weights, transposed, bias: bias.transpose()? })
     }
 
-    /// A layer norm. Models converted from TensorFlow have `gamma` and `beta` instead of `weight` and `bias`.
-    pub(super) fn layer_norm(
+    /// A norm. Models converted from TensorFlow have `gamma` and `beta` instead of `weight` and `bias`.
+    pub(super) fn norm(
         &self,
         name: &str,
         channels: usize,
         epsilon: f32,
+        of: NormType,
     ) -> Result<Norm, LmError> {
         let old = self.has(&format!("{name}.gamma"));
-        let [gain, bias] = if old { ["gamma", "beta"] } else { ["weight", "bias"] };
-        Ok(Norm {
-            gain: self.vector(&format!("{name}.{gain}"), channels)?,
-            bias: Some(self.vector(&format!("{name}.{bias}"), channels)?),
-            epsilon,
-        })
-    }
-
-    /// An RMSNorm, whose gain is `offset` + the weight.
-    pub(super) fn rms_norm(
-        &self,
-        name: &str,
-        channels: usize,
-        epsilon: f32,
-        offset: f32,
-    ) -> Result<Norm, LmError> {
-        let gain = self.vector(&format!("{name}.weight"), channels)? + offset;
-        Ok(Norm { gain, bias: None, epsilon })
+        let names = if old { ["gamma", "beta"] } else { ["weight", "bias"] };
+        let [gain, bias] = names.map(|part| format!("{name}.{part}"));
+        let (offset, has_gain, bias) = match of {
+            NormType::Rms { offset } => (offset, true, None),
+            NormType::Layer { offset, has_gain, has_bias } => {
+                let bias = match has_bias {
+                    true => self.vector(&bias, channels)?,
+                    false => Array1::zeros(channels),
+                };
+                (offset, has_gain, Some(bias))
+            }
+        };
+        let gain = match has_gain {
+            true => self.vector(&gain, channels)? + offset,
+            false => Array1::ones(channels),
+        };
+        Ok(Norm { gain, bias, epsilon })
     }
 }

@@ -26,7 +26,7 @@ from record import record
 
 HERE = pathlib.Path(__file__).resolve().parent
 LENGTH = 24
-QUERY_KEY = ("q_proj", "k_proj", "query_key_value", "c_attn", ".query.", ".key.")
+QUERY_KEY = ("q_proj", "k_proj", "qkv_proj", "query_key_value", "c_attn", ".query.", ".key.")
 
 
 @torch.no_grad()
@@ -37,7 +37,7 @@ def randomise(model, seed, gain):
     def normal(parameter, mean, deviation):
         parameter.copy_(mean + deviation * torch.randn(parameter.shape, generator=generator))
 
-    zero_centred = model.config.model_type.startswith("gemma")
+    zero_centred = model.config.model_type.startswith(("gemma", "nemotron"))
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             normal(parameter, 0.0, 0.3)

@@ -17,6 +17,8 @@ HIDDEN, LAYERS, HEADS, KEY_HEADS, HEAD_DIM, INTERMEDIATE = 32, 2, 4, 2, 8, 48
 # frequencies alone and divides low ones does both, and has one between them.
 ROPE_THETA, ORIGINAL_POSITIONS, POSITIONS, FACTOR = 500.0, 64, 256, 4.0
 WINDOW = 6
+# A size that a configuration does not have.
+DROPPED = object()
 
 
 @dataclasses.dataclass
@@ -117,7 +119,7 @@ def gemma_cases():
     old = dict(rope_theta=ROPE_THETA, cache_implementation="hybrid", **rest, **activation)
     old = published("4.42.4", "gemma2", "Gemma2ForCausalLM", **old, **caps, **fields)
     config = t.Gemma2Config(rope_parameters=rope(), **caps, **fields)
-    yield Case("gemma2", t.Gemma2ForCausalLM, config, vocabularies.gemma, old, gain=1.6)
+    yield Case("gemma2", t.Gemma2ForCausalLM, config, vocabularies.gemma, old, dtype=torch.bfloat16, gain=1.6)
 
     fields |= dict(num_hidden_layers=3, intermediate_size=24)
     scaling = dict(rope_type="linear", factor=8.0)
@@ -130,6 +132,19 @@ def gemma_cases():
     ropes = dict(sliding_attention=rope(theta=100.0), full_attention=rope(theta=20000.0, kind="linear", factor=8.0))
     config = t.Gemma3TextConfig(rope_parameters=ropes, layer_types=layers, **fields)
     yield Case("gemma3_text", t.Gemma3ForCausalLM, config, vocabularies.gemma, old, dtype=torch.bfloat16)
+
+
+def gemmas_in_gguf():
+    """A `.gguf` does not say what is usual: the scale; of Gemma 3 five local layers per global one, with a base of 10000."""
+    fields = sizes(head_dim=HEAD_DIM, sliding_window=WINDOW, query_pre_attn_scalar=HEAD_DIM, rms_norm_eps=1e-6)
+    options = dict(vocabulary=vocabularies.gemma, dtype=torch.bfloat16, gain=1.6)
+    config = t.Gemma2Config(rope_parameters=rope(), attn_logit_softcapping=5.0, final_logit_softcapping=30.0, **fields)
+    yield Case("gemma2-usual", t.Gemma2ForCausalLM, config, **options)
+    fields |= dict(num_hidden_layers=6, intermediate_size=16, num_attention_heads=2, num_key_value_heads=1)
+    ropes = dict(sliding_attention=rope(theta=10000.0), full_attention=rope(theta=20000.0, kind="linear", factor=8.0))
+    layers = 5 * ["sliding_attention"] + ["full_attention"]
+    config = t.Gemma3TextConfig(rope_parameters=ropes, layer_types=layers, **fields)
+    yield Case("gemma3-usual", t.Gemma3ForCausalLM, config, **options)
 
 
 def olmo2_cases():
@@ -180,7 +195,52 @@ def older_cases():
     yield Case("bert", t.BertModel, t.BertConfig(**fields), vocabularies.bert, dtype=torch.float32)
 
 
+def llama_like_cases():
+    """The types that differ from Llama in a few settings, in the form of the newest transformers alone."""
+
+    def case(name, model, config, vocabulary=vocabularies.llama, dtype=torch.float16, gain=1.7, own=(), **fields):
+        fields = sizes(**(dict(rope_parameters=rope()) | dict(own))) | fields
+        fields = {key: value for key, value in fields.items() if value is not DROPPED}
+        return Case(name, model, config(**fields), vocabulary, dtype=dtype, gain=gain)
+
+    layers = ["sliding_attention", "full_attention"]
+    partial = dict(rope_parameters=rope(partial_rotary_factor=0.5))
+    yield case("gemma", t.GemmaForCausalLM, t.GemmaConfig, head_dim=12, dtype=torch.bfloat16, gain=1.6)
+    yield case("olmo", t.OlmoForCausalLM, t.OlmoConfig)
+    scaled = dict(rope_type="yarn", factor=FACTOR, original_max_position_embeddings=ORIGINAL_POSITIONS)
+    scaled |= dict(attention_factor=1.2, rope_theta=ROPE_THETA)
+    windows = dict(sliding_window=WINDOW, layer_types=layers)
+    yield case("olmo3", t.Olmo3ForCausalLM, t.Olmo3Config, rope_parameters=scaled, **windows)
+    yield case("exaone4", t.Exaone4ForCausalLM, t.Exaone4Config, head_dim=12, **windows)
+    multipliers = dict(embedding_multiplier=1.5, attention_multiplier=0.3, residual_multiplier=0.6, logits_scaling=3.0)
+    yield case("granite", t.GraniteForCausalLM, t.GraniteConfig, **multipliers)
+    yield case("smollm3", t.SmolLM3ForCausalLM, t.SmolLM3Config, no_rope_layers=[1, 0], pad_token_id=0)
+    yield case("phi3", t.Phi3ForCausalLM, t.Phi3Config, sliding_window=WINDOW, pad_token_id=0)
+    factors = dict(short_factor=[1.0, 1.2, 1.5, 2.0], long_factor=[1.0, 2.0, 3.0, 4.0])
+    longer = dict(rope_type="longrope", rope_theta=ROPE_THETA, **factors)
+    longer |= dict(original_max_position_embeddings=ORIGINAL_POSITIONS)
+    originals = dict(original_max_position_embeddings=ORIGINAL_POSITIONS)
+    yield case("phi3-longrope", t.Phi3ForCausalLM, t.Phi3Config, rope_parameters=longer, pad_token_id=0, **originals)
+    yield case("glm4", t.Glm4ForCausalLM, t.Glm4Config, head_dim=HEAD_DIM, pad_token_id=0, **partial)
+    biases = dict(use_bias=True, sliding_window=WINDOW)
+    yield case("starcoder2", t.Starcoder2ForCausalLM, t.Starcoder2Config, **biases)
+    yield case("stablelm", t.StableLmForCausalLM, t.StableLmConfig, use_qkv_bias=True, **partial)
+    yield case("nemotron", t.NemotronForCausalLM, t.NemotronConfig, dtype=torch.bfloat16, **partial)
+    yield case("cohere", t.CohereForCausalLM, t.CohereConfig, logit_scale=0.25)
+    # Every fourth layer is global, whatever a `.gguf` says.
+    windows |= dict(num_hidden_layers=4, layer_types=3 * layers[:1] + layers[1:], intermediate_size=16)
+    yield case("cohere2", t.Cohere2ForCausalLM, t.Cohere2Config, **windows)
+    experts = dict(num_experts_per_tok=2, intermediate_size=16)
+    yield case("mixtral", t.MixtralForCausalLM, t.MixtralConfig, num_local_experts=4, **experts)
+    experts |= dict(num_experts=4, moe_intermediate_size=16, head_dim=12, norm_topk_prob=False)
+    yield case("qwen3_moe", t.Qwen3MoeForCausalLM, t.Qwen3MoeConfig, **experts)
+    own = dict(num_key_value_heads=DROPPED, rope_parameters=DROPPED, max_position_embeddings=64)
+    yield case("roberta", t.RobertaModel, t.RobertaConfig, vocabularies.roberta, own=own, pad_token_id=1)
+    own |= dict(intermediate_size=DROPPED, ffn_dim=INTERMEDIATE, word_embed_proj_dim=HIDDEN)
+    yield case("opt", t.OPTForCausalLM, t.OPTConfig, own=own)
+
+
 def cases():
     families = [llama_cases, mistral_cases, qwen_cases, gemma_cases, olmo2_cases, gpt_neox_cases, gpt_oss_cases]
-    for family in families + [older_cases]:
+    for family in families + [older_cases, gemmas_in_gguf, llama_like_cases]:
         yield from family()

@@ -143,6 +143,17 @@ def gpt2():
     return GPT2Tokenizer(*byte_pairs(pre_tokenizers.ByteLevel(add_prefix_space=False), ["<|endoftext|>"]))
 
 
+def roberta():
+    """GPT-2's, with special tokens first: positions count from the padding token's id."""
+    specials = ["<s>", "<pad>", "</s>", "<unk>"]
+    vocab, merges = byte_pairs(pre_tokenizers.ByteLevel(add_prefix_space=False), [])
+    vocab = {token: place for place, token in enumerate(specials + sorted(vocab, key=vocab.get))}
+    tokenizer = Tokenizer(models.BPE(vocab, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return packaged(tokenizer, bos_token="<s>", pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+
+
 def gpt_neox():
     split = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return GPTNeoXTokenizer(*byte_pairs(split, ["<|endoftext|>", "<|padding|>"]))

@@ -138,7 +138,7 @@ fn configurations_that_cannot_be_read_are_refused() {
         (&gpt2, "n_head", json!(5), "n_embd is 12; it must be a multiple of n_head, 5"),
         (&gpt2, "scale_attn_by_inverse_layer_idx", json!(true), "layer_idx is true"),
         (&gpt2, "scale_attn_weights", json!(false), "scale_attn_weights is false"),
-        (&gpt2, "activation_function", json!("relu"), "activation_function is \"relu\""),
+        (&gpt2, "activation_function", json!("mish"), "activation_function is \"mish\""),
         (&gpt2, "layer_norm_epsilon", json!(-1), "layer_norm_epsilon is -1"),
         (&bert, "position_embedding_type", json!("relative_key"), "is \"relative_key\""),
         (&bert, "is_decoder", json!(true), "is_decoder is true; only false is supported"),

@@ -172,7 +172,7 @@ fn tied_again(probe: &HeadProbe) -> Array2<f64> {
 /// Logits, attention and tokens of every type, with its newest and its older configuration.
 #[test]
 fn every_type_is_what_transformers_makes_of_it() {
-    let mut old = 0;
+    let (mut old, mut converted) = (0, 0);
     let mut tried = Vec::new();
     for entry in fs::read_dir(folder("")).unwrap() {
         let path = entry.unwrap().path();
@@ -182,16 +182,21 @@ fn every_type_is_what_transformers_makes_of_it() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let expected = Expected::of(&path);
         assert_as_expected(&name, &path, &expected);
+        // Beside a `config.json`: the same weights, as llama.cpp's converter writes them.
+        let gguf = path.join("model.gguf");
+        if path.join("config.json").is_file() && gguf.is_file() {
+            assert_as_expected(&format!("{name} as .gguf"), &gguf, &expected);
+            converted += 1;
+        }
         if let Some(copy) = with_old_config(&path) {
             assert_as_expected(&format!("{name}, old"), copy.path(), &expected);
             old += 1;
         }
         tried.push(name);
     }
-    assert!(tried.len() >= 20 && old >= 14, "{old} old of {tried:?}");
+    assert!(tried.len() >= 39 && old >= 14 && converted >= 16, "{old}, {converted} of {tried:?}");
 }
 
-/// Checks the properties of heads that distinguish the types.
 /// A model for texts and images, by both names that its weights have had: the part for texts is read.
 #[test]
 fn the_part_for_texts_is_read_of_models_for_images_too() {
@@ -220,6 +225,18 @@ fn the_part_for_texts_is_read_of_models_for_images_too() {
     }
 }
 
+/// Of SentencePiece's kind, with and without a space before the text.
+#[test]
+fn the_tokenizer_in_a_gguf_encodes_as_tokenizer_json_does() {
+    for name in ["gemma", "granite"] {
+        let copy = tempdir().unwrap();
+        fs::copy(folder(name).join("model.gguf"), copy.path().join("model.gguf")).unwrap();
+        let model = PretrainedModel::read(copy.path()).unwrap();
+        let expected = Expected::of(&folder(name));
+        assert_eq!(model.encode(&expected.text).unwrap(), expected.tokenised, "{name}");
+    }
+}
+
 /// Configurations on model hubs leave out what is usual.
 #[test]
 fn sizes_that_a_type_leaves_out_are_its_usual_ones() {
@@ -233,6 +250,7 @@ fn sizes_that_a_type_leaves_out_are_its_usual_ones() {
     assert_eq!(keys.map(count), [2560, 64, 8, 262_208]);
 }
 
+/// Checks the properties of heads that distinguish the types.
 #[test]
 fn heads_say_what_their_type_has() {
     let kinds = |name: &str| {
@@ -282,38 +300,42 @@ fn a_layer_is_probed_without_those_after_it() {
     }
 }
 
-/// `make test-smollm2` downloads the model and runs this test: SmolLM2-135M-Instruct, quantised, compared with
-/// transformers. Logits reach 50 and the residual stream reaches 26,000. On such passages transformers in float32 differs
-/// from float64 by 6e-5.
+/// `make test-decoders` downloads the models and runs this test: quantised decoders, compared with transformers. Logits of
+/// SmolLM2 reach 50 and its residual stream reaches 26,000. On such passages transformers in float32 differs from float64 by
+/// 6e-5.
 #[test]
-#[ignore = "needs the model of `make data-smollm2`"]
-fn smollm2_is_what_transformers_makes_of_it() {
-    const FARTHEST: f64 = 2e-4;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let model = PretrainedModel::read(&root.join("runs/smollm2")).unwrap();
-    assert_eq!((model.name(), model.layers(), model.heads()), ("llama", 30, 9));
-    assert!(model.beginning().is_empty());
-    let reference = root.join("tests/reference/smollm2");
-    let rows = |name: &str| -> Vec<Vec<f64>> {
-        let text = fs::read_to_string(reference.join(name)).unwrap();
-        let numbers = |line: &str| line.split(',').map(|field| field.parse().unwrap()).collect();
-        text.lines().skip(1).map(numbers).collect()
-    };
-    let text = fs::read_to_string(folder("llama").join("text.txt")).unwrap();
-    let tokens = model.encode(&text).unwrap();
-    let expected: Vec<u32> = rows("tokens.csv").iter().map(|row| row[0] as u32).collect();
-    assert_eq!(tokens, expected);
-    let probes = model.probe(&tokens).unwrap();
-    let expected = rows("heads.csv");
-    assert_eq!(probes.len(), expected.len());
-    for (probe, row) in probes.iter().zip(&expected) {
-        let [layer, head, least, most] = row[..] else { panic!("{row:?}") };
-        assert_eq!((probe.layer as f64, probe.head as f64), (layer, head));
-        let logits = probe.logits();
-        let seen = || logits.iter().copied().filter(|z| z.is_finite());
-        let off = (seen().fold(f64::INFINITY, f64::min) - least)
-            .abs()
-            .max((seen().fold(f64::NEG_INFINITY, f64::max) - most).abs());
-        assert!(off < FARTHEST, "layer {layer}, head {head}: {off:e}");
+#[ignore = "needs the models of `make data-smollm2 data-gemma3`"]
+fn published_decoders_are_what_transformers_makes_of_them() {
+    for (name, sizes, farthest) in
+        [("smollm2", ("llama", 30, 9), 2e-4), ("gemma3", ("gemma3_text", 18, 4), 1e-4)]
+    {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let model = PretrainedModel::read(&root.join("runs").join(name)).unwrap();
+        assert_eq!((model.name(), model.layers(), model.heads()), sizes);
+        let rows = |table: &str| -> Vec<Vec<f64>> {
+            let path = root.join("tests/reference/decoders").join(format!("{name}-{table}.csv"));
+            let text = fs::read_to_string(path).unwrap();
+            let numbers =
+                |line: &str| line.split(',').map(|field| field.parse().unwrap()).collect();
+            text.lines().skip(1).map(numbers).collect()
+        };
+        let text = fs::read_to_string(folder("llama").join("text.txt")).unwrap();
+        let tokens = [model.beginning(), model.encode(&text).unwrap()].concat();
+        let expected: Vec<u32> = rows("tokens").iter().map(|row| row[0] as u32).collect();
+        assert_eq!(tokens, expected, "{name}");
+        let probes = model.probe(&tokens).unwrap();
+        let expected = rows("heads");
+        assert_eq!(probes.len(), expected.len());
+        let mut off: f64 = 0.0;
+        for (probe, row) in probes.iter().zip(&expected) {
+            let [layer, head, least, most] = row[..] else { panic!("{row:?}") };
+            assert_eq!((probe.layer as f64, probe.head as f64), (layer, head));
+            let logits = probe.logits();
+            let seen = || logits.iter().copied().filter(|z| z.is_finite());
+            off = off.max((seen().fold(f64::INFINITY, f64::min) - least).abs());
+            off = off.max((seen().fold(f64::NEG_INFINITY, f64::max) - most).abs());
+        }
+        println!("{name}: largest difference {off:e}");
+        assert!(off < farthest, "{name}: {off:e}");
     }
 }
