@@ -32,7 +32,6 @@ pub(crate) fn shown(estimate: Option<Estimate>, digits: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ruling::Reason;
     use super::*;
 
     fn interval(value: f64, low: f64, high: f64) -> Estimate {
@@ -56,7 +55,7 @@ mod tests {
 
     #[test]
     fn every_estimate_has_its_ruling() {
-        let open = Ruling::Between(Reason::Undecided);
+        let open = Ruling::Between;
         for (estimate, at_most, large) in [
             (interval(0.3, 0.2, 0.4), Ruling::Holds, Ruling::Fails),
             (interval(0.7, 0.6, 0.8), Ruling::Fails, open),

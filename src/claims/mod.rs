@@ -10,5 +10,4 @@ pub(crate) mod verdict;
 pub(crate) mod words;
 
 pub use claim::{Claim, Group, OF_ALL_RULES, Origin, Rule};
-pub use ruling::Reason;
 pub use verdict::{HEADLINE_WORDS, SEEDS_TO_DECIDE, Verdict, VerdictStatus, multiplicity};

@@ -1,4 +1,4 @@
-//! A ruling: whether what was measured supports a claim, contradicts it, or does neither, and why.
+//! A ruling: whether what was measured supports a claim, contradicts it, or does neither.
 
 /// The result of a measurement for a claim or a part of it, before seeds are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,29 +8,18 @@ pub(crate) enum Ruling {
     /// It contradicts the claim.
     Fails,
     /// It does neither.
-    Between(Reason),
+    Between,
     /// The setting could not have shown the effect.
     Hidden,
 }
 
-/// Why a claim is only qualified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// A part of it holds: in some settings, for some of its parts, or within limits that the claim does not name.
-    PartHolds,
-    /// The rows are too few, too scattered or too narrow in scope to decide.
-    Undecided,
-}
-
 impl Ruling {
-    const UNDECIDED: Self = Self::Between(Reason::Undecided);
-
     /// The ruling of a rule with two conditions that exclude each other; undecided if neither is met.
     pub fn of_rule(is_confirmed: bool, is_refuted: bool) -> Self {
         match (is_confirmed, is_refuted) {
             (true, _) => Self::Holds,
             (_, true) => Self::Fails,
-            _ => Self::UNDECIDED,
+            _ => Self::Between,
         }
     }
 
@@ -46,17 +35,8 @@ impl Ruling {
 
     fn over(all: impl IntoIterator<Item = Self>, fails: impl Fn(&[Self]) -> bool) -> Self {
         let all: Vec<Self> = all.into_iter().collect();
-        if all.is_empty() {
-            Self::UNDECIDED
-        } else if all.iter().all(|one| *one == Self::Holds) {
-            Self::Holds
-        } else if fails(&all) {
-            Self::Fails
-        } else if all.contains(&Self::Holds) {
-            Self::Between(Reason::PartHolds)
-        } else {
-            Self::UNDECIDED
-        }
+        let holds = all.iter().all(|one| *one == Self::Holds);
+        Self::of_rule(holds, fails(&all)).undecided_if(all.is_empty())
     }
 
     /// The ruling on the negated claim.
@@ -71,12 +51,13 @@ impl Ruling {
     /// Undecided if `is_undecided`, that is if the measurement can support or contradict the claim but not decide it.
     pub fn undecided_if(self, is_undecided: bool) -> Self {
         match self {
-            Self::Holds | Self::Fails if is_undecided => Self::UNDECIDED,
+            Self::Holds | Self::Fails if is_undecided => Self::Between,
             ruling => ruling,
         }
     }
 
-    /// Undecided if the measurement is too narrow to confirm the claim, though it can refute it.
+    /// Undecided if the measurement is too narrow to confirm the claim, though it can refute it, or if it confirms the
+    /// claim only within a limit that the claim does not name.
     pub fn undecided_if_holds(self, is_narrow: bool) -> Self {
         self.undecided_if(is_narrow && self == Self::Holds)
     }
@@ -84,14 +65,6 @@ impl Ruling {
     /// Undecided if the measurement is too narrow to refute the claim, though it can confirm it.
     pub fn undecided_if_fails(self, is_narrow: bool) -> Self {
         self.undecided_if(is_narrow && self == Self::Fails)
-    }
-
-    /// Holds only in part if a limit applies that the claim does not name.
-    pub fn in_part_if(self, is_limited: bool) -> Self {
-        match self {
-            Self::Holds if is_limited => Self::Between(Reason::PartHolds),
-            ruling => ruling,
-        }
     }
 
     /// `Hidden` if the setting could not have shown the effect.
@@ -102,20 +75,18 @@ impl Ruling {
 
 #[cfg(test)]
 mod tests {
-    use super::Reason::{PartHolds, Undecided};
     use super::Ruling::{self, Between, Fails, Hidden, Holds};
 
     #[test]
     fn settings_and_parts_combine() {
-        let open = Between(Undecided);
         for (rulings, every, both) in [
-            (vec![], open, open),
+            (vec![], Between, Between),
             (vec![Holds, Holds], Holds, Holds),
             (vec![Fails, Fails], Fails, Fails),
-            (vec![Holds, Fails], Between(PartHolds), Fails),
-            (vec![Fails, open], open, Fails),
-            (vec![Holds, open], Between(PartHolds), Between(PartHolds)),
-            (vec![open, open], open, open),
+            (vec![Holds, Fails], Between, Fails),
+            (vec![Fails, Between], Between, Fails),
+            (vec![Holds, Between], Between, Between),
+            (vec![Between, Between], Between, Between),
         ] {
             assert_eq!(Ruling::every(rulings.clone()), every, "{rulings:?}");
             assert_eq!(Ruling::both(rulings.clone()), both, "{rulings:?}");
@@ -124,21 +95,20 @@ mod tests {
 
     #[test]
     fn limits_only_weaken_a_ruling() {
-        for ruling in [Holds, Fails, Between(PartHolds), Hidden] {
+        for ruling in [Holds, Fails, Between, Hidden] {
             assert_eq!(ruling.undecided_if(false), ruling);
-            assert_eq!(ruling.in_part_if(false), ruling);
+            assert_eq!(ruling.undecided_if_holds(false), ruling);
+            assert_eq!(ruling.undecided_if_fails(false), ruling);
             assert_eq!(ruling.hidden_if(false), ruling);
             assert_eq!(ruling.hidden_if(true), Hidden);
         }
-        assert_eq!(Holds.undecided_if(true), Between(Undecided));
-        assert_eq!(Fails.undecided_if(true), Between(Undecided));
-        assert_eq!(Between(PartHolds).undecided_if(true), Between(PartHolds));
-        assert_eq!(Holds.undecided_if_holds(true), Between(Undecided));
+        assert_eq!(Holds.undecided_if(true), Between);
+        assert_eq!(Fails.undecided_if(true), Between);
+        assert_eq!(Between.undecided_if(true), Between);
+        assert_eq!(Holds.undecided_if_holds(true), Between);
         assert_eq!(Fails.undecided_if_holds(true), Fails);
-        assert_eq!(Fails.undecided_if_fails(true), Between(Undecided));
+        assert_eq!(Fails.undecided_if_fails(true), Between);
         assert_eq!(Holds.undecided_if_fails(true), Holds);
-        assert_eq!(Holds.in_part_if(true), Between(PartHolds));
-        assert_eq!(Fails.in_part_if(true), Fails);
         assert_eq!(Ruling::of_rule(true, false).not(), Fails);
     }
 }

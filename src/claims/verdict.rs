@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::words::joined;
+use crate::claims::Claim;
 use crate::claims::ruling::Ruling;
-use crate::claims::{Claim, Reason};
 use crate::table::{plural, plural_range, significant};
 
 /// The status of a claim.
@@ -96,8 +96,6 @@ pub struct Verdict {
     pub measured: String,
     /// The status.
     pub status: VerdictStatus,
-    /// Why the status is qualified; `None` for any other status.
-    pub reason: Option<Reason>,
     /// The fewest seeds of any setting; 0 if nothing was measured.
     pub seeds: usize,
     /// The most seeds of any setting.
@@ -114,14 +112,12 @@ impl Verdict {
         headline: impl fmt::Display,
         sentences: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
-        let (status, reason) = status(ruling, seeds);
         let sentences = sentences.into_iter().map(Into::into).filter(|one| !one.is_empty());
         Self {
             claim,
             headline: with_minus_signs(&format!("{headline}, {seeds}")),
             measured: with_minus_signs(&(joined(sentences, ". ") + ".")),
-            status,
-            reason,
+            status: status(ruling, seeds),
             seeds: seeds.fewest,
             most_seeds: seeds.most,
         }
@@ -146,23 +142,22 @@ impl Verdict {
             headline: headline.to_owned(),
             measured: needs,
             status: VerdictStatus::NotMeasured,
-            reason: None,
             seeds: 0,
             most_seeds: 0,
         }
     }
 }
 
-/// The status of a ruling, and the reason if it is qualified. Fewer seeds than [`SEEDS_TO_DECIDE`] in a setting qualify
-/// at most; one seed in every setting is always [`SingleSeed`](VerdictStatus::SingleSeed).
-fn status(ruling: Ruling, seeds: Seeds) -> (VerdictStatus, Option<Reason>) {
+/// The status of a ruling. Fewer seeds than [`SEEDS_TO_DECIDE`] in a setting qualify at most; one seed in every setting
+/// is always [`SingleSeed`](VerdictStatus::SingleSeed).
+fn status(ruling: Ruling, seeds: Seeds) -> VerdictStatus {
     let ruling = ruling.undecided_if(seeds.fewest < SEEDS_TO_DECIDE);
     match ruling {
-        Ruling::Hidden => (VerdictStatus::NotMeasured, None),
-        _ if seeds.most <= 1 => (VerdictStatus::SingleSeed, None),
-        Ruling::Holds => (VerdictStatus::Confirmed, None),
-        Ruling::Fails => (VerdictStatus::Refuted, None),
-        Ruling::Between(reason) => (VerdictStatus::Qualified, Some(reason)),
+        Ruling::Hidden => VerdictStatus::NotMeasured,
+        _ if seeds.most <= 1 => VerdictStatus::SingleSeed,
+        Ruling::Holds => VerdictStatus::Confirmed,
+        Ruling::Fails => VerdictStatus::Refuted,
+        Ruling::Between => VerdictStatus::Qualified,
     }
 }
 
@@ -225,22 +220,18 @@ mod tests {
     #[test]
     fn few_seeds_decide_nothing() {
         let of = |ruling, seeds: &[usize]| status(ruling, Seeds::of_settings(seeds.to_vec()));
-        let undecided = (VerdictStatus::Qualified, Some(Reason::Undecided));
         for (ruling, decided) in
             [(Ruling::Holds, VerdictStatus::Confirmed), (Ruling::Fails, VerdictStatus::Refuted)]
         {
-            assert_eq!(of(ruling, &[1, 1]), (VerdictStatus::SingleSeed, None));
-            assert_eq!(of(ruling, &[1, 3]), undecided, "some settings have more");
-            assert_eq!(of(ruling, &[2]), undecided);
-            assert_eq!(of(ruling, &[3, 4]), (decided, None));
+            assert_eq!(of(ruling, &[1, 1]), VerdictStatus::SingleSeed);
+            assert_eq!(of(ruling, &[1, 3]), VerdictStatus::Qualified, "some settings have more");
+            assert_eq!(of(ruling, &[2]), VerdictStatus::Qualified);
+            assert_eq!(of(ruling, &[3, 4]), decided);
         }
-        for reason in [Reason::PartHolds, Reason::Undecided] {
-            let between = Ruling::Between(reason);
-            assert_eq!(of(between, &[1]), (VerdictStatus::SingleSeed, None));
-            assert_eq!(of(between, &[3]), (VerdictStatus::Qualified, Some(reason)));
-        }
+        assert_eq!(of(Ruling::Between, &[1]), VerdictStatus::SingleSeed);
+        assert_eq!(of(Ruling::Between, &[3]), VerdictStatus::Qualified);
         for seeds in 0..4 {
-            assert_eq!(of(Ruling::Hidden, &[seeds]), (VerdictStatus::NotMeasured, None));
+            assert_eq!(of(Ruling::Hidden, &[seeds]), VerdictStatus::NotMeasured);
         }
     }
 

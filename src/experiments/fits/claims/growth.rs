@@ -76,7 +76,7 @@ fn dense_local(study: &Growth) -> Verdict {
     let grows = low > 0.0 && high > NO_GROWTH;
     let is_flat = high < NO_GROWTH && family.unreached == 0;
     let ruling = Ruling::of_rule(grows, is_flat)
-        .in_part_if(!(is_apart && at_each_rank))
+        .undecided_if_holds(!(is_apart && at_each_rank))
         .hidden_if(!grows && !is_flat);
     let exponents = |bounds: bool| {
         let each = by_rank.iter().enumerate().map(|(at, (rank, slope))| match at {
@@ -204,7 +204,6 @@ fn worst(cells: &[&GrowthCell]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::Reason;
     use crate::claims::VerdictStatus;
     use crate::experiments::fits::tables::growth::GrowthSeed;
 
@@ -313,7 +312,6 @@ mod tests {
         // The median counts as easy, but some seeds may lie above it.
         let mut apart = cell("landmark", 8, Some(1.2), 3);
         apart.seeds[2].inflation = Some(2.0);
-        let undecided = Ruling::Between(Reason::Undecided);
-        assert_eq!(cost(&[&apart]), undecided, "{:?}", apart.inflation_within());
+        assert_eq!(cost(&[&apart]), Ruling::Between, "{:?}", apart.inflation_within());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::claims::ruling::Ruling;
 use crate::claims::words::listed;
-use crate::claims::{Claim, Reason, Verdict};
+use crate::claims::{Claim, Verdict};
 use crate::experiments::fits::tables::layouts::{LayoutCell, Layouts};
 use crate::experiments::training::claims::pairs::{Pairs, PairsOfSetting, log_ratio};
 use crate::table::{Estimate, plural};
@@ -67,8 +67,8 @@ fn layouts(study: &Layouts) -> Verdict {
     let overall = pairs.overall(log_ratio).unwrap_or(mean);
     let ruling = match (pairs.every(log_ratio, is_smaller), is_smaller(overall)) {
         (Ruling::Fails, _) => Ruling::Fails,
-        (_, Ruling::Holds) => Ruling::Holds.in_part_if(won < all || is_of_its_form),
-        _ => Ruling::Between(Reason::Undecided),
+        (_, Ruling::Holds) => Ruling::Holds.undecided_if(won < all || is_of_its_form),
+        _ => Ruling::Between,
     };
     let ratio = overall.exp().times(2);
     let headline = format!(

@@ -85,7 +85,7 @@ fn dial(study: &Trainings) -> Verdict {
     let unlearned = unlearned(study, most, least);
     let ruling = pairs
         .every(difference, |lost| lost.at_least(NO_WORSE_NATS))
-        .in_part_if(worse < pairs.len())
+        .undecided_if_holds(worse < pairs.len())
         .undecided_if_fails(much_worse > 0)
         .hidden_if(unlearned.is_some())
         .undecided_if(!tuned.is_tuned);

@@ -174,7 +174,7 @@ fn logits(study: &Trainings) -> Verdict {
     let is_everywhere =
         as_in_paper == pairs.len() && pairs.every(log_ratio, is_smaller) == Ruling::Holds;
     let ruling = in_large
-        .in_part_if(!is_everywhere)
+        .undecided_if_holds(!is_everywhere)
         .hidden_if(large().next().is_none())
         .undecided_if(!tuned.is_tuned);
     let ratio = |setting: &PairsOfSetting| setting.estimate(log_ratio).exp().times(2);
@@ -270,7 +270,7 @@ pub(crate) fn no_worse(study: &Trainings) -> Verdict {
         against_rope.is_some_and(|lost| lost.at_most(NO_WORSE_NATS) == Ruling::Fails);
     let ruling = pairs
         .every(difference, |lost| lost.at_most(NO_WORSE_NATS))
-        .in_part_if(no_worse < pairs.len() || loses_to_rope)
+        .undecided_if_holds(no_worse < pairs.len() || loses_to_rope)
         .undecided_if(!tuned.is_tuned);
     let overall = match pairs.overall(difference) {
         Some(overall) => overall.apart(2, " nats"),
