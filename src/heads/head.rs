@@ -27,7 +27,7 @@ const LARGEST_DECOMPOSED: usize = 2048;
 /// let head = TrainedHead::new(&[&probes[0]], None)?;
 /// let options = SearchOptions { starts: 0, passes: 0, ..SearchOptions::default() };
 /// let parts = head.parts(0.01, options)?;
-/// let [needed, tied] = [&parts.needed, &parts.needed_from_input].map(|found| found.max_abs_logit);
+/// let [needed, tied] = [&parts.needed, &parts.needed_from_input].map(|found| found.max_abs_logit());
 /// assert!(parts.floor <= needed && needed <= tied);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::screen::floors;
 use super::{HeadMeasurement, Parts, PredictError, TrainedHead};
 use crate::lm::{HeadProbe, Probed};
-use crate::solver::{SearchOptions, write_factors};
+use crate::solver::{SearchOptions, Solution, write_factors};
 
 /// The settings of the fits of a layer's heads.
 pub struct LayerFit<'a> {
@@ -81,7 +81,7 @@ impl Parts {
     pub fn keep_factors(&self, row: &HeadMeasurement, folder: &Path) -> Result<(), PredictError> {
         let HeadMeasurement { head, passage, rank, epsilon, .. } = row;
         for (kind, found) in [("free", &self.needed), ("tied", &self.needed_from_input)] {
-            if let Some(factors) = &found.factors {
+            if let Some(Solution { factors, .. }) = found.solution() {
                 let name = format!("head-{head}-passage-{passage}-rank-{rank}-e{epsilon}-{kind}");
                 write_factors(&folder.join(name), factors)?;
             }

@@ -132,11 +132,11 @@ impl HeadMeasurement {
     pub fn fitted(&self, parts: &Parts, wall_time_s: f64) -> Self {
         let Parts { epsilon, floor, needed: free, needed_from_input: tied, input_rank } = parts;
         Self {
-            needed: free.max_abs_logit,
+            needed: free.max_abs_logit(),
             input_rank: Some(*input_rank),
-            needed_from_input: tied.max_abs_logit,
-            kl_nats: free.kl_nats,
-            kl_nats_from_input: tied.kl_nats,
+            needed_from_input: tied.max_abs_logit(),
+            kl_nats: free.solution().map(|found| found.kl_nats),
+            kl_nats_from_input: tied.solution().map(|found| found.kl_nats),
             outcome: free.outcome,
             outcome_from_input: tied.outcome,
             iterations: free.iterations + tied.iterations,

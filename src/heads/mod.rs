@@ -33,7 +33,7 @@ pub use error::PredictError;
 pub use head::{TrainedHead, held_rows};
 pub use layer::LayerFit;
 pub use measurement::{HeadMeasurement, PARTS};
-pub use parts::{Found, Parts};
+pub use parts::Parts;
 pub use passages::Passages;
 pub use precision::PrecisionRisk;
 pub use ramp::{RampMeasurement, ramp_half_spread, ramp_lag, reach};

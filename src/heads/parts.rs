@@ -2,42 +2,26 @@
 
 use super::{PredictError, TrainedHead};
 use crate::solver::{
-    Candidate, Factors, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from,
+    Candidate, Floor, Needed, Outcome, SearchOptions, Solution, needed_logit_from,
     needed_logit_tied,
 };
 
 /// A search ends if its result is within this relative distance of a lower bound.
 const NEAR: f64 = 5e-3;
 
-/// Result of a fit of a trained head's attention.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// The smallest max |logit| that reached ε. `None` if no logit bound up to the head's own max |logit|, or up to
-    /// [`LARGEST_CAP`](crate::solver::LARGEST_CAP) if that is larger, reached it.
-    pub max_abs_logit: Option<f64>,
-    /// kl_nats of the factors.
-    pub kl_nats: Option<f64>,
-    /// The outcome of the fit.
-    pub outcome: Outcome,
-    /// L-BFGS iterations.
-    pub iterations: usize,
-    /// Evaluations of objective and gradient.
-    pub evaluations: usize,
-    /// The factors that prove the result: queries and keys of every passage, one below the other.
-    pub factors: Option<Factors>,
-}
-
-/// What a trained head's attention needs at one ε; `None` if a search found none.
+/// What a trained head's attention needs at one ε. Factors hold queries and keys of every passage, one below the other; where
+/// no logits are needed, a fit is converged and has no factors.
 #[derive(Clone, Debug)]
 pub struct Parts {
     /// ε, in nats.
     pub epsilon: f64,
-    /// L⁰(ε; P): the smallest max |logit| of logits of any rank; 0 if P is within ε of uniform attention.
+    /// L⁰(ε; P): the smallest max |logit| of logits of any rank; 0 if P is within ε of uniform attention. `None` if no logits
+    /// reach ε.
     pub floor: Option<f64>,
     /// The fit with free queries and keys: L*(ε; P, d).
-    pub needed: Found,
+    pub needed: Needed,
     /// The fit with queries and keys that are projections of the head's own inputs: Lˣ(ε; P, d).
-    pub needed_from_input: Found,
+    pub needed_from_input: Needed,
     /// The rank of the head's inputs on these tokens.
     pub input_rank: usize,
 }
@@ -58,18 +42,17 @@ impl TrainedHead {
         let floor = Floor::new(problem).max_abs_logit(epsilon);
         if floor == Some(0.0) {
             // Uniform attention is within ε, and weights of zero give it.
-            let [needed, needed_from_input] = [Found::NO_LOGITS; 2];
+            let [needed, needed_from_input] = [Needed::NO_LOGITS; 2];
             return Ok(Parts { epsilon, floor, needed, needed_from_input, input_rank });
         }
         let near = |least: Option<f64>| least.map(|least| (1.0 + NEAR) * least);
         let is_sparing = options.starts == 0 && options.passes == 0;
         let options = SearchOptions { sparing: near(floor).filter(|_| is_sparing), ..options };
         let free = needed_logit_from(problem, epsilon, std::slice::from_ref(own), options, &())?;
-        let found = free.best.as_ref().map(|best| &best.solution);
         // Starts: the projections nearest to the free result, and the head's own weights.
-        let nearest = found.and_then(|found| tied.nearest(&found.factors));
+        let nearest = free.solution().and_then(|found| tied.nearest(&found.factors));
         let starts: Vec<Vec<f64>> = nearest.into_iter().chain([point.clone()]).collect();
-        let needed = found.filter(|found| found.kl_nats <= epsilon).map(|f| f.max_abs_logit);
+        let needed = free.max_abs_logit();
         let of_tied =
             SearchOptions { sparing: options.sparing.and(near(needed.or(floor))), ..options };
         let made = if is_sparing { &tied.clone().sparing() } else { tied };
@@ -78,7 +61,7 @@ impl TrainedHead {
         let reached = by_inputs.best.as_ref().filter(|_| by_inputs.outcome != Outcome::Infeasible);
         let better =
             |best: &&Candidate| needed.is_none_or(|needed| best.solution.max_abs_logit < needed);
-        let free = match reached.filter(better) {
+        let needed = match reached.filter(better) {
             None => free,
             Some(best)
                 if needed.is_some_and(|n| near(Some(best.solution.max_abs_logit)) >= Some(n)) =>
@@ -90,33 +73,25 @@ impl TrainedHead {
                 needed_logit_from(problem, epsilon, given, options, &())?
             }
         };
-        let (needed, needed_from_input) = (Found::of(free), Found::of(by_inputs));
-        Ok(Parts { epsilon, floor, needed, needed_from_input, input_rank })
+        Ok(Parts { epsilon, floor, needed, needed_from_input: by_inputs, input_rank })
     }
 }
 
-impl Found {
-    const NO_LOGITS: Self = Self {
-        max_abs_logit: Some(0.0),
-        kl_nats: None,
-        outcome: Outcome::Converged,
-        iterations: 0,
-        evaluations: 0,
-        factors: None,
-    };
+impl Needed {
+    /// The result for uniform attention, which weights of zero give.
+    const NO_LOGITS: Self =
+        Self { outcome: Outcome::Converged, best: None, iterations: 0, evaluations: 0 };
 
-    fn of(needed: Needed) -> Self {
-        let Needed { outcome, best, iterations, evaluations } = needed;
-        let solution = best.map(|best| best.solution);
-        let reached = solution.as_ref().filter(|_| outcome != Outcome::Infeasible);
-        Self {
-            max_abs_logit: reached.map(|s| s.max_abs_logit),
-            kl_nats: solution.as_ref().map(|s| s.kl_nats),
-            outcome,
-            iterations,
-            evaluations,
-            factors: solution.map(|Solution { factors, .. }| factors),
-        }
+    /// The smallest max |logit| that reached ε; 0 if no logits are needed. `None` if no logit bound up to the head's own
+    /// max |logit|, or up to [`LARGEST_CAP`](crate::solver::LARGEST_CAP) if that is larger, reached it.
+    pub fn max_abs_logit(&self) -> Option<f64> {
+        let is_reached = self.outcome != Outcome::Infeasible;
+        is_reached.then(|| self.solution().map_or(0.0, |found| found.max_abs_logit))
+    }
+
+    /// The best solution found, which is above ε if the outcome is `Infeasible`.
+    pub fn solution(&self) -> Option<&Solution> {
+        self.best.as_ref().map(|best| &best.solution)
     }
 }
 

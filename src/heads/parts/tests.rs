@@ -108,7 +108,7 @@ fn the_parts_multiply_to_what_is_and_none_is_under_its_least() {
         for epsilon in [0.1, 0.001] {
             let parts = head.parts(epsilon, options()).unwrap();
             let [needed, tied] =
-                [&parts.needed, &parts.needed_from_input].map(|f| f.max_abs_logit.unwrap());
+                [&parts.needed, &parts.needed_from_input].map(|f| f.max_abs_logit().unwrap());
             let floor = parts.floor.unwrap();
             let ascending = [floor, needed, tied, actual.actual * (1.0 + 1e-6)];
             assert!(ascending.is_sorted(), "{} at {epsilon}: {ascending:?}", head.kind);
@@ -116,10 +116,10 @@ fn the_parts_multiply_to_what_is_and_none_is_under_its_least() {
                 let product: f64 = actual.fitted(&parts, 0.0).parts().unwrap().iter().product();
                 assert!((product / actual.actual - 1.0).abs() < 1e-12);
                 for found in [&parts.needed, &parts.needed_from_input] {
-                    let factors = found.factors.as_ref().unwrap();
+                    let factors = &found.solution().unwrap().factors;
                     let again = Measured::of(&head.problem, factors).unwrap();
                     assert!(again.kl_nats <= epsilon);
-                    assert_eq!(Some(again.max_abs_logit), found.max_abs_logit);
+                    assert_eq!(Some(again.max_abs_logit), found.max_abs_logit());
                 }
             }
         }
@@ -156,7 +156,7 @@ fn sparing_fits_find_what_thorough_ones_do() {
             let parts = head.parts(epsilon, for_single).unwrap();
             for (sparing, thorough) in [(&parts.needed, free), (&parts.needed_from_input, made)] {
                 let least = thorough.best.unwrap().solution.max_abs_logit;
-                let found = sparing.max_abs_logit.unwrap();
+                let found = sparing.max_abs_logit().unwrap();
                 let is_near = found <= OTHER_MINIMUM * least;
                 assert!(is_near, "{positions:?}: {found} against {least}");
                 times.push(found / least);
@@ -189,13 +189,13 @@ fn a_sample_of_rows_needs_no_more_than_all_rows_do() {
             let parts = some.parts(0.01, options()).unwrap();
             let whole = all.parts(0.01, options()).unwrap();
             let [needed, tied] =
-                [&parts.needed, &parts.needed_from_input].map(|f| f.max_abs_logit.unwrap());
+                [&parts.needed, &parts.needed_from_input].map(|f| f.max_abs_logit().unwrap());
             let levels = [parts.floor.unwrap(), needed, tied, actual.actual];
             assert!(levels.is_sorted_by(|a, b| *a <= b * (1.0 + 1e-5)), "{arm}: {levels:?}");
             // The difference depends on the search; a sample of rows only bounds the needed logit from above.
-            assert!(needed <= 1.05 * whole.needed.max_abs_logit.unwrap(), "{arm}");
-            let certificate = parts.needed.factors.unwrap();
-            assert!(Measured::of(&some.problem, &certificate).unwrap().kl_nats <= 0.01);
+            assert!(needed <= 1.05 * whole.needed.max_abs_logit().unwrap(), "{arm}");
+            let certificate = &parts.needed.solution().unwrap().factors;
+            assert!(Measured::of(&some.problem, certificate).unwrap().kl_nats <= 0.01);
         }
     }
 }
@@ -208,7 +208,7 @@ fn attention_that_is_uniform_needs_no_logits() {
     let head = TrainedHead::new(&[&probes[0]], None).unwrap();
     let actual = HeadMeasurement::screened(&[&probes[0]], None).unwrap();
     let parts = head.parts(0.01, options()).unwrap();
-    assert_eq!((parts.floor, parts.needed.max_abs_logit), (Some(0.0), Some(0.0)));
+    assert_eq!((parts.floor, parts.needed.max_abs_logit()), (Some(0.0), Some(0.0)));
     let [floor, inflation, input_factor, excess_factor, shift_factor] =
         actual.fitted(&parts, 0.0).factors();
     assert_eq!((floor, inflation, input_factor, excess_factor), (Some(0.0), None, None, None));
@@ -229,7 +229,7 @@ fn capped_attention_needs_logits_without_a_cap() {
     assert!(own.kl_nats > 0.01, "{}", own.kl_nats);
     let actual = HeadMeasurement::screened(&[&capped], None).unwrap();
     let parts = head.parts(0.01, options()).unwrap();
-    let needed = parts.needed.max_abs_logit.unwrap();
+    let needed = parts.needed.max_abs_logit().unwrap();
     assert!(parts.floor.unwrap() <= needed && needed < actual.actual);
 }
 
