@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::error::RunError;
@@ -28,12 +29,21 @@ const MEASUREMENT: &str = "measurement_version";
 pub(crate) const VERSION: u32 = 4;
 const PARAMETERS: &str = "parameters";
 const RESULT: &str = "result";
-/// Key in the definition and in the result.
+/// Key in the definition.
 const STEPS: &str = "steps";
 /// Key of the steps of the checkpoints from which the run was resumed.
 const RESUMED: &str = "resumed_at_steps";
 /// Key of the run's extensions: the step at that time, and the number of steps before and after.
 const EXTENDED: &str = "extended";
+
+/// The table `result` of a run that has ended or was stopped.
+#[derive(Serialize, Deserialize)]
+struct RunResult {
+    steps: usize,
+    train_loss_nats: Option<f64>,
+    valid_loss_nats: Option<f64>,
+    max_abs_logit: Option<f64>,
+}
 
 /// Creates the manifest of a run that begins.
 pub(crate) fn begin(training: &Training<'_>, parameters: usize) -> Result<Manifest, RunError> {
@@ -193,21 +203,13 @@ pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
 
 /// Records the result of the run.
 pub(crate) fn end(manifest: &mut Manifest, summary: &TrainSummary) {
-    let TrainSummary { outcome, steps, wall_time_s, .. } = *summary;
+    let &TrainSummary { steps, train_loss_nats, valid_loss_nats, max_abs_logit, .. } = summary;
     // The run's time includes the time before a resumption.
     manifest.wall_time_s = 0.0;
-    manifest.end(wall_time_s);
-    let mut found = Table::new();
-    found.insert(STEPS.to_owned(), (steps as i64).into());
-    for (key, value) in [
-        ("train_loss_nats", summary.train_loss_nats),
-        ("valid_loss_nats", summary.valid_loss_nats),
-        ("max_abs_logit", summary.max_abs_logit),
-    ] {
-        found.extend(value.map(|value| (key.to_owned(), value.into())));
-    }
-    manifest.insert(RESULT, found);
-    manifest.insert(OUTCOME, outcome.name());
+    manifest.end(summary.wall_time_s);
+    let found = RunResult { steps, train_loss_nats, valid_loss_nats, max_abs_logit };
+    manifest.insert(RESULT, Table::try_from(found).expect("numbers can be written as TOML"));
+    manifest.insert(OUTCOME, summary.outcome.name());
 }
 
 /// Smallest loss that can be expected on the run's corpus, in nats per token, if it is known.
@@ -222,9 +224,8 @@ pub(crate) fn result(manifest: &Manifest) -> Option<TrainSummary> {
 
 /// Returns the result of a run that has ended or was stopped; `None` if it is running or was killed.
 pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainSummary> {
-    let found = manifest.table(RESULT)?;
-    let number = |key: &str| found.get(key).and_then(Value::as_float);
-    let steps = whole(found.get(STEPS)?)?;
+    let found: RunResult = manifest.table(RESULT)?.clone().try_into().ok()?;
+    let RunResult { steps, train_loss_nats, valid_loss_nats, max_abs_logit } = found;
     let outcome = match manifest.text(OUTCOME) {
         "completed" => Outcome::Completed,
         "diverged" => Outcome::Diverged { step: steps },
@@ -235,9 +236,9 @@ pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainSummary> {
         outcome,
         steps,
         parameters: whole(manifest.more.get(PARAMETERS)?)?,
-        train_loss_nats: number("train_loss_nats"),
-        valid_loss_nats: number("valid_loss_nats"),
-        max_abs_logit: number("max_abs_logit"),
+        train_loss_nats,
+        valid_loss_nats,
+        max_abs_logit,
         wall_time_s: manifest.wall_time_s,
     })
 }
