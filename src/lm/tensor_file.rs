@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use candle_core::Tensor;
-use half::{bf16, f16};
 use safetensors::tensor::{Dtype, Metadata};
 use safetensors::{SafeTensorError, SafeTensors, View};
 use sha2::{Digest, Sha256};
 
 use super::LmError;
 use crate::system::{hexadecimal, write_whole};
+use crate::targets::short_floats;
 
 /// The key of the metadata that holds the [`digest`] of the rest of a file written by [`write`].
 const SHA256: &str = "sha256";
@@ -197,7 +197,7 @@ impl TensorSource for SafetensorsFile {
         // Four-bit weights are stored as bytes.
         let numbers = match info.dtype {
             Dtype::U8 => Some(bytes.into_iter().map(f32::from).collect()),
-            dtype => float32(dtype, &bytes),
+            dtype => short_floats(dtype, &bytes),
         };
         numbers.ok_or_else(|| self.wrong(format!("{name} has type {:?}", info.dtype)))
     }
@@ -209,18 +209,4 @@ impl TensorSource for SafetensorsFile {
 
 fn is_read(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::U8)
-}
-
-/// Converts floating-point elements to float32, which is exact; `None` for other types.
-pub(super) fn float32(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
-    match dtype {
-        Dtype::F32 => Some(numbers(data, f32::from_le_bytes)),
-        Dtype::F16 => Some(numbers(data, |bytes| f16::from_le_bytes(bytes).to_f32())),
-        Dtype::BF16 => Some(numbers(data, |bytes| bf16::from_le_bytes(bytes).to_f32())),
-        _ => None,
-    }
-}
-
-fn numbers<const WIDTH: usize>(data: &[u8], number: impl Fn([u8; WIDTH]) -> f32) -> Vec<f32> {
-    data.as_chunks::<WIDTH>().0.iter().map(|&bytes| number(bytes)).collect()
 }

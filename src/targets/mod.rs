@@ -21,6 +21,8 @@ pub use family::Family;
 #[cfg(feature = "study")]
 pub(crate) use file::read_frame;
 pub(crate) use file::read_npy;
+#[cfg(feature = "lm")]
+pub(crate) use file::short_floats;
 pub use file::{StackIndex, TargetFile, TargetRead, write_matrix};
 pub use layout::{HeadKind, Layout};
 pub use matrix::Target;

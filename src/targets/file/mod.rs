@@ -12,6 +12,8 @@ mod target_file;
 #[cfg(feature = "lm")]
 mod torch;
 
+#[cfg(feature = "lm")]
+pub(crate) use self::safetensors::short_floats;
 pub(crate) use npy::read_npy;
 #[cfg(feature = "study")]
 pub(crate) use parquet::read_frame;

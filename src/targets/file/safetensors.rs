@@ -28,8 +28,18 @@ pub(super) fn read(bytes: &[u8], name: Option<&str>) -> Result<ArrayD<f64>, Targ
 
 /// The numbers of a type that the bytes hold, in little-endian order; `None` if the type is not one of floats.
 pub(super) fn floats(dtype: Dtype, data: &[u8]) -> Option<Vec<f64>> {
+    match dtype {
+        Dtype::F64 => Some(numbers(data, f64::from_le_bytes)),
+        shorter => short_floats(shorter, data),
+    }
+}
+
+/// As [`floats`] of at most 32 bits, which every `T` holds exactly; `None` for other types.
+pub(crate) fn short_floats<T>(dtype: Dtype, data: &[u8]) -> Option<Vec<T>>
+where
+    T: From<f32> + From<f16> + From<bf16>,
+{
     Some(match dtype {
-        Dtype::F64 => numbers(data, f64::from_le_bytes),
         Dtype::F32 => numbers(data, |bytes| f32::from_le_bytes(bytes).into()),
         Dtype::F16 => numbers(data, |bytes| f16::from_le_bytes(bytes).into()),
         Dtype::BF16 => numbers(data, |bytes| bf16::from_le_bytes(bytes).into()),
@@ -37,7 +47,7 @@ pub(super) fn floats(dtype: Dtype, data: &[u8]) -> Option<Vec<f64>> {
     })
 }
 
-fn numbers<const WIDTH: usize>(data: &[u8], number: impl Fn([u8; WIDTH]) -> f64) -> Vec<f64> {
+fn numbers<T, const WIDTH: usize>(data: &[u8], number: impl Fn([u8; WIDTH]) -> T) -> Vec<T> {
     data.as_chunks::<WIDTH>().0.iter().map(|&bytes| number(bytes)).collect()
 }
 
