@@ -7,7 +7,7 @@
 use toml::{Table, Value};
 
 use crate::lm::TrainDefinition;
-use crate::solver::{SearchOptions, SolverBudget};
+use crate::solver::SearchOptions;
 use crate::system::sha256;
 use crate::targets::{Family, Visibility};
 
@@ -83,42 +83,7 @@ pub(crate) fn model_settings(definition: &TrainDefinition) -> Table {
 
 /// The options of a search without its seed, which belongs to the cell.
 pub(crate) fn search_settings(options: &SearchOptions) -> Table {
-    let SearchOptions {
-        starts,
-        polished,
-        passes,
-        rough,
-        fine,
-        precision,
-        enough,
-        sparing,
-        seed: _,
-    } = options;
-    let mut table = Table::new();
-    let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
-    set("starts", (*starts as i64).into());
-    set("polished", (*polished as i64).into());
-    set("passes", (*passes as i64).into());
-    set("rough", effort(rough).into());
-    set("fine", effort(fine).into());
-    set("dtype", precision.to_string().into());
-    if let Some(enough) = enough {
-        set("stop_at", (*enough).into());
-    }
-    if let Some(sparing) = sparing {
-        set("sparing", (*sparing).into());
-    }
-    table
-}
-
-fn effort(effort: &SolverBudget) -> Table {
-    let SolverBudget { iterations, stages, relative_decrease, violation } = effort;
-    let mut table = Table::new();
-    table.insert("iterations".to_owned(), (*iterations as i64).into());
-    table.insert("stages".to_owned(), (*stages as i64).into());
-    table.insert("relative_decrease".to_owned(), (*relative_decrease).into());
-    table.insert("violation".to_owned(), (*violation).into());
-    table
+    Table::try_from(options).expect("no option exceeds the integers of TOML")
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::curvature::Preconditioner;
 use super::error::FitError;
 use super::lbfgs::{self, Ending, Iterate, Smooth, Stopping};
@@ -16,7 +18,7 @@ use super::problem::Precision;
 use super::solution::{Outcome, Solution};
 
 /// The limits and tolerances of a fit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SolverBudget {
     /// The most L-BFGS iterations of one fit at one logit bound, all stages together.
     pub iterations: usize,

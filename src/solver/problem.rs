@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ndarray::Array2;
+use serde::Serialize;
 
 use super::error::FitError;
 use super::factors::Factors;
@@ -12,7 +13,10 @@ use crate::system::check_memory;
 use crate::targets::{Layout, Target};
 
 /// The arithmetic of an evaluation. Vectors and sums over rows are float64 in both cases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, strum::Display, strum::EnumString,
+)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", parse_err_ty = FitError, parse_err_fn = unknown_precision)]
 pub enum Precision {
     /// float32 logits and products: half the time and half the memory.

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
+use serde::Serialize;
 
 use super::construct::constructions;
 use super::error::FitError;
@@ -21,12 +22,14 @@ use super::solution::{Candidate, Outcome, Solution};
 use super::start::{self, Division};
 use crate::system::check_memory;
 
-/// The extent and the effort of a search for the best factors.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The extent and the effort of a search for the best factors. Its keys as they are serialised are part of what identifies
+/// measured rows, which has the seed elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SearchOptions {
     /// Number of independent starts: spectral ones, constructions, and then random ones.
     pub starts: usize,
     /// The random seed of the search.
+    #[serde(skip)]
     pub seed: u64,
     /// Number of roughly fitted starts that are refined at each logit bound.
     pub polished: usize,
@@ -37,8 +40,10 @@ pub struct SearchOptions {
     /// The budget of the refining fits.
     pub fine: SolverBudget,
     /// The arithmetic of objective and gradient. The reported values of the factors are computed in float64 in either case.
+    #[serde(rename = "dtype")]
     pub precision: Precision,
     /// The search of a frontier ends as soon as some fit reaches this kl_nats within its logit bound.
+    #[serde(rename = "stop_at")]
     pub enough: Option<f64>,
     /// If set, searches of L*(ε) from given factors stop early: they end when logits no larger than this value reach ε, or when
     /// further stages gain little. The preconditioner is reused between stages, and factors are fitted finely from the first

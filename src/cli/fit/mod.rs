@@ -106,11 +106,12 @@ fn fit(args: &FitArgs) -> Result<()> {
             "warning: --rank {rank} is no restriction: a matrix of {n} columns has rank {n} at most"
         ));
     }
-    let (seed, iterations) = (args.family.seed(), Some(args.iterations));
+    // The settings of a search are kept as TOML, whose integers have 64 bits with a sign.
+    let iterations = args.iterations.min(i64::MAX as usize);
     let options = SearchOptions {
         precision,
         enough: args.stop_at,
-        ..SearchOptions::with_effort(&problem, args.starts, iterations, seed)
+        ..SearchOptions::with_effort(&problem, args.starts, Some(iterations), args.family.seed())
     };
     let place = Place { out: &args.out, target: args.family.label()? };
     let rows = job::run(&problem, caps, args.tolerance, options, &place)?;
