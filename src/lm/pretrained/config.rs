@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::layers::Activation;
-use super::type_table::TYPES;
-use super::types::ModelType;
+use super::types::{ModelType, TYPES};
 use crate::lm::LmError;
 
 /// Upper bound for all sizes, above those of any model, because sizes are used before they are checked against the weights.
@@ -34,7 +33,8 @@ impl Config {
             }
         };
         let Some(mut texts) = whole.part("text_config")? else { return Ok(whole) };
-        let usual = texts.model_type()?.usual.iter().map(|&(key, size)| (key, size.into()));
+        let usual =
+            texts.model_type()?.usual.iter().map(|(key, &size)| (key.as_str(), size.into()));
         let tied =
             whole.value("tie_word_embeddings").map(|tied| ("tie_word_embeddings", tied.clone()));
         for (key, value) in
@@ -56,7 +56,7 @@ impl Config {
 
     /// The model's type.
     pub(super) fn model_type(&self) -> Result<&'static ModelType, LmError> {
-        let all = TYPES.iter().map(|of| of.name).collect::<Vec<_>>().join(", ");
+        let all = TYPES.iter().map(|of| of.name.as_str()).collect::<Vec<_>>().join(", ");
         let Some(found) = self.value("model_type") else {
             return Err(self.wrong(format!("has no model_type; supported types are {all}")));
         };

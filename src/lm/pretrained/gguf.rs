@@ -100,7 +100,7 @@ impl GgufFile {
         let (c, heads) = (count("hidden_size")?, count("num_attention_heads")?);
         let d = config.count_if_there("head_dim")?.unwrap_or(c / heads);
         // What configurations say and these files do not.
-        let scalar = match (of.name, count("num_hidden_layers")?) {
+        let scalar = match (&*of.name, count("num_hidden_layers")?) {
             ("gemma2", 46) | ("gemma3_text", 62) => c / heads,
             _ => d,
         };

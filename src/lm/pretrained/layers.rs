@@ -1,6 +1,7 @@
 //! Layers of published transformers, in float32.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, Ix1, Ix2, Ix3, s};
+use serde::Deserialize;
 use statrs::function::erf::erf;
 
 use super::stored::Stored;
@@ -71,7 +72,8 @@ impl Norm {
 }
 
 /// Activation function of an MLP.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Activation {
     /// x Φ(x), with Φ the normal distribution function.
     Gelu,

@@ -12,7 +12,6 @@ mod stored;
 #[cfg(test)]
 mod tests;
 mod transformer;
-mod type_table;
 mod types;
 mod weights;
 

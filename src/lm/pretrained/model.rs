@@ -45,7 +45,7 @@ const BYTES_PER_TOKEN: usize = 16;
 /// [`HeadInputs`](crate::lm::HeadInputs) has a last column of ones if there are biases. Channels
 /// that are rotated together are adjacent in queries and keys, in any order of the files.
 pub struct PretrainedModel {
-    name: &'static str,
+    name: String,
     transformer: Transformer,
     tokens: Tokens,
     /// The tokens with which every passage begins.
@@ -72,7 +72,7 @@ impl PretrainedModel {
         let config = Config::read(&path)?;
         let of = config.model_type()?;
         let first = format!("{}.weight", of.weight("embed_tokens"));
-        let weights = Weights::read(folder, of.prefix, &first)?;
+        let weights = Weights::read(folder, &of.prefix, &first)?;
         let transformer = read::read(of, &config, &weights)?;
         let tokens = Tokens::read(folder.join(TOKENIZER), None, transformer.vocabulary())?;
         let text = std::fs::read(&path).map_err(LmError::io(&path))?;
@@ -81,7 +81,7 @@ impl PretrainedModel {
             true => tokens.before_texts(),
             false => Vec::new(),
         };
-        Ok(Self { name: of.name, transformer, tokens, beginning, identity })
+        Ok(Self { name: of.name.clone(), transformer, tokens, beginning, identity })
     }
 
     fn read_gguf(path: &Path) -> Result<Self, LmError> {
@@ -93,7 +93,7 @@ impl PretrainedModel {
         let length = std::fs::metadata(path).map_err(LmError::io(path))?.len();
         let identity = format!("{} {length}", sha256(file.description().as_bytes()));
         let beginning = file.beginning().into_iter().collect();
-        Ok(Self { name: of.name, transformer, tokens, beginning, identity })
+        Ok(Self { name: of.name.clone(), transformer, tokens, beginning, identity })
     }
 
     /// Whether a path is a published model of any type: a `.gguf` file, or a folder with one or with
@@ -104,7 +104,7 @@ impl PretrainedModel {
 
     /// The model's type, such as `gpt2` or `llama`.
     pub fn name(&self) -> &str {
-        self.name
+        &self.name
     }
 
     /// Identifies the model among others of its name: a hash of its configuration, or of the description in its `.gguf`,

@@ -7,7 +7,9 @@ use super::config::Config;
 use super::layers::{Dense, ExpertMlps, ExpertWeights, Experts, Input, Mlp, Norm};
 use super::rotary::Rotary;
 use super::transformer::{Block, Embedding, Norms, Output, Transformer};
-use super::types::{LocalPositions, MlpType, ModelType, NormOver, NormType, Unrotated, Windows};
+use super::types::{
+    LocalPositions, MlpType, ModelType, NormOver, NormType, Qkv, Unrotated, Windows,
+};
 use super::weights::Weights;
 use crate::lm::LmError;
 use crate::targets::{HeadKind, Visibility};
@@ -33,8 +35,8 @@ pub(super) fn read(
     let kind = Kind { of, config, weights };
     kind.check()?;
     let (c, heads) = (kind.count("hidden_size")?, kind.count("num_attention_heads")?);
-    let key_heads = match of.joint {
-        Some(true) => heads,
+    let key_heads = match of.qkv {
+        Qkv::JointByHead => heads,
         _ => config.count_if_there("num_key_value_heads")?.unwrap_or(heads),
     };
     if !heads.is_multiple_of(key_heads) {
@@ -71,20 +73,20 @@ pub(super) fn read(
         let linear =
             |part: &str, shape| weights.linear(&at(part), shape, of.transposed, of.has_biases);
         let norm = |part: &str, channels| kind.norm(&at(part), channels);
-        let projections = match of.joint {
-            None => Projections::Apart(Box::new([
+        let projections = match of.qkv {
+            Qkv::Apart => Projections::Apart(Box::new([
                 linear("self_attn.q_proj", [c, heads * d])?,
                 linear("self_attn.k_proj", [c, key_heads * d])?,
                 linear("self_attn.v_proj", [c, key_heads * d])?,
             ])),
-            Some(by_head) => Projections::Joint {
+            Qkv::Joint | Qkv::JointByHead => Projections::Joint {
                 all: linear("self_attn.qkv_proj", [c, (heads + 2 * key_heads) * d])?,
-                by_head,
+                by_head: of.qkv == Qkv::JointByHead,
             },
         };
         let of_queries = format!("{}.weight", at("self_attn.q_norm"));
         if of.qk_norm.is_none() && weights.has(&of_queries) {
-            let name = of.name;
+            let name = &of.name;
             return Err(config.wrong(format!(
                 "has norms of queries and keys ({of_queries}), which are not supported in {name}; export its heads \
                  from PyTorch instead: docs/diagnose.md"
@@ -137,9 +139,9 @@ pub(super) fn read(
             }
             _ => Mlp::Dense(kind.dense(&|part| at(&format!("mlp.{part}")), [c, hidden])?),
         };
-        let norms = of.norms.map(|names| -> Result<Norms, LmError> {
-            let read = |name: Option<&str>| name.map(|name| norm(name, c)).transpose();
-            let [before, after, of_sum] = names.map(read);
+        let norms = of.norms.each_ref().map(|names| -> Result<Norms, LmError> {
+            let read = |name: &String| (!name.is_empty()).then(|| norm(name, c)).transpose();
+            let [before, after, of_sum] = names.each_ref().map(read);
             Ok(Norms { before: before?, after: after?, of_sum: of_sum? })
         });
         let [of_attention, of_mlp] = norms;
@@ -157,7 +159,7 @@ pub(super) fn read(
 impl Kind<'_> {
     /// Refuses settings that change logits and are not supported.
     fn check(&self) -> Result<(), LmError> {
-        for (key, usual) in self.of.only {
+        for (key, usual) in &self.of.only {
             self.config.only(key, usual)?;
         }
         if let Some(found) = self.config.part("quantization_config")? {
@@ -182,7 +184,7 @@ impl Kind<'_> {
             self.weights.tensor(&format!("{}.weight", self.of.weight(part)), &[rows, c])
         };
         let (mut positions, mut shift, mut norm) = (None, None, None);
-        if self.of.rotary_share.is_none() {
+        if self.of.rotary_share == 0.0 {
             // RoBERTa's configuration counts the rows before the first position, OPT's does not.
             let first = self.of.first_position;
             let name = format!("{}.weight", self.of.weight("embed_positions"));
@@ -191,7 +193,7 @@ impl Kind<'_> {
             let rows = if is_longer { context + first } else { context };
             positions = Some((table("embed_positions", rows)?, first));
         }
-        if let Some([types, name]) = self.of.types_and_norm {
+        if let Some([types, name]) = &self.of.types_and_norm {
             let types = self.weights.tensor(types, &[self.count("type_vocab_size")?, c])?;
             shift = Some(types.rows(&[0])?.row(0).to_owned());
             norm = Some(self.norm(name, c)?);
@@ -331,7 +333,9 @@ impl Kind<'_> {
     /// The rotary positions of layers of a type; `None` for other positions.
     fn rotary(&self, layer_type: &str, d: usize) -> Result<Option<Rotary>, LmError> {
         let config = self.config;
-        let Some(usual_share) = self.of.rotary_share else { return Ok(None) };
+        if self.of.rotary_share == 0.0 {
+            return Ok(None);
+        }
         let own = (self.of.key("rope_theta"), self.of.rope_theta);
         let (is_local, key, usual) = match self.of.local {
             LocalPositions::Base(usual) if layer_type == SLIDING => {
@@ -349,13 +353,13 @@ impl Kind<'_> {
         let lengths = ["max_position_embeddings", "original_max_position_embeddings"];
         let settings = settings.or_from(config, &lengths);
         const SHARE: &str = "partial_rotary_factor";
-        if self.of.only.iter().any(|&(key, _)| key == SHARE) {
+        if self.of.only.contains_key(SHARE) {
             settings.only(SHARE, "1.0")?;
         }
         let share = match [settings.above_zero_if_there(SHARE)?, config.above_zero_if_there(SHARE)?]
         {
             [Some(share), _] | [_, Some(share)] => share,
-            _ => config.above_zero_or("rotary_pct", usual_share)?,
+            _ => config.above_zero_or("rotary_pct", self.of.rotary_share)?,
         };
         let base = match settings.names("rope_theta") {
             true => settings.above_zero("rope_theta")?,

@@ -1,39 +1,47 @@
 //! What a type of published model is: how it differs from Llama (Touvron et al. 2023, arXiv 2302.13971).
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use serde::Deserialize;
+use toml::Table;
 
 use super::layers::Activation;
-use super::type_table::TYPES;
 use crate::targets::Visibility;
 
-/// A type of model, as its differences from Llama.
-#[derive(Clone, Copy)]
+/// A name of Llama's to the type's own.
+type Names = BTreeMap<String, String>;
+
+/// A type of model, as its differences from Llama: an entry of types.toml.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ModelType {
     /// `model_type` of its configuration.
-    pub name: &'static str,
+    pub name: String,
+    /// What a `.gguf` with such a model is.
+    pub gguf: Option<Gguf>,
     /// Keys of its configuration: Llama's, and its own.
-    pub keys: &'static [(&'static str, &'static str)],
+    pub keys: Names,
     /// Keys that affect logits or the mask, each with the only supported value, in JSON.
-    pub only: &'static [(&'static str, &'static str)],
+    pub only: Names,
     /// Sizes that configurations of models for texts and images leave out, where they are these.
-    pub usual: &'static [(&'static str, u64)],
+    pub usual: BTreeMap<String, u64>,
     /// Prefix of all weight names in models saved with a head for a task.
-    pub prefix: &'static str,
+    pub prefix: String,
     /// Prefix of the weight names of a block, before its number.
-    pub block: &'static str,
+    pub block: String,
     /// Weight names: Llama's, and its own.
-    pub weights: &'static [(&'static str, &'static str)],
+    pub weights: Names,
     /// Whether matrices are stored as outputs × inputs.
     pub transposed: bool,
     /// Whether all projections have biases; otherwise those have one whose bias is in the file.
     pub has_biases: bool,
-    /// One matrix for queries, keys and values, if there is one; `true` for the order of
-    /// [`Projections::Joint`](super::attention::Projections::Joint) by head.
-    pub joint: Option<bool>,
+    pub qkv: Qkv,
     /// Normalisation of queries and keys.
     pub qk_norm: Option<NormOver>,
-    /// The norms before and after attention, and of the sum of the residual stream and its output; the same of the MLP.
-    pub norms: [[Option<&'static str>; 3]; 2],
+    /// The norms before and after attention, and of the sum of the residual stream and its output; the same of the MLP. Where
+    /// there is none, the name is empty.
+    pub norms: [[String; 3]; 2],
     pub norm: NormType,
     /// ε of the norms, where the configuration has none.
     pub epsilon: f32,
@@ -46,8 +54,8 @@ pub(super) struct ModelType {
     pub activation: Activation,
     /// The MLP's hidden size as a multiple of C, where the configuration has none.
     pub hidden: Option<usize>,
-    /// The rotary positions' share of a head's channels, where the configuration has none; `None` for learned positions.
-    pub rotary_share: Option<f64>,
+    /// The rotary positions' share of a head's channels, where the configuration has none; 0 for learned positions.
+    pub rotary_share: f64,
     /// The factor of the output's logits, where the configuration has no `logit_scale`.
     pub logit_scale: f64,
     /// The channels that are rotated together.
@@ -67,7 +75,7 @@ pub(super) struct ModelType {
     /// Whether the MLP is parallel to attention, where the configuration has no `use_parallel_residual`.
     pub parallel: bool,
     /// The embedding of token types, of which the first is used for every token, and the norm after the embeddings.
-    pub types_and_norm: Option<[&'static str; 2]>,
+    pub types_and_norm: Option<[String; 2]>,
 }
 
 /// Which channels form a pair.
@@ -100,15 +108,36 @@ pub(in crate::lm) enum NormOver {
     Layer,
 }
 
+/// The `general.architecture` of a `.gguf`, and the channels of rotary pairs in its files.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Gguf {
+    architecture: String,
+    pairs: Pairs,
+}
+
+/// The matrices of queries, keys and values.
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Qkv {
+    Apart,
+    /// One matrix: all queries, all keys, all values.
+    Joint,
+    /// One matrix: those of the first head, then of the second, and so on.
+    JointByHead,
+}
+
 /// A norm: its gains are `offset` + w, or 1 where the type has no w.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub(super) enum NormType {
     Rms { offset: f32 },
     Layer { offset: f32, has_gain: bool, has_bias: bool },
 }
 
 /// The rotary positions of layers with a window.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum LocalPositions {
     /// Those of the other layers.
     Shared,
@@ -119,7 +148,8 @@ pub(super) enum LocalPositions {
 }
 
 /// The layers without rotary positions.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Unrotated {
     Never,
     /// Those with a zero in `no_rope_layers`; every fourth, if the configuration does not have it.
@@ -128,7 +158,8 @@ pub(super) enum Unrotated {
     Global,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum MlpType {
     Gated,
     /// The same, with the gate and the other projection in one matrix.
@@ -141,7 +172,8 @@ pub(super) enum MlpType {
 }
 
 /// The layers with a window, where the configuration has no `layer_types`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Windows {
     Never,
     /// All, whatever `layer_types` says.
@@ -152,29 +184,26 @@ pub(super) enum Windows {
     AllBut(usize),
 }
 
-/// Models in a `.gguf`: `general.architecture`, its type, and whether a file has the channels of rotary pairs adjacent, as
-/// converters write those of Llama and its kin.
-const ARCHITECTURES: &[(&str, &str, bool)] = &[
-    ("llama", "llama", true),
-    ("qwen2", "qwen2", false),
-    ("qwen3", "qwen3", false),
-    ("gemma", "gemma", false),
-    ("gemma2", "gemma2", false),
-    ("gemma3", "gemma3_text", false),
-    ("olmo", "olmo", true),
-    ("olmo2", "olmo2", false),
-    ("granite", "granite", true),
-    ("phi3", "phi3", false),
-    ("glm4", "glm4", true),
-    ("gpt2", "gpt2", false),
-    ("gptneox", "gpt_neox", false),
-    ("bert", "bert", false),
-    ("starcoder2", "starcoder2", false),
-    ("stablelm", "stablelm", false),
-    ("nemotron", "nemotron", false),
-    ("command-r", "cohere", true),
-    ("cohere2", "cohere2", true),
-];
+/// All types, by name.
+pub(super) static TYPES: LazyLock<Vec<ModelType>> = LazyLock::new(|| {
+    let all: Table = include_str!("types.toml").parse().expect("types.toml is TOML");
+    let read = |name: &String| {
+        let mut entry = with_parents(&all, name);
+        entry.insert("name".to_owned(), name.clone().into());
+        entry.try_into().unwrap_or_else(|e| panic!("types.toml: {name}: {e}"))
+    };
+    all.keys().map(read).collect()
+});
+
+/// An entry with the keys of the types that it is `like`.
+fn with_parents(all: &Table, name: &str) -> Table {
+    let mut own = all[name].as_table().expect("a type is a table").clone();
+    let Some(parent) = own.remove("like") else { return own };
+    let mut whole = with_parents(all, parent.as_str().expect("`like` is a name"));
+    whole.remove("gguf");
+    whole.extend(own);
+    whole
+}
 
 /// The weight names in a `.gguf`: Llama's, and its own.
 const IN_GGUF: &[(&str, &str)] = &[
@@ -211,22 +240,25 @@ impl ModelType {
     /// # Errors
     /// Another architecture; the supported ones.
     pub fn of_gguf(architecture: &str) -> Result<Self, Vec<&'static str>> {
-        let found = ARCHITECTURES.iter().find(|(name, ..)| *name == architecture);
-        let &(_, name, is_adjacent) = found
-            .ok_or_else(|| ARCHITECTURES.iter().map(|&(name, ..)| name).collect::<Vec<_>>())?;
-        let of = Self::named(name).expect("every architecture has a type");
+        let known = || TYPES.iter().filter_map(|of| Some((of, of.gguf.as_ref()?)));
+        let Some((of, gguf)) = known().find(|(_, gguf)| gguf.architecture == architecture) else {
+            return Err(known().map(|(_, gguf)| &*gguf.architecture).collect());
+        };
         // Where both parts read the same norm, a file has that of attention alone.
         let norm = |part: usize, slot: usize| {
-            let own = of.norms[part][slot]?;
-            let is_shared = of.norms[0][slot] == Some(own);
-            Some(NORMS_IN_GGUF[if is_shared { 0 } else { part }][slot])
+            let own = &of.norms[part][slot];
+            let part = if of.norms[0][slot] == *own { 0 } else { part };
+            if own.is_empty() { String::new() } else { NORMS_IN_GGUF[part][slot].to_owned() }
+        };
+        let named = |names: &[(&str, &str)]| {
+            names.iter().map(|(usual, own)| ((*usual).to_owned(), (*own).to_owned())).collect()
         };
         Ok(Self {
-            prefix: "",
-            block: "blk",
-            weights: IN_GGUF,
+            prefix: String::new(),
+            block: "blk".to_owned(),
+            weights: named(IN_GGUF),
             transposed: true,
-            joint: of.joint.map(|_| false),
+            qkv: if of.qkv == Qkv::JointByHead { Qkv::Joint } else { of.qkv },
             norms: std::array::from_fn(|part| std::array::from_fn(|slot| norm(part, slot))),
             // Gains are stored with their offset.
             norm: match of.norm {
@@ -235,23 +267,22 @@ impl ModelType {
                     NormType::Layer { offset: 0.0, has_gain, has_bias }
                 }
             },
-            pairs: if is_adjacent { Pairs::Neighbours } else { Pairs::Halves },
-            types_and_norm: of.types_and_norm.map(|_| ["token_types.weight", "token_embd_norm"]),
-            ..*of
+            pairs: gguf.pairs,
+            types_and_norm: of
+                .types_and_norm
+                .as_ref()
+                .map(|_| ["token_types.weight", "token_embd_norm"].map(str::to_owned)),
+            ..of.clone()
         })
     }
 
     /// The key of its configuration that Llama's calls `usual`.
-    pub fn key<'k>(&self, usual: &'k str) -> &'k str {
-        own(self.keys, usual)
+    pub fn key<'k>(&'k self, usual: &'k str) -> &'k str {
+        self.keys.get(usual).map_or(usual, String::as_str)
     }
 
     /// The name of its weights that Llama's are called, without `.weight`.
-    pub fn weight<'k>(&self, usual: &'k str) -> &'k str {
-        own(self.weights, usual)
+    pub fn weight<'k>(&'k self, usual: &'k str) -> &'k str {
+        self.weights.get(usual).map_or(usual, String::as_str)
     }
-}
-
-fn own<'k>(names: &[(&str, &'static str)], usual: &'k str) -> &'k str {
-    names.iter().find(|(llama, _)| *llama == usual).map_or(usual, |&(_, own)| own)
 }

@@ -131,8 +131,8 @@ fn one_line(error: &LmError, folder: &Path) -> String {
 fn configurations_that_cannot_be_read_are_refused() {
     let (gpt2, bert) = (Published::gpt2(), Published::bert());
     for (model, key, value, expected) in [
-        (&gpt2, "model_type", json!("mamba"), "model_type \"mamba\"; supported are gpt2, bert,"),
-        (&gpt2, "model_type", Value::Null, "has no model_type; supported types are gpt2, bert,"),
+        (&gpt2, "model_type", json!("mamba"), "model_type \"mamba\"; supported are bert, cohere,"),
+        (&gpt2, "model_type", Value::Null, "has no model_type; supported types are bert, cohere,"),
         (&gpt2, "n_layer", Value::Null, "has no n_layer"),
         (&gpt2, "n_layer", json!(0), "n_layer is 0"),
         (&gpt2, "n_head", json!(5), "n_embd is 12; it must be a multiple of n_head, 5"),
