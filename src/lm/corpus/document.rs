@@ -13,6 +13,17 @@ use crate::lm::LmError;
 /// File name endings of documents in a folder.
 const ENDINGS: [&str; 4] = [".txt", ".txt.zst", ".bin", ".bin.zst"];
 
+/// Endings of files that hold texts in another form, and what makes a text of them. Read as they are, their syntax would be part
+/// of the text.
+const OTHER_FORMS: [(&str, &str); 6] = [
+    ("jsonl", "`jq -r .text FILE > FILE.txt`, with the name of its field"),
+    ("json", "`jq -r '.[].text' FILE > FILE.txt`, with the name of its field"),
+    ("parquet", "pandas: `open('FILE.txt', 'w').writelines(pandas.read_parquet('FILE')['text'])`"),
+    ("csv", "pandas: `open('FILE.txt', 'w').writelines(pandas.read_csv('FILE')['text'])`"),
+    ("gz", "`gunzip FILE`"),
+    ("xz", "`unxz FILE`"),
+];
+
 /// A compressed text may unpack to this many bytes ...
 const FREE: u64 = 1 << 26;
 /// ... or to this many times its compressed size. The best compressors shrink text to about a tenth, so a file of a few
@@ -52,6 +63,14 @@ impl Document {
             let why =
                 "is not an ordinary file; copy the text into one, since it is read more than once";
             return Err(LmError::file(path, why));
+        }
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        let other = OTHER_FORMS.iter().find(|(name, _)| ending.as_deref() == Some(name));
+        if let Some((name, how)) = other {
+            return Err(LmError::file(
+                path,
+                format!("is a .{name} file, not a plain text; make one by {how}"),
+            ));
         }
         let most = FREE.max(metadata.len().saturating_mul(MOST_TIMES));
         let mut hashed = Hashed::new(io::sink());
@@ -204,6 +223,17 @@ fn cut(piece: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_in_another_form_are_refused_with_a_way_to_make_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["t.jsonl", "t.parquet", "t.CSV", "t.txt.gz"] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "{\"text\": \"a\"}").unwrap();
+            let said = Document::of_file(&path).unwrap_err().to_string();
+            assert!(said.contains("not a plain text; make one by"), "{said}");
+        }
+    }
 
     #[test]
     fn pieces_put_together_are_the_text_and_end_where_words_end() {

@@ -18,6 +18,15 @@ use crate::targets::{HeadKind, Visibility};
 
 const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
+/// Files of tokenizers in other forms.
+const OTHER_TOKENIZERS: [&str; 6] = [
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tekken.json",
+    "vocab.json",
+    "vocab.txt",
+];
 /// The number of bytes of text read per token needed.
 const BYTES_PER_TOKEN: usize = 16;
 
@@ -264,8 +273,15 @@ impl Tokens {
     /// No tokenizer, or a text that it cannot encode.
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u32>, LmError> {
         let path = &self.path;
-        let missing = "is missing; save the model's tokenizer as tokenizer.json beside its weights";
-        let tokenizer = self.tokenizer.as_ref().ok_or_else(|| LmError::file(path, missing))?;
+        let missing = || {
+            let found = OTHER_TOKENIZERS.iter().find(|name| path.with_file_name(name).is_file());
+            let how = found.map_or_else(
+                || "save the model's tokenizer as tokenizer.json beside its weights".to_owned(),
+                |name| format!("make it of {name} with transformers: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"),
+            );
+            LmError::file(path, format!("is missing; {how}"))
+        };
+        let tokenizer = self.tokenizer.as_ref().ok_or_else(missing)?;
         heard(path, || Ok(tokenizer.encode(text, false)?.get_ids().to_vec()))
     }
 

@@ -170,6 +170,9 @@ fn passages_and_texts_that_cannot_be_read_are_refused() {
     let error = model.encode("text").unwrap_err();
     let expected = "tokenizer.json: is missing; save the model's tokenizer as tokenizer.json beside its weights";
     assert_eq!(one_line(&error, folder.path()), expected);
+    fs::write(folder.path().join("vocab.txt"), "a").unwrap();
+    let error = one_line(&model.encode("text").unwrap_err(), folder.path());
+    assert!(error.contains("vocab.txt") && error.contains("save_pretrained"), "{error}");
     fs::write(folder.path().join("tokenizer.json"), "{}").unwrap();
     let unusable = said(folder.path());
     assert!(unusable.starts_with("tokenizer.json: "), "{unusable}");
