@@ -82,7 +82,7 @@ mod tests {
         let of = |name: &str, shape| Series::new(name, ink, shape, points.clone());
         let series = vec![of("a", Shape::Line), of("b", Shape::Seeds), of("c", Shape::Points)];
         let lines = Panel::new("lines", x, y, series);
-        let axis = |label| Axis::of_fields(label, vec!["0".into(), "1".into()], false);
+        let axis = |label| Axis::of_fields(label, vec!["0".into(), "1".into()]);
         let mut fields = Panel::new("", axis("head"), axis("layer"), Vec::new());
         let tile = |text: &str| Tile {
             x: (0.0, 1.0),

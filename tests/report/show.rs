@@ -109,7 +109,7 @@ fn predictions_are_shown() {
     predict(&folder);
     let said = folder.done(&["show", "predicted"]);
     assert!(said.contains(": max |logit| "), "{said}");
-    for name in ["parts", "by-layer", "needed-against-actual"] {
+    for name in ["parts", "needed-against-actual"] {
         assert!(folder.path(&format!("predicted/shown/figures/{name}.svg")).exists(), "{name}");
     }
 }

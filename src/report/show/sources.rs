@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::shown::{HeadGrid, Shown};
 use crate::experiments::fits::figures::one_fit::{errors_by_row, frontier_of_fit};
 use crate::experiments::fits::tables::one_fit::{OneFit, TARGET};
-use crate::experiments::heads::figures::heads_of_model::{by_layer, parts};
+use crate::experiments::heads::figures::heads_of_model::parts;
 use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
 use crate::experiments::training::figures::courses::{course, courses};
 use crate::experiments::training::tables::run_course::{RunCourse, runs_table};
@@ -128,7 +128,6 @@ pub(super) fn add_heads(shown: &mut Shown, study: &TrainedHeads) {
             study.epsilon_told()
         ));
     }
-    figures.push(by_layer(study));
     figures.append(&mut shown.figures);
     shown.figures = figures;
     shown.grids = HeadGrid::of_predictions(study);

@@ -1,8 +1,8 @@
-//! The figures of the heads of trained models: the factors of each head as bars, and the largest logits by layer.
+//! The figure of the heads of trained models: the factors of each head as bars.
 
 use crate::experiments::heads::tables::heads::{FACTOR_NAMES, HeadRow, TrainedHeads};
-use crate::figure::{Axis, Figure, Key, Panel, Rgb, Tile, heat};
-use crate::table::{groups, significant};
+use crate::figure::{Axis, Figure, Key, Panel, Rgb, Tile};
+use crate::table::groups;
 
 /// The maximum number of bars in a panel: the heads with the largest logits.
 const MOST_BARS: usize = 16;
@@ -45,7 +45,7 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     let panels = models.iter().map(|(name, heads)| {
         let names =
             heads.iter().map(|head| format!("{}.{}", head.of.layer, head.found.head)).collect();
-        let x = Axis::of_fields("layer.head, largest first", names, false);
+        let x = Axis::of_fields("layer.head, largest first", names);
         let mut panel = Panel::new(name, x, y.clone(), Vec::new());
         for (at, head) in heads.iter().enumerate() {
             let mut from = y.range.0;
@@ -82,42 +82,9 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
     })
 }
 
-/// Max |logit| of each head as a heat map with one tile per head, one panel per model.
-pub fn by_layer(study: &TrainedHeads) -> Figure {
-    let models = models(study);
-    let most = study.heads.iter().map(|head| head.found.actual).fold(f64::MIN_POSITIVE, f64::max);
-    let panels = models.iter().map(|(name, heads)| {
-        let (layers, across) = (
-            heads.iter().map(|head| head.of.layer + 1).max().unwrap_or(1),
-            heads.iter().map(|head| head.found.head + 1).max().unwrap_or(1),
-        );
-        let axis = |label: &str, count: usize, runs_down: bool| {
-            Axis::of_fields(label, (0..count).map(|at| at.to_string()).collect(), runs_down)
-        };
-        let (x, y) = (axis("head", across, false), axis("layer", layers, true));
-        let mut panel = Panel::new(name, x, y, Vec::new());
-        let tile = |head: &&HeadRow| Tile {
-            x: (head.found.head as f64, head.found.head as f64 + 1.0),
-            y: (head.of.layer as f64 + 1.0, head.of.layer as f64),
-            colour: heat(head.found.actual / most),
-            text: significant(head.found.actual, 2),
-        };
-        panel.tiles = heads.iter().map(tile).collect();
-        panel
-    });
-    Figure {
-        name: "by-layer".to_owned(),
-        caption:
-            "Max |logit| of each head. Each panel is one model; darker fields are larger logits."
-                .to_owned(),
-        keys: Vec::new(),
-        panels: panels.collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{by_layer, parts};
+    use super::parts;
     use crate::experiments::heads::tables::heads::TrainedHeads;
     use crate::experiments::heads::tables::heads::tests::head as head_of_parts;
 
@@ -143,13 +110,5 @@ mod tests {
         let labels: Vec<&str> =
             figure.panels[0].x.ticks.iter().map(|tick| tick.label.as_str()).collect();
         assert!(labels[0].ends_with(".1") && labels[1].ends_with(".0"), "{labels:?}");
-    }
-
-    #[test]
-    fn every_head_has_a_field_of_its_layer() {
-        let figure = by_layer(&study());
-        let tiles = &figure.panels[0].tiles;
-        assert_eq!(tiles.iter().map(|tile| tile.text.as_str()).collect::<Vec<_>>(), ["20", "40"]);
-        assert_eq!(tiles.iter().map(|tile| tile.x.0).collect::<Vec<_>>(), [0.0, 1.0]);
     }
 }
