@@ -113,7 +113,7 @@ pub(in crate::lm) fn with_ones(x: &Array2<f32>) -> Array2<f32> {
 }
 
 pub(super) enum Mlp {
-    Dense(Dense),
+    Dense(Box<Dense>),
     Experts(Experts),
 }
 
@@ -173,16 +173,18 @@ pub(super) struct Experts {
 
 pub(super) enum ExpertMlps {
     Apart(Vec<Dense>),
-    /// Those of gpt-oss: the output of an expert is W₂ ((u + 1) ∘ g σ(α g)). g and u are the even and odd channels of W₁ x,
-    /// clamped to g ≤ limit and |u| ≤ limit.
-    Joint {
-        /// W₁ and its biases, (E, C, 2I) and (E, 2I).
-        input: (ExpertWeights, Stored),
-        /// W₂ and its biases, (E, I, C) and (E, C).
-        output: (ExpertWeights, Stored),
-        limit: f32,
-        alpha: f32,
-    },
+    Joint(Box<JointExperts>),
+}
+
+/// The experts of gpt-oss. The output of one is W₂ ((u + 1) ∘ g σ(α g)). g and u are the even and odd channels of W₁ x, clamped
+/// to g ≤ limit and |u| ≤ limit.
+pub(super) struct JointExperts {
+    /// W₁ and its biases, (E, C, 2I) and (E, 2I).
+    pub(super) input: (ExpertWeights, Stored),
+    /// W₂ and its biases, (E, I, C) and (E, C).
+    pub(super) output: (ExpertWeights, Stored),
+    pub(super) limit: f32,
+    pub(super) alpha: f32,
 }
 
 /// Weights of all experts, concatenated.
@@ -251,17 +253,17 @@ impl Experts {
 
 impl ExpertMlps {
     fn of(&self, expert: usize, x: &Array2<f32>) -> Result<Array2<f32>, LmError> {
-        let (input, output, limit, alpha) = match self {
+        let JointExperts { input, output, limit, alpha } = match self {
             Self::Apart(all) => return all[expert].of(x),
-            Self::Joint { input, output, limit, alpha } => (input, output, *limit, *alpha),
+            Self::Joint(all) => &**all,
         };
         let affine = |x: ArrayView2<'_, f32>, (weights, bias): &(ExpertWeights, Stored)| {
             let y = product(x, weights.matrix(expert)?.view());
             Ok::<_, LmError>(y + &bias.at::<Ix1>(expert)?)
         };
         let both = affine(x.view(), input)?;
-        let gate = both.slice(s![.., ..;2]).mapv(|g| g.min(limit));
-        let up = both.slice(s![.., 1..;2]).mapv(|u| u.clamp(-limit, limit));
+        let gate = both.slice(s![.., ..;2]).mapv(|g| g.min(*limit));
+        let up = both.slice(s![.., 1..;2]).mapv(|u| u.clamp(-limit, *limit));
         let hidden = gate.mapv(|g| g / (1.0 + (-alpha * g).exp())) * (up + 1.0);
         affine(hidden.view(), output)
     }

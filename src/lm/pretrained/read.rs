@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::attention::{Attention, Projections};
 use super::config::Config;
-use super::layers::{Dense, ExpertMlps, ExpertWeights, Experts, Input, Mlp, Norm};
+use super::layers::{Dense, ExpertMlps, ExpertWeights, Experts, Input, JointExperts, Mlp, Norm};
 use super::rotary::Rotary;
 use super::transformer::{Block, Embedding, Norms, Output, Transformer};
 use super::types::{
@@ -137,7 +137,7 @@ pub(super) fn read(
                     all: ExpertMlps::Apart((0..count).map(expert).collect::<Result<_, _>>()?),
                 })
             }
-            _ => Mlp::Dense(kind.dense(&|part| at(&format!("mlp.{part}")), [c, hidden])?),
+            _ => Mlp::Dense(Box::new(kind.dense(&|part| at(&format!("mlp.{part}")), [c, hidden])?)),
         };
         let norms = of.norms.each_ref().map(|names| -> Result<Norms, LmError> {
             let read = |name: &String| (!name.is_empty()).then(|| norm(name, c)).transpose();
@@ -435,12 +435,12 @@ impl Kind<'_> {
             router: weights.linear(&format!("{name}.router"), [c, count], true, true)?,
             chosen: self.chosen(count, 4)?,
             among_chosen: true,
-            all: ExpertMlps::Joint {
+            all: ExpertMlps::Joint(Box::new(JointExperts {
                 input: part("gate_up_proj", [c, 2 * hidden])?,
                 output: part("down_proj", [hidden, c])?,
                 limit: config.above_zero_or("swiglu_limit", 7.0)? as f32,
                 alpha: config.above_zero_or("swiglu_alpha", 1.702)? as f32,
-            },
+            })),
         })
     }
 }
