@@ -133,25 +133,25 @@ fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
         return Ok(());
     }
     let shown = [
-        "cap",
-        "kl_nats",
-        "max_abs_logit",
-        "floor_kl_nats",
-        "floor_max_abs_logit",
-        "inflation",
-        "outcome",
+        ("logit bound", "cap"),
+        ("KL (nats)", "kl_nats"),
+        ("max |logit|", "max_abs_logit"),
+        ("KL, any rank", "floor_kl_nats"),
+        ("floor", "floor_max_abs_logit"),
+        ("rank penalty", "inflation"),
+        ("outcome", "outcome"),
     ];
-    say!("{}", shown.map(|name| format!("{name:>20}")).join(""));
+    say!("{}", shown.map(|(heading, _)| format!("{heading:>14}")).join(""));
     for (row, line) in rows.iter().zip(lines) {
-        let cell = |name: &str| match line.get(&columns, name) {
-            "" => format!("{:>20}", "-"),
-            text => match text.parse::<f64>() {
-                Ok(value) if name == "inflation" && is_at_cap(row) => {
-                    format!("{:>20}", format!("≤{value:.6}"))
-                }
-                Ok(value) => format!("{value:>20.6}"),
-                Err(_) => format!("{text:>20}"),
-            },
+        let cell = |(_, name): (&str, &str)| {
+            let text = line.get(&columns, name);
+            let bound = if name == "inflation" && is_at_cap(row) { "≤" } else { "" };
+            let shown = match text.parse::<f64>() {
+                Ok(value) => format!("{bound}{}", significant(value, 4)),
+                Err(_) if text.is_empty() => "-".to_owned(),
+                Err(_) => text.to_owned(),
+            };
+            format!("{shown:>14}")
         };
         say!("{}", shown.map(cell).join(""));
     }

@@ -13,15 +13,21 @@ const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{
 const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 /// The type of tokens that do not stand for text.
 const CONTROL: i32 = 3;
+/// The largest number of bytes of a token that is merged of others.
+const LONGEST: usize = 1024;
 /// The type of tokens that are found in a text before it is split.
 const OF_USER: i32 = 4;
 
 impl GgufFile {
-    /// The tokenizer described in the file, as a `tokenizer.json`.
-    pub(super) fn tokenizer(&self) -> Result<Vec<u8>, LmError> {
+    /// The tokenizer described in the file, as a `tokenizer.json`; `None` if it says that it has none.
+    pub(super) fn tokenizer(&self) -> Result<Option<Vec<u8>>, LmError> {
+        let kind = self.text("tokenizer.ggml.model")?;
+        if ["none", "no_vocab"].contains(&kind) {
+            return Ok(None);
+        }
         let tokens = self.words("tokenizer.ggml.tokens")?;
         let ids: HashMap<&str, u32> = tokens.iter().copied().zip(0..).collect();
-        let (normalizer, before, decoder, model) = match self.text("tokenizer.ggml.model")? {
+        let (normalizer, before, decoder, mut model) = match kind {
             "gpt2" => self.byte_pairs()?,
             "llama" => self.sentence_pieces(&tokens, &ids)?,
             other => {
@@ -37,7 +43,6 @@ impl GgufFile {
             json!({ "id": at, "content": tokens[at], "single_word": false, "lstrip": false,
                 "rstrip": false, "normalized": false, "special": type_of(at) == Some(CONTROL) })
         });
-        let mut model = model;
         model["type"] = "BPE".into();
         model["vocab"] = ids
             .iter()
@@ -55,7 +60,7 @@ impl GgufFile {
             "decoder": decoder,
             "model": model,
         });
-        Ok(tokenizer.to_string().into_bytes())
+        Ok(Some(tokenizer.to_string().into_bytes()))
     }
 
     /// Normaliser, split, decoder and model of GPT-2's kind: pairs of bytes, merged in a given order.
@@ -103,6 +108,10 @@ impl GgufFile {
         for (at, token) in tokens.iter().enumerate() {
             let score =
                 score(at).ok_or_else(|| self.without("lacks scores of its tokens".to_owned()))?;
+            // A longer token is not merged of others. In a damaged file it could take hours.
+            if token.len() > LONGEST {
+                continue;
+            }
             let halves = token.char_indices().skip(1).map(|(place, _)| token.split_at(place));
             merges.extend(
                 halves

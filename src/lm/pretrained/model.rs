@@ -244,7 +244,7 @@ impl Tokens {
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => Some(bytes),
             Err(source) if source.kind() == io::ErrorKind::NotFound => {
-                described.map(GgufFile::tokenizer).transpose()?
+                described.map(GgufFile::tokenizer).transpose()?.flatten()
             }
             Err(source) => return Err(LmError::Io { path, source }),
         };

@@ -149,7 +149,8 @@ pub(super) fn read(
     };
     let blocks = (0..layers).map(block).collect::<Result<_, LmError>>()?;
     let embedding = kind.embedding(c, context)?;
-    let positions = embedding.positions.iter().map(|(all, first)| all.dimensions()[0] - first);
+    let positions =
+        embedding.positions.iter().map(|(all, first)| all.dimensions()[0].saturating_sub(*first));
     let original = rotaries.iter().flatten().filter_map(|rotary| rotary.context());
     let context = positions.chain(original).fold(context, usize::min);
     let output = kind.output(&embedding)?;

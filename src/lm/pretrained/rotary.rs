@@ -152,15 +152,19 @@ fn yarn(
 fn long_rope(settings: &Config, frequencies: &mut [f64]) -> Result<(f64, Option<usize>), LmError> {
     const ORIGINAL: &str = "original_max_position_embeddings";
     let divisors = settings.numbers("short_factor")?.unwrap_or_default();
-    if divisors.len() != frequencies.len() {
+    if divisors.len() != frequencies.len() || divisors.iter().any(|by| *by <= 0.0) {
         let (found, needed) = (divisors.len(), frequencies.len());
-        return Err(
-            settings.wrong(format!("short_factor has {found} numbers; it must have {needed}"))
-        );
+        return Err(settings.wrong(format!(
+            "short_factor has {found} numbers; it must have {needed}, all above 0"
+        )));
     }
     frequencies.iter_mut().zip(divisors).for_each(|(frequency, by)| *frequency /= by);
     let original = settings.count(ORIGINAL)?;
     let by = settings.count("max_position_embeddings")? as f64 / original as f64;
-    let grown = if by <= 1.0 { 1.0 } else { (1.0 + by.ln() / (original as f64).ln()).sqrt() };
+    let grown = if by <= 1.0 || original == 1 {
+        1.0
+    } else {
+        (1.0 + by.ln() / (original as f64).ln()).sqrt()
+    };
     Ok((settings.above_zero_or("attention_factor", grown)?, Some(original)))
 }

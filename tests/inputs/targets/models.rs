@@ -25,7 +25,9 @@ fn of_folders(place: &Path, file: &'static str, form: Form) -> Target {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap();
-            if name != "expected.safetensors" && path.is_file() {
+            // Beside a `config.json` a `.gguf` would not be read.
+            let is_beside = file == "model.gguf" && name != file;
+            if name != "expected.safetensors" && !is_beside && path.is_file() {
                 fs::copy(&path, copy.join(name)).unwrap();
             }
         }

@@ -92,7 +92,7 @@ fn what_is_not_implemented_is_refused_by_name() {
     );
     let scaled = json!({ "rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] });
     let said = config("llama", "rope_parameters", scaled);
-    assert!(said.contains("short_factor has 1 numbers; it must have 4"), "{said}");
+    assert!(said.contains("short_factor has 1 numbers; it must have 4, all above 0"), "{said}");
     let scaled = json!({ "rope_type": "linear", "rope_theta": 1e4 });
     let said = config("llama", "rope_parameters", scaled);
     assert!(said.starts_with("config.json: rope_parameters: has no factor"), "{said}");
