@@ -91,7 +91,7 @@ fn clear_once(folder: &Path) {
 
 /// Removes the files that killed processes left in a folder. A live process holds a lock on its files. Failures to
 /// remove a file are ignored.
-pub(super) fn clear(folder: &Path) {
+pub(crate) fn clear(folder: &Path) {
     let here = of_this_machine();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -53,4 +53,6 @@ pub(crate) use self::{
 pub use lock::{Lock, lock};
 
 #[cfg(feature = "cli")]
+pub(crate) use aside::clear as clear_temporary_files;
+#[cfg(feature = "cli")]
 pub(crate) use command_line::{program, set_command_line};

@@ -20,7 +20,7 @@ use crate::solver::{
     SearchOptions, Solution, frontier, needed_logit, write_factors,
 };
 use crate::study::StudyError;
-use crate::system::check_writable;
+use crate::system::{check_writable, clear_temporary_files};
 use crate::targets::write_matrix;
 
 /// Maximum time between two checkpoints of a running fit.
@@ -271,6 +271,8 @@ impl<'a> Job<'a> {
             let mut row = FrontierRow::of(self.problem, target, self.tolerance, found, best);
             if let Some(earlier) = self.better_before(place, &row) {
                 row = earlier;
+                // Factors that are kept are not written, which would remove what a killed process left beside them.
+                clear_temporary_files(&out.join("factors").join(&name));
             } else if let Some(Candidate { solution, .. }) = best {
                 let folder = Path::new("factors").join(&name);
                 if written.get(&name) != Some(&solution.kl_nats) {

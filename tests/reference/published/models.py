@@ -119,7 +119,7 @@ def gemma_cases():
     old = dict(rope_theta=ROPE_THETA, cache_implementation="hybrid", **rest, **activation)
     old = published("4.42.4", "gemma2", "Gemma2ForCausalLM", **old, **caps, **fields)
     config = t.Gemma2Config(rope_parameters=rope(), **caps, **fields)
-    yield Case("gemma2", t.Gemma2ForCausalLM, config, vocabularies.gemma, old, dtype=torch.bfloat16, gain=1.6)
+    yield Case("gemma2", t.Gemma2ForCausalLM, config, vocabularies.gemma, old, gain=1.6)
 
     fields |= dict(num_hidden_layers=3, intermediate_size=24)
     scaling = dict(rope_type="linear", factor=8.0)
