@@ -61,7 +61,7 @@ impl TrainedHead {
             return Ok(FreeFit { attention, max_abs_logit: 0.0, outcome: Outcome::Converged });
         }
         let needed = needed_logit_from(problem, epsilon, std::slice::from_ref(own), search, &())?;
-        let found = needed.best.as_ref().map_or(own, |best| &best.solution.factors);
+        let found = needed.solution().map_or(own, |found| &found.factors);
         let attention = (0..passages).map(|at| {
             let rows = s![0, at * self.tokens..(at + 1) * self.tokens, ..];
             let [queries, keys] = [found.queries(), found.keys()].map(|m| m.slice(rows).to_owned());
@@ -69,7 +69,7 @@ impl TrainedHead {
         });
         Ok(FreeFit {
             attention: attention.collect(),
-            max_abs_logit: needed.best.as_ref().map_or(0.0, |best| best.solution.max_abs_logit),
+            max_abs_logit: needed.solution().map_or(0.0, |found| found.max_abs_logit),
             outcome: needed.outcome,
         })
     }

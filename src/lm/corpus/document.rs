@@ -18,8 +18,11 @@ const ENDINGS: [&str; 4] = [".txt", ".txt.zst", ".bin", ".bin.zst"];
 const OTHER_FORMS: [(&str, &str); 6] = [
     ("jsonl", "`jq -r .text FILE > FILE.txt`, with the name of its field"),
     ("json", "`jq -r '.[].text' FILE > FILE.txt`, with the name of its field"),
-    ("parquet", "pandas: `open('FILE.txt', 'w').writelines(pandas.read_parquet('FILE')['text'])`"),
-    ("csv", "pandas: `open('FILE.txt', 'w').writelines(pandas.read_csv('FILE')['text'])`"),
+    (
+        "parquet",
+        "pandas: `open('FILE.txt', 'w').write('\\n'.join(pandas.read_parquet('FILE')['text']))`",
+    ),
+    ("csv", "pandas: `open('FILE.txt', 'w').write('\\n'.join(pandas.read_csv('FILE')['text']))`"),
     ("gz", "`gunzip FILE`"),
     ("xz", "`unxz FILE`"),
 ];

@@ -3,8 +3,9 @@
     python tests/reference/published/convert.py LLAMA_CPP NAME ...
 
 LLAMA_CPP is a checkout of llama.cpp, or vendor/llama.cpp of the source package of llama-cpp-python; the committed
-files are by that of 0.3.9. Weights keep their values, so expected.safetensors holds for both files. A tokenizer
-of SentencePiece's kind is written with scores that give the order of its merges; other tokenizers are left out.
+files are by that of 0.3.9, which also needs sentencepiece. Weights keep their values, so expected.safetensors holds for
+both files. A tokenizer of SentencePiece's kind is written with scores that give the order of its merges; other
+tokenizers are left out.
 """
 
 import json
