@@ -84,7 +84,7 @@ def diagnose(
     Parameters
     ----------
     model
-        A model of transformers in memory, or a path: a folder that transformers saved, a `.gguf` file, the folder of
+        A model of transformers or plain PyTorch in memory, or a path: a folder that transformers saved, a `.gguf` file, the folder of
         a training run, or a file of `write_heads` or `export`.
     text
         A text file for a model in a folder. For a model in memory, a text file or the text itself, with `tokenizer`.

@@ -1,4 +1,4 @@
-"""Writes attention heads of a model that transformers runs, as one file that `rank-study diagnose` reads.
+"""Writes attention heads of a PyTorch model as one file that `rank-study diagnose` reads.
 
     from rank_study import export
 
@@ -7,8 +7,9 @@
 
     export.export(model, tokens, "heads.safetensors", layers=[0, 7])                 # tokens: (passages, T)
 
-It needs torch, transformers (4.53 or later; tried with 5.23) and safetensors, and no other file of the package: it may be
-copied beside your code. What the model computes does not change: its attention is called as before. While heads are
+It needs torch, safetensors and, for its models, transformers (4.53 or later; tried with 5.23), and no other file of the
+package: it may be copied beside your code. Of other models it records the calls of scaled_dot_product_attention, and those
+of softmax on a product of matrices. What the model computes does not change: its attention is called as before. While heads are
 captured the model is in eval mode, so that nothing is dropped out, and runs uncompiled. In a training loop, a file
 every 100 steps:
 
@@ -47,18 +48,24 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-import transformers
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 try:
-    from transformers import AttentionInterface
-    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
-    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
-except ImportError as error:
-    raise ImportError(
-        f"transformers {transformers.__version__} has no attention interface; take 4.53 or later"
-    ) from error
+    import transformers
+except ModuleNotFoundError:
+    # Models of plain PyTorch do without.
+    transformers = None
+if transformers is not None:
+    try:
+        from transformers import AttentionInterface
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    except ImportError as error:
+        raise ImportError(
+            f"transformers {transformers.__version__} has no attention interface; take 4.53 or later"
+        ) from error
 
 # The note that says what is in the file, and the version of its format.
 NOTE = "rank-study-heads"
@@ -97,8 +104,10 @@ def export(
         raise ExportError(f"tokens have shape {tuple(passages.shape)}; give (passages, T)")
     device = next(model.parameters()).device
     with capture(model, path, layers, step, name), torch.no_grad():
+        named = "input_ids" in inspect.signature(_inner(model).forward).parameters
         for passage in passages:
-            model(input_ids=passage[None].to(device))
+            one = passage[None].to(device)
+            model(input_ids=one) if named else model(one)
 
 
 @contextlib.contextmanager
@@ -126,19 +135,19 @@ def capture(
     with contextlib.ExitStack() as stack:
         stack.enter_context(_in_eval_mode(model))
         stack.enter_context(_uncompiled())
-        stack.enter_context(_through_recorders(model))
         stack.callback(_inner(model).register_forward_pre_hook(padding.see, with_kwargs=True).remove)
-        embeddings = _embeddings(model)
-        if embeddings is not None:
 
-            def keep(_: nn.Module, args: tuple[Any, ...]) -> None:
-                # Images and sounds are no tokens.
-                if args and isinstance(args[0], Tensor) and not args[0].is_floating_point():
-                    tokens.append(padding.without(args[0], 1).cpu())
+        def keep(_: nn.Module, args: tuple[Any, ...]) -> None:
+            # Images and sounds are no tokens, and positions have no passages.
+            if args and isinstance(args[0], Tensor) and not args[0].is_floating_point() and args[0].ndim == 2:
+                tokens.append(padding.without(args[0], 1).cpu())
 
+        for embeddings in _embeddings(model):
             stack.callback(embeddings.register_forward_pre_hook(keep).remove)
         for one in captured.values():
             stack.enter_context(one.hooked())
+        by_interface = any(_calls_interface(module) for _, module in attention.values())
+        stack.enter_context(_through_recorders(model) if by_interface else _Calls(list(captured.values())))
         yield
     about = _about(model, max(attention) + 1, step, name) | {"left_out": padding.left_out}
     _write(path, about, tokens, list(captured.values()))
@@ -186,19 +195,19 @@ class _Padding:
 
 
 def _attention_modules(model: nn.Module) -> dict[int, tuple[str, nn.Module]]:
-    """The modules that call transformers' attention interface on their own input, by layer."""
-
-    def calls_interface(module: nn.Module) -> bool:
-        code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
-        return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
+    """The modules that compute attention on their own input, by layer: those that call transformers' attention
+    interface or, if there are none, PyTorch's functions."""
 
     def is_cross(name: str, module: nn.Module) -> bool:
-        return getattr(module, "is_cross_attention", False) or "cross" in name or "encoder_attn" in name
+        of_decoder = any(part in name for part in ("cross", "encoder_attn", "EncDec"))
+        return getattr(module, "is_cross_attention", False) or of_decoder
 
-    found = [(n, m) for n, m in model.named_modules() if calls_interface(m) and not is_cross(n, m)]
+    own = [(name, module) for name, module in model.named_modules() if not is_cross(name, module)]
+    found = [(n, m) for n, m in own if _calls_interface(m)] or [(n, m) for n, m in own if _calls_functions(m)]
     if not found:
         raise ExportError(
-            f"{type(model).__name__} has no module that calls transformers' attention interface; "
+            f"{type(model).__name__} has no module that calls transformers' attention interface, "
+            "scaled_dot_product_attention or softmax; "
             "write queries, keys and inputs of its layers with rank_study.write_heads"
         )
     modules: dict[int, tuple[str, nn.Module]] = {}
@@ -213,13 +222,29 @@ def _attention_modules(model: nn.Module) -> dict[int, tuple[str, nn.Module]]:
     return modules
 
 
-def _embeddings(model: nn.Module) -> nn.Module | None:
-    """What is given the tokens; None of models that read none, such as those of sound."""
+def _calls_interface(module: nn.Module) -> bool:
+    code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
+    return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
+
+
+def _calls_functions(module: nn.Module) -> bool:
+    own = (getattr(method, "__code__", None) for method in vars(type(module)).values())
+    names = {name for code in own if code is not None for name in code.co_names}
+    # Routers of experts call softmax too.
+    has_softmax = "softmax" in names and "att" in type(module).__name__.lower()
+    return has_softmax or "scaled_dot_product_attention" in names
+
+
+def _embeddings(model: nn.Module) -> list[nn.Module]:
+    """What is given the tokens: one, or several with the same weights; none of models without, such as those of sound."""
+    tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    if not any(map(_is_pretrained, model.modules())):
+        return list(tables[:1])
     for module in model.modules():
         with contextlib.suppress(AttributeError, NotImplementedError):
-            found: nn.Module | None = module.get_input_embeddings()
-            return found
-    return None
+            found = module.get_input_embeddings()
+            return [one for one in tables if one is found or one.weight is getattr(found, "weight", None)]
+    return []
 
 
 @contextlib.contextmanager
@@ -281,6 +306,23 @@ def _computed_by(implementation: str, module: nn.Module) -> Callable[..., Any]:
         if eager is not None:
             return eager
     raise ExportError(f"{type(module).__name__} has no eager attention; load the model with attn_implementation='sdpa'")
+
+
+class _Calls(TorchFunctionMode):
+    """Records the attention that modules compute by PyTorch's functions."""
+
+    def __init__(self, layers: Sequence[_Layer]) -> None:
+        super().__init__()
+        self.layers = layers
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        returned = function(*args, **(kwargs or {}))
+        for layer in self.layers:
+            if layer.is_running:
+                layer.calls(getattr(function, "__name__", ""), args, kwargs or {})
+        return returned
 
 
 @dataclasses.dataclass
@@ -350,6 +392,13 @@ class _Layer:
         self.by_passage: dict[str, list[Tensor]] = {}
         self._given: dict[str, Any] = {}
         self._made: list[_Made] = []
+        # Queries and keys (…, T, D) of the last product of these.
+        self._factors: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its module was called and has not computed its attention."""
+        return bool(self._given)
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
@@ -367,11 +416,47 @@ class _Layer:
         """Keeps what the attention module is given."""
         given = inspect.signature(type(module).forward).bind_partial(module, *args, **kwargs).arguments
         self._given = {**given.pop("kwargs", {}), **given}
-        self._made = []
+        self._made, self._factors = [], None
 
     def _within(self, module: nn.Module, args: tuple[Any, ...], returned: Any) -> None:
         if args and isinstance(args[0], Tensor) and isinstance(returned, Tensor):
             self._made.append(_Made(module, args[0], returned))
+
+    def calls(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Looks at a call of a PyTorch function in its module for the queries and keys of its attention."""
+        given = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+        if function == "scaled_dot_product_attention":
+            named = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), args)) | kwargs
+            mask = named.get("attn_mask")
+            if mask is not None:
+                mask = mask[(None,) * (4 - mask.ndim)]
+            about = {"scaling": named.get("scale"), "is_causal": bool(named.get("is_causal", False))}
+            self.record(named["query"], named["key"], mask, about, "sdpa")
+        elif function in ("matmul", "__matmul__", "bmm", "baddbmm") and len(given) >= 2:
+            query, key = given[-2], given[-1]
+            if query.ndim >= 3 and query.shape[-2:] == key.shape[-2:][::-1]:
+                self._factors = query, key.mT
+        elif function == "softmax" and self._factors is not None:
+            with torch.no_grad():
+                batch = next(x for x in self._given.values() if isinstance(x, Tensor) and x.ndim == 3).shape[0]
+                query, key, logits = (x.reshape(batch, -1, *x.shape[-2:]) for x in (*self._factors, given[0]))
+                scale, added = self._added(query, key, logits)
+            self.record(query, key, added, {"scaling": scale}, "eager")
+
+    def _added(self, query: Tensor, key: Tensor, logits: Tensor) -> tuple[float, Tensor]:
+        """The s of logits (B, H, T, T), and what was added to s·QKᵀ: the s that leaves least that is no mask and no
+        position bias."""
+        groups = query.shape[1] // key.shape[1]
+        product = query.float() @ key.float().repeat_interleave(groups, 1).mT
+        hidden = logits <= torch.finfo(logits.dtype).min / 2
+        numbers = (getattr(self.module, name) for name in vars(self.module))
+        scales = {1.0, query.shape[-1] ** -0.5} | {float(x) for x in numbers if isinstance(x, float) and x > 0}
+        ways = []
+        for scale in sorted(scales):
+            added = (logits.float() - scale * product).masked_fill(hidden, -torch.inf)
+            ways.append((_position_bias(added)[1], scale, added))
+        _, scale, added = min(ways, key=lambda way: way[0])
+        return scale, added
 
     def record(self, query: Tensor, key: Tensor, mask: Any, kwargs: dict[str, Any], implementation: str) -> None:
         """Keeps queries (B, H, T, D) and keys (B, K, T, D), turned and normalised, and how they were made."""
@@ -383,15 +468,15 @@ class _Layer:
                 )
             if self.padding.rows is not None and self.padding.length != stream.shape[1]:
                 raise self.error("its attention_mask does not count its rows; run inputs of one length, without padding")
-            for unknown in ("position_bias", "cu_seq_lens_q"):
-                if kwargs.get(unknown) is not None:
-                    raise self.error(f"its attention takes {unknown}, which the format does not have")
+            if kwargs.get("cu_seq_lens_q") is not None:
+                raise self.error("its attention takes cu_seq_lens_q, which the format does not have")
             if not all(tensor.isfinite().all() for tensor in (stream, query, key)):
                 raise self.error("its input, queries or keys are NaN or infinite; export an earlier step")
             agrees = _AGREES.get(query.dtype, _AGREES_IN_HALF_PRECISION)
             query, key = query.float(), key.float()
             rotation, origins = self._origins(stream, query, key, agrees)
             causal, window = self._sight(mask, kwargs, implementation, query.shape[2])
+            bias, slack = self._bias(mask, kwargs, query, key, agrees)
             if self.padding.cuts and not causal:
                 raise self.error("passages have different lengths, and tokens see later ones; run those of each length alone")
             self._keep(query, key, stream, rotation, origins)
@@ -408,6 +493,7 @@ class _Layer:
                 "norm": norm and {"over": norm.over, "centred": norm.centred, "epsilon": norm.epsilon},
             }
             self._once("sinks", None if sinks is None else sinks.flatten())
+            self._once("position_bias", bias, slack)
             if self.about not in (None, about):
                 raise self.error("passages are read in different ways; run all in one way")
             self.about = about
@@ -436,14 +522,14 @@ class _Layer:
                 raise self.error("passages have different positions; run each from its first token on, without padding")
             self._once(name, None if angles is None else angles[0])
 
-    def _once(self, name: str, tensor: Tensor | None) -> None:
+    def _once(self, name: str, tensor: Tensor | None, slack: float = 0.0) -> None:
         """Keeps what is the same for all passages."""
         if tensor is None:
             return
         stored = _as_stored(tensor)
         before = self.once.setdefault(name, stored)
         # Gains are found from the passages.
-        if before.shape != stored.shape or not torch.allclose(before, stored, rtol=1e-2, atol=1e-2):
+        if before.shape != stored.shape or not torch.allclose(before, stored, rtol=1e-2, atol=max(1e-2, slack)):
             raise self.error(
                 f"{name} is not the same on all passages; run passages of one length, at the same positions"
             )
@@ -493,10 +579,6 @@ class _Layer:
             seen = mask
         else:
             seen = mask > torch.finfo(mask.dtype).min / 2
-            if mask[seen].any():
-                raise self.error(
-                    "something is added to its logits, as by ALiBi; attention of this kind is not exported"
-                )
         seen = seen[..., :tokens]
         if self.padding.rows is not None:
             seen = seen.expand(len(self.padding.rows), -1, -1, -1)
@@ -514,6 +596,49 @@ class _Layer:
         raise self.error(
             "what rows see is neither all, nor all before, nor a window; run passages whole, without padding"
         )
+
+
+    def _bias(self, mask: Any, kwargs: dict[str, Any], query: Tensor, key: Tensor, agrees: float) -> tuple[Tensor | None, float]:
+        """b (H, 2T − 1) of j − i that its logits have beside s·QKᵀ, if any, and what rounding may change of it."""
+        added = kwargs.get("position_bias")
+        if isinstance(mask, Tensor) and mask.is_floating_point() and mask.ndim == 4:
+            hidden = mask <= torch.finfo(mask.dtype).min / 2
+            mask = mask.float().masked_fill(hidden, -torch.inf)
+            added = mask if added is None else added + mask
+        if added is None:
+            return None, 0.0
+        added = added[..., : query.shape[2]].float().expand(len(query), query.shape[1], -1, -1)
+        added = self.padding.without(self.padding.without(added, 2), 3)
+        bias, off = _position_bias(added)
+        # What rounding leaves.
+        rounding = 1e-5 if agrees > _AGREES_IN_HALF_PRECISION else 2e-2
+        scale = kwargs.get("scaling") or query.shape[-1] ** -0.5
+        largest = scale * query.norm(dim=-1).max().item() * key.norm(dim=-1).max().item()
+        slack = rounding * max(1.0, largest)
+        if off > slack:
+            raise self.error(
+                f"something is added to its logits that is no function of j − i ({off:.3g} is left over); "
+                "attention of this kind is not exported"
+            )
+        return bias if bias.abs().max() > slack else None, slack
+
+
+def _position_bias(added: Tensor) -> tuple[Tensor, float]:
+    """b (H, 2T − 1) of j − i in what is added to logits (B, H, T, T), with b(0) = 0, since constants of rows change no
+    attention; and the largest that is left over. −∞ hides."""
+    tokens = added.shape[-1]
+    own = added.diagonal(dim1=-2, dim2=-1)[..., None]
+    seen = added.isfinite() & own.isfinite()
+    rest = (added - own).masked_fill(~seen, 0.0)
+    at = torch.arange(tokens, device=added.device)
+    places = at - at[:, None] + tokens - 1
+
+    def summed(of: Tensor) -> Tensor:
+        return of.new_zeros(of.shape[1], 2 * tokens - 1).index_add(1, places.flatten(), of.sum(0).flatten(1))
+
+    bias = summed(rest) / summed(seen.to(rest.dtype)).clamp_min(1.0)
+    off = (rest - bias[:, places]).masked_fill(~seen, 0.0).abs().max().item()
+    return bias, off
 
 
 def _as_stored(tensor: Tensor) -> Tensor:
@@ -626,15 +751,22 @@ def _has_bias(module: nn.Module) -> bool:
 
 def _inner(model: nn.Module) -> nn.Module:
     """The model that a compiled or distributed one holds."""
-    return next((m for m in model.modules() if isinstance(m, transformers.PreTrainedModel)), model)
+    return next(filter(_is_pretrained, model.modules()), model)
+
+
+def _is_pretrained(module: nn.Module) -> bool:
+    return transformers is not None and isinstance(module, transformers.PreTrainedModel)
 
 
 def _about(model: nn.Module, layers: int, step: int | None, name: str | None) -> dict[str, Any]:
     inner = _inner(model)
     config = getattr(inner, "config", None)
+    versions = f"torch {torch.__version__}"
+    if transformers is not None:
+        versions += f", transformers {transformers.__version__}"
     return {
         "version": VERSION,
-        "made_with": f"torch {torch.__version__}, transformers {transformers.__version__}",
+        "made_with": versions,
         "model": name or getattr(config, "_name_or_path", "") or type(inner).__name__,
         "type": getattr(config, "model_type", None) or type(inner).__name__,
         "step": step,

@@ -28,6 +28,7 @@ SIZES = dict(
     num_attention_heads=4,
     max_position_embeddings=64,
 )
+T5_SIZES = dict(vocab_size=64, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)
 GROUPED = SIZES | dict(num_key_value_heads=2)
 WINDOW = 6
 YARN = dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, original_max_position_embeddings=16)
@@ -49,19 +50,43 @@ CONFIGS: dict[str, t.PreTrainedConfig] = {
     ),
     "gpt2": t.GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=0),
     "bert": t.BertConfig(**SIZES),
+    # With position biases; the last four do not call the attention interface.
+    "t5": t.T5Config(**T5_SIZES),
+    "umt5": t.UMT5Config(**T5_SIZES),
+    "mpnet": t.MPNetConfig(**SIZES),
+    "bloom": t.BloomConfig(vocab_size=64, hidden_size=32, n_layer=2, n_head=4),
+    "mpt": t.MptConfig(d_model=32, n_heads=4, n_layers=2, vocab_size=64, max_seq_len=64),
+    "falcon": t.FalconConfig(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, alibi=True),
 }
+BIASED = ("t5", "umt5", "mpnet", "bloom", "mpt", "falcon")
+# Further types at small sizes, by the names that their configurations have for these.
+SMALL = SIZES | dict(
+    num_key_value_heads=2, head_dim=8, pad_token_id=0, bos_token_id=1, eos_token_id=2, d_model=32, n_embd=32, n_layer=2,
+    n_head=4, n_positions=64, num_layers=2, num_heads=4, ffn_dim=48, dim=32, hidden_dim=48, n_heads=4, n_layers=2,
+    word_embed_proj_dim=32, embedding_size=32, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=48,
+    decoder_layers=2, decoder_attention_heads=4, decoder_ffn_dim=48, num_local_experts=2, num_experts=2,
+    num_experts_per_tok=1, moe_intermediate_size=16, rotary_dim=4, sliding_window=WINDOW, window_size=WINDOW,
+    attention_types=[[["global", "local"], 1]],
+)  # fmt: skip
+OTHERS = """mistral ministral qwen2_moe qwen3_moe mixtral gemma gemma3_text olmo olmo3 olmoe phi phi3 granite granitemoe smollm3
+    starcoder2 stablelm nemotron cohere2 glm glm4 exaone4 helium ernie4_5 seed_oss apertus arcee bitnet gpt_neo gpt_bigcode
+    opt biogpt xglm roberta xlm-roberta camembert distilbert electra modernbert ernie esm bart mbart pegasus
+    minimax""".split()
+REFUSED = "gptj codegen persimmon hunyuan_v1_dense deberta".split()
 TOKENS = torch.randint(3, 60, (2, 20), generator=torch.Generator().manual_seed(1))
 
 
 def model_of(name: str, attention: str = "eager") -> t.PreTrainedModel:
     """A small model far from its initialisation: gains off one, biases off zero, attention far from uniform."""
     torch.manual_seed(0)
-    model = t.AutoModel.from_config(CONFIGS[name], attn_implementation=attention)
+    # Of two parts, one is exported at a time.
+    auto = t.AutoModelForTextEncoding if name in ("t5", "umt5") else t.AutoModel
+    model = auto.from_config(CONFIGS[name], attn_implementation=attention)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 1:
                 parameter.add_(0.3 * torch.randn_like(parameter))
-            else:
+            elif auto is t.AutoModel:
                 parameter.mul_(8)
     return model.eval()
 
@@ -87,6 +112,8 @@ class Exported:
             logits = about["softcap"] * (logits / about["softcap"]).tanh()
         tokens = logits.shape[-1]
         lag = torch.arange(tokens)[:, None] - torch.arange(tokens)
+        if f"layers.{layer}.position_bias" in self.tensors:
+            logits = logits + self.of(layer, "position_bias")[:, tokens - 1 - lag]
         seen = lag >= 0 if about["causal"] else torch.ones_like(lag, dtype=torch.bool)
         if about["window"]:
             seen = seen & (lag.abs() < about["window"])
@@ -175,8 +202,8 @@ class ExportTest(unittest.TestCase):
     def test_nothing_about_the_model_changes(self) -> None:
         for name in CONFIGS:
             for attention in ("eager", "sdpa"):
-                if name in ("gpt_oss", "gemma2") and attention == "sdpa":
-                    continue  # Their sinks and softcaps are eager attention's alone.
+                if name in ("gpt_oss", "gemma2", "mpnet", "bloom", "mpt") and attention == "sdpa":
+                    continue  # They have eager attention alone, or sinks and softcaps only there.
                 with self.subTest(f"{name} {attention}"):
                     model = model_of(name, attention)
                     plain = model(input_ids=TOKENS).last_hidden_state
@@ -202,6 +229,51 @@ class ExportTest(unittest.TestCase):
             self.assertEqual(found.about["model"], "LlamaModel")
             for name, tensor in expected.items():
                 self.assertTrue(tensor.equal(found.tensors[name]), name)
+
+    def test_further_types_are_exported_or_refused(self) -> None:
+        for name in (*OTHERS, *REFUSED):
+            with self.subTest(name):
+                torch.manual_seed(0)
+                default = t.AutoConfig.for_model(name)
+                # A size may have a second name.
+                second = set(default.attribute_map.values()) if default.attribute_map else set()
+                sizes = {k: v for k, v in SMALL.items() if k in default.to_dict() or k in default.attribute_map}
+                for alias, own in default.attribute_map.items():
+                    if own in second & sizes.keys():
+                        sizes.pop(alias, None)
+                config = t.AutoConfig.for_model(name, **sizes)
+                model = t.AutoModel.from_config(config, attn_implementation="eager").eval()
+                model = model.encoder if config.is_encoder_decoder else model
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        # Biases and gains that say nothing are no test.
+                        parameter.add_(0.3 * torch.randn_like(parameter)) if parameter.ndim == 1 else parameter.mul_(4)
+                if name in REFUSED:
+                    with self.assertRaises(exporter.ExportError):
+                        exporter.export(model, TOKENS, self.path)
+                    continue
+                expected = model(input_ids=TOKENS, output_attentions=True).attentions
+                exporter.export(model, TOKENS, self.path)
+                file = Exported(self.path)
+                for about in file.about["heads"]:
+                    self.assertLess((file.attention(about) - expected[about["layer"]]).abs().max(), 1e-5)
+
+    def test_models_of_plain_torch_are_exported(self) -> None:
+        for function in ("sdpa", "softmax"):
+            with self.subTest(function):
+                torch.manual_seed(0)
+                model = PlainModel(function)
+                exporter.export(model, TOKENS, self.path)
+                file = Exported(self.path)
+                self.assertEqual(file.about["tokens"], TOKENS.tolist())
+                with torch.no_grad():
+                    x = model.input(TOKENS)
+                    for about, attention in zip(file.about["heads"], model.attentions):
+                        query, key, _ = attention.projected(x)
+                        own = (query @ key.mT / 8**0.5).masked_fill(torch.ones(20, 20).triu(1) > 0, -torch.inf).softmax(-1)
+                        self.assertLess((file.attention(about) - own).abs().max(), 1e-5)
+                        self.assertTrue(about["causal"] and about["bias"])
+                        x = x + attention(x)
 
     def test_models_of_images_and_sounds_have_places_for_tokens(self) -> None:
         small = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
@@ -235,9 +307,9 @@ class ExportTest(unittest.TestCase):
             exporter.export(model_of(name), TOKENS[:, :14], self.path)
             expected = Exported(self.path)
             # The second passage is longer; of a model that sees later tokens none may be.
-            lengths = [14, 14 if name == "bert" else 17]
+            lengths = [14, 14 if name in ("bert", "t5", "umt5", "mpnet") else 17]
             for left in (False, True):
-                if left and name in ("gpt2", "bert"):
+                if left and name in ("gpt2", "bert", "mpnet"):
                     continue  # Their tokens would lie at other positions.
                 with self.subTest(name, left=left):
                     ids, mask = torch.zeros_like(TOKENS), torch.zeros_like(TOKENS)
@@ -268,7 +340,9 @@ class ExportTest(unittest.TestCase):
         holed[0, 5:8], shorter[0, 15:], other[0, :] = 0, 0, 0
         bert = model_of("bert")
         shifted = torch.stack((torch.arange(20), torch.arange(3, 23)))
-        t5 = t.T5EncoderModel(t.T5Config(vocab_size=64, d_model=32, d_kv=8, num_layers=1, num_heads=4, d_ff=32))
+        # Its keys are multiplied with vectors of positions too.
+        entangled = t.DebertaV2Model(t.DebertaV2Config(**SIZES, relative_attention=True, pos_att_type=["c2p"]))
+        t5 = t.T5Model(CONFIGS["t5"])
         latent = t.DeepseekV3Model(
             t.DeepseekV3Config(
                 **SIZES, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=4,
@@ -290,7 +364,8 @@ class ExportTest(unittest.TestCase):
             (lambda: run(input_ids=TOKENS, attention_mask=other), "hides a whole passage"),
             (lambda: run(bert, input_ids=TOKENS, attention_mask=shorter), "tokens see later ones"),
             (lambda: run(input_ids=TOKENS, position_ids=shifted), "passages have different positions"),
-            (lambda: exporter.export(t5, TOKENS, self.path), "its attention takes position_bias"),
+            (lambda: exporter.export(entangled, TOKENS, self.path), "no function of j − i"),
+            (lambda: exporter.export(t5, TOKENS, self.path), "are both layer 0; name the part of the model"),
             (lambda: exporter.export(latent, TOKENS, self.path), "no projection of its input"),
             (lambda: exporter.export(bart, TOKENS, self.path), "are both layer 0; name the part of the model"),
         ):
@@ -336,6 +411,43 @@ class ExportTest(unittest.TestCase):
         ).train()
         steps = [Exported(path).about["step"] for path in sorted((self.folder / "heads").iterdir())]
         self.assertEqual(steps, [20, 40, 60])
+
+
+class PlainAttention(torch.nn.Module):
+    def __init__(self, function: str) -> None:
+        super().__init__()
+        self.all, self.function = torch.nn.Linear(32, 96), function
+
+    def projected(self, x: Tensor) -> list[Tensor]:
+        return [part.unflatten(-1, (4, 8)).transpose(1, 2) for part in self.all(x).split(32, -1)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = self.projected(x)
+        if self.function == "sdpa":
+            heads = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        else:
+            logits = query @ key.transpose(-2, -1) / 8**0.5
+            later = torch.ones(logits.shape[-2:]).triu(1) > 0
+            heads = torch.nn.functional.softmax(logits.masked_fill(later, float("-inf")), dim=-1) @ value
+        return heads.transpose(1, 2).flatten(2)
+
+
+class PlainModel(torch.nn.Module):
+    """A decoder of PyTorch alone, with learned positions."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__()
+        self.tokens, self.positions = torch.nn.Embedding(64, 32), torch.nn.Embedding(64, 32)
+        self.attentions = torch.nn.ModuleList(PlainAttention(function) for _ in range(2))
+
+    def input(self, ids: Tensor) -> Tensor:
+        return self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.input(ids)
+        for attention in self.attentions:
+            x = x + attention(x)
+        return x
 
 
 def repeats(count: int) -> Tensor:

@@ -27,13 +27,14 @@ use crate::table::{Table, plural};
 Examples:
   rank-study table logit-growth
   rank-study table logit-growth phase controls --out tables/fits
+  rank-study table predicted/training
 
 Prints Markdown; writes CSV, Parquet, Markdown and LaTeX files. Guide: docs/own-study.md")]
 pub struct TableArgs {
-    /// Studies with rows in data/
+    /// Studies with rows in data/, or folders of predict
     #[arg(required = true, value_name = "STUDY")]
     studies: Vec<String>,
-    /// Write to this folder [default: data/STUDY/tables]
+    /// Write to this folder [default: tables/ beside the rows]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -146,7 +146,9 @@ fn no_rows(study: &str, measured: &[String], preset: Preset) -> anyhow::Error {
 /// Returns folder and manifest of a study with rows. If it has rows on exactly one text only, these are used.
 pub fn measured(study: &str, preset: Preset) -> Result<(PathBuf, Manifest)> {
     let data = data(preset);
-    let mut folder = folder_of(study, preset)?;
+    let given = Path::new(study);
+    let is_path = given.components().count() > 1 && given.join("rows.csv").is_file();
+    let mut folder = if is_path { given.to_owned() } else { folder_of(study, preset)? };
     check_merged(&folder)?;
     if !folder.join("rows.csv").is_file() {
         let measured = measured_studies(preset)?;

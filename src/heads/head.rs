@@ -59,7 +59,7 @@ impl TrainedHead {
     /// passage; these need no larger logits than all rows.
     ///
     /// # Errors
-    /// No probe, a head with a linear position bias, logits that are not finite, passages of different lengths.
+    /// No probe, a head with a position bias, logits that are not finite, passages of different lengths.
     pub fn new(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         Self::of_layer(probes, most, &mut None)
     }
@@ -163,9 +163,9 @@ pub(super) fn problem_of(
 pub(super) fn check_fittable(probes: &[&HeadProbe]) -> Result<(), PredictError> {
     refuse(
         probes,
-        |probe| probe.slope.is_some(),
-        "has a linear position bias, so its attention is not the softmax of QKᵀ/√d and its needed logit is \
-         undefined; take a run without one",
+        |probe| probe.bias.is_some(),
+        "has a position bias, so its attention is not the softmax of QKᵀ/√d and its needed logit is undefined; take a \
+         model without one",
     )?;
     check_finite(probes)
 }

@@ -45,7 +45,9 @@ impl LayerFit<'_> {
                 let began = Instant::now();
                 let mut screened = HeadMeasurement::screened(&of_head, Some(rows))?;
                 screened.passage = group;
-                if above.is_some_and(|above| screened.actual <= above) {
+                // Beside a position bias no queries and keys are fitted.
+                let is_biased = screened.bias_range.is_some();
+                if is_biased || above.is_some_and(|above| screened.actual <= above) {
                     if stop.load(Ordering::Relaxed) {
                         return Ok(false);
                     }

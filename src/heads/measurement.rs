@@ -89,6 +89,9 @@ record! {
         max_logit_capped: Option<f64>,
         /// max q·k, without s
         max_dot: Option<f64>,
+        /// the largest max − min of a row's position bias, which is not part of logits; empty without one
+        #[unit = "nats"]
+        bias_range: Option<f64>,
         /// attention on the first token of a passage
         first_mass: Option<f64>,
         /// the weight of a learned sink

@@ -13,7 +13,7 @@ use super::head::{check_finite, held_rows, refuse};
 use super::positions::{Form, Nearest, SeenRows};
 use super::precision::PrecisionRisk;
 use super::screen::{LAGS, spectrum_of_product};
-use crate::lm::HeadProbe;
+use crate::lm::{HeadProbe, PositionBias};
 use crate::record::{record, to_milliseconds};
 use crate::solver::Outcome;
 use crate::targets::{HeadKind, Visibility};
@@ -206,7 +206,7 @@ impl RampMeasurement {
             n: tokens,
             rows: held.len(),
             rank: first.queries.ncols(),
-            given_slope: first.slope.map(f64::from),
+            given_slope: first.bias.as_ref().and_then(PositionBias::slope),
             formula,
             effective_rank_logits,
             effective_rank_centred,

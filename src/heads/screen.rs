@@ -4,8 +4,8 @@ use ndarray::{Array2, Axis};
 use ndarray_linalg::QR;
 use rayon::prelude::*;
 
-use super::head::{attention_of, check_fittable, held_rows, problem_of};
-use super::positions::{Form, SeenRows};
+use super::head::{attention_of, check_finite, held_rows, problem_of};
+use super::positions::{Form, SeenRows, extremes};
 use super::precision::PrecisionRisk;
 use super::{HeadMeasurement, PredictError};
 use crate::lm::{HeadProbe, LmError, Probed};
@@ -20,23 +20,29 @@ impl HeadMeasurement {
     /// What a head has without a fit and an ε, from `probes`, one per passage. All rows of a passage are measured, or `most`
     /// evenly spaced ones of a longer passage.
     ///
-    /// Logits z = s·q·k are those before any softcap. The attention P is the softmax after the softcap, normalised over tokens;
+    /// Logits z = s·q·k are those before any softcap and without a position bias. The attention P is the softmax of both, normalised over tokens;
     /// the share of a learned sink is reported separately.
     ///
     /// # Errors
-    /// As [`TrainedHead::new`](super::TrainedHead::new), or LAPACK fails.
+    /// No probe, logits that are not finite, or LAPACK fails.
     pub fn screened(probes: &[&HeadProbe], most: Option<usize>) -> Result<Self, PredictError> {
         let &first = probes.first().ok_or(PredictError::NoPassage)?;
-        check_fittable(probes)?;
+        check_finite(probes)?;
         let tokens = first.queries.nrows();
         let held = held_rows(tokens, most);
         let seen = SeenRows::of(probes, &held);
         let [mut least, mut max_logit, mut logit_spread] = [f64::INFINITY, f64::NEG_INFINITY, 0.0];
+        let mut bias_range = first.bias.as_ref().map(|_| 0.0);
         let (mut entropy, mut first_mass, mut mass_within) = (0.0, 0.0, [0.0; 4]);
         for row in seen.each() {
             let [low, high] = row.extremes();
             (least, max_logit) = (least.min(low), max_logit.max(high));
             logit_spread = logit_spread.max(high - low);
+            if let (Some(range), Some(bias)) = (&mut bias_range, &first.bias) {
+                let of_row = row.columns.clone().map(|column| bias.at(row.position, column));
+                let [low, high] = extremes(of_row);
+                *range = f64::max(*range, high - low);
+            }
             entropy += row.entropy();
             if row.columns.start == 0 {
                 first_mass += row.attention[0];
@@ -81,6 +87,7 @@ impl HeadMeasurement {
             max_logit: Some(max_logit),
             max_logit_capped: softcap.map(|cap| cap * (max_logit / cap).tanh()),
             max_dot: Some(max_logit / first.scale),
+            bias_range,
             first_mass: Some(first_mass / rows),
             sink_mass: Some(sinks / rows),
             share_ramp,
@@ -93,7 +100,8 @@ impl HeadMeasurement {
 }
 
 /// L⁰(ε; P) of the same rows as [`HeadMeasurement::screened`] at each of `epsilons`: the smallest max |logit| at any rank. `None`
-/// if no finite logits reach ε.
+/// if no finite logits reach ε, or if the head has
+/// a position bias, beside which the least logits are not defined here.
 ///
 /// # Errors
 /// As [`HeadMeasurement::screened`].
@@ -103,7 +111,9 @@ pub(super) fn floors(
     epsilons: &[f64],
 ) -> Result<Vec<Option<f64>>, PredictError> {
     let &first = probes.first().ok_or(PredictError::NoPassage)?;
-    check_fittable(probes)?;
+    if first.bias.is_some() {
+        return Ok(vec![None; epsilons.len()]);
+    }
     let held = held_rows(first.queries.nrows(), most);
     let problem = problem_of(probes, &held, &attention_of(probes, &held))?;
     let floor = Floor::new(&problem);
@@ -168,7 +178,7 @@ mod tests {
 
     use super::*;
     use crate::heads::TrainedHead;
-    use crate::lm::HeadInputs;
+    use crate::lm::{HeadInputs, PositionBias};
     use crate::targets::HeadKind;
 
     const TOKENS: usize = 24;
@@ -194,7 +204,7 @@ mod tests {
             key_head: 1,
             scale: 0.25,
             softcap: None,
-            slope: None,
+            bias: None,
             sink: None,
             inputs: HeadInputs { stream, projected, normalised: None, turns: None },
         }
@@ -258,6 +268,27 @@ mod tests {
         assert!((found - share).abs() < 1e-7, "{found} against {share}");
         assert_eq!(sunk.first_mass, screened(&flat).first_mass, "the rest is shared as before");
         assert_eq!(sunk.share_ramp, None, "constant logits are of no form");
+    }
+
+    /// A bias moves the attention, is reported apart from the logits, and leaves no floor.
+    #[test]
+    fn a_position_bias_is_reported_apart() {
+        for visibility in [Visibility::Causal, Visibility::Bidirectional] {
+            let plain = probe(visibility);
+            let alibi = HeadProbe { bias: Some(PositionBias::Linear(0.5)), ..plain.clone() };
+            let values = (0..2 * TOKENS - 1).map(|at| -0.5 * at.abs_diff(TOKENS - 1) as f32);
+            let table =
+                HeadProbe { bias: Some(PositionBias::Table(values.collect())), ..plain.clone() };
+            let [unbiased, slope, table] = [&plain, &alibi, &table].map(screened);
+            assert_eq!((unbiased.bias_range, unbiased.actual), (None, slope.actual));
+            assert_eq!(slope.bias_range, Some(0.5 * (TOKENS - 1) as f64));
+            assert!(slope.mass_within_4 > unbiased.mass_within_4 + 0.05);
+            assert_eq!(
+                (slope.bias_range, slope.mass_within_4),
+                (table.bias_range, table.mass_within_4)
+            );
+            assert_eq!(floors(&[&alibi], None, &[0.1, 0.01]).unwrap(), [None, None]);
+        }
     }
 
     #[test]

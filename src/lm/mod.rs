@@ -42,6 +42,8 @@ pub use mpi::Mpi;
 pub use pretrained::PretrainedModel;
 #[cfg(test)]
 pub(crate) use pretrained::Published;
-pub use probe::{Attend, HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, Probed};
+pub use probe::{
+    Attend, HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, PositionBias, Probed,
+};
 pub use training::{EvaluationRow, HeadLogRow, Outcome, Recorder, StepRow, TrainSummary, Trainer};
 pub use workers::{Alone, Workers};

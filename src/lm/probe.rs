@@ -157,8 +157,8 @@ pub struct HeadProbe {
     pub scale: f64,
     /// The softcap c of attention logits c tanh(z/c), if there is one.
     pub softcap: Option<f32>,
-    /// The slope m of the position bias −m |j − i|, if there is one.
-    pub slope: Option<f32>,
+    /// The position bias, if there is one.
+    pub bias: Option<PositionBias>,
     /// The logit of a learned attention sink, if there is one: an additional entry of the softmax, the same
     /// in every row, whose share goes to no token.
     pub sink: Option<f32>,
@@ -179,6 +179,36 @@ pub struct HeadInputs {
     pub normalised: Option<NormalisedInputs>,
     /// (cos θ, sin θ) by position and pair of channels, (T, D/2), for rotary positions.
     pub turns: Option<Arc<Array2<[f32; 2]>>>,
+}
+
+/// A bias b(j − i) by relative position, which is added to the logits after any softcap.
+#[derive(Clone, Debug)]
+pub enum PositionBias {
+    /// −m |j − i| with this slope m.
+    Linear(f32),
+    /// b of j − i from −(T − 1) to T − 1, (2T − 1) with T ≥ the tokens of a passage.
+    Table(Arc<[f32]>),
+}
+
+impl PositionBias {
+    /// b(j − i) for row i and column j.
+    ///
+    /// # Panics
+    /// If the table is shorter.
+    pub fn at(&self, row: usize, column: usize) -> f64 {
+        match self {
+            Self::Linear(slope) => f64::from(-slope) * column.abs_diff(row) as f64,
+            Self::Table(values) => f64::from(values[values.len() / 2 + column - row]),
+        }
+    }
+
+    /// The slope m of a linear bias.
+    pub fn slope(&self) -> Option<f64> {
+        match self {
+            Self::Linear(slope) => Some((*slope).into()),
+            Self::Table(_) => None,
+        }
+    }
 }
 
 /// Queries or keys of one head on one passage: after the projection, and as attention receives them.
@@ -255,9 +285,9 @@ impl HeadProbe {
             if let Some(cap) = cap {
                 y.mapv_inplace(|z| if z.is_finite() { cap * (z / cap).tanh() } else { z });
             }
-            if let Some(slope) = self.slope.map(f64::from) {
+            if let Some(bias) = &self.bias {
                 for (column, y) in y.iter_mut().enumerate() {
-                    *y -= slope * column.abs_diff(row) as f64;
+                    *y += bias.at(row, column);
                 }
             }
         }

@@ -5,21 +5,26 @@ use std::path::Path;
 use super::analysis::Analysis;
 use super::error::ReportError;
 use crate::experiment::{Analysed, Kind, MeasuredStudy, StudyWork, View, on_the_same_text};
+use crate::experiments::heads::{PREDICTION, PredictStudy};
 use crate::experiments::training::{Baseline, TrainStudy};
 use crate::figure::Figure;
 use crate::run::Manifest;
 use crate::run::manifest::MANIFEST;
 use crate::study::{StudyDefinition, StudyError, check_measured};
 
-/// Returns the study whose rows are in `folder`, its kind and its view. It uses the definition in `manifest`. View,
+/// Returns the study whose rows are in `folder`, its kind and its view; rows without a view are those of `predict`. It uses the definition in `manifest`. View,
 /// baseline and predictions come from the current definition file, if the file still exists.
 ///
 /// # Errors
-/// The definition cannot be read by this version, or has no view.
+/// The definition cannot be read by this version.
 pub fn measured_study(
     folder: &Path,
     manifest: &Manifest,
 ) -> Result<(MeasuredStudy, Kind, View), ReportError> {
+    if manifest.text("view").is_empty() {
+        let rows = MeasuredStudy { folder: folder.to_owned(), ..MeasuredStudy::default() };
+        return Ok((rows, Kind::of::<PredictStudy>(), PREDICTION));
+    }
     let measured = definition_of_rows(folder, manifest)?;
     let (now, unusable) = match definition_now(&measured) {
         Ok(now) => (now, None),

@@ -194,11 +194,18 @@ pub(crate) const PREDICTION: View = View::new(
     InTraining,
     "Needed against actual logits, one point per head.",
     |studies| {
-        let rows = trained(studies)?;
+        let all = PublishedHeads::of(&rows_of(studies)?)?;
+        let Some(rows) = &all.fitted else {
+            return Ok(Analysed {
+                tables: all.tables(),
+                figures: Vec::new(),
+                verdicts: Vec::new(),
+            });
+        };
         Ok(Analysed {
             tables: rows.tables(),
-            figures: prediction::prediction(&rows, &[]),
-            verdicts: vec![claims::heads::ordering(&rows)],
+            figures: prediction::prediction(rows, &[]),
+            verdicts: vec![claims::heads::ordering(rows)],
         })
     },
 );

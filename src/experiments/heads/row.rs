@@ -130,6 +130,10 @@ impl HeadMeasurement {
         check.at_most("key_head exceeds the head", key_head as f64, self.head as f64, 0.0);
         let (scale, max_logit) = (self.scale.unwrap_or(f64::NAN), self.max_logit);
         check.at_least("scale", scale, f64::MIN_POSITIVE);
+        check.at_least("bias_range", self.bias_range.unwrap_or(0.0), 0.0);
+        check.holds(self.bias_range.is_none() || !self.is_fitted(), || {
+            "is fitted beside a position bias".to_owned()
+        });
         check.within("max_logit", max_logit.unwrap_or(f64::NAN), -self.actual, self.actual);
         check.equal(
             "max_dot is not max_logit / scale",

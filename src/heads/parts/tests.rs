@@ -3,8 +3,8 @@
 use super::*;
 use crate::heads::HeadMeasurement;
 use crate::lm::{
-    HeadProbe, Model, ModelShape, Positions, PretrainedModel, Probed as _, Published, Stabiliser,
-    TrainDefinition,
+    HeadProbe, Model, ModelShape, PositionBias, Positions, PretrainedModel, Probed as _, Published,
+    Stabiliser, TrainDefinition,
 };
 use crate::solver::{Measured, SolverBudget};
 use crate::targets::Visibility;
@@ -238,8 +238,8 @@ fn heads_that_no_fit_can_be_held_against_are_refused() {
     let plain = definition("mhsa", Positions::Learned, &[]);
     let model = Model::new(ModelShape::new(&plain, 23), 0.5, 3).unwrap();
     let probes = model.probe(&[1, 2, 3]).unwrap();
-    let sloped = HeadProbe { slope: Some(0.1), ..probes[1].clone() };
-    let Err(error) = TrainedHead::new(&[&sloped], None) else { panic!("a slope was accepted") };
+    let biased = HeadProbe { bias: Some(PositionBias::Linear(0.1)), ..probes[1].clone() };
+    let Err(error) = TrainedHead::new(&[&biased], None) else { panic!("a bias was accepted") };
     assert!(error.to_string().starts_with("layer 0, head 1 has"), "{error}");
     let mut probe = probes[0].clone();
     probe.keys[[1, 0]] = f32::NAN;

@@ -10,4 +10,4 @@ pub(super) mod tests;
 
 pub(super) use divergence::Nearest;
 pub(super) use form::Form;
-pub(super) use rows::SeenRows;
+pub(super) use rows::{SeenRows, extremes};

@@ -22,6 +22,11 @@ pub(in super::super) struct SeenRow<'a> {
     pub attention: &'a [f64],
 }
 
+/// The smallest and the largest of some numbers.
+pub(in super::super) fn extremes(of: impl Iterator<Item = f64>) -> [f64; 2] {
+    of.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], z| [low.min(z), high.max(z)])
+}
+
 impl SeenRow<'_> {
     /// The range of this row's pairs among all pairs.
     pub fn pairs(&self) -> Range<usize> {
@@ -30,8 +35,7 @@ impl SeenRow<'_> {
 
     /// The smallest and the largest logit.
     pub fn extremes(&self) -> [f64; 2] {
-        let none = [f64::INFINITY, f64::NEG_INFINITY];
-        self.logits.iter().fold(none, |[low, high], &z| [low.min(z), high.max(z)])
+        extremes(self.logits.iter().copied())
     }
 
     /// −Σ p ln p.

@@ -30,7 +30,7 @@ pub(in super::super) fn head(queries: Array2<f64>, keys: Array2<f64>, kind: Head
         key_head: 2,
         scale: 1.0 / (rank as f64).sqrt(),
         softcap: None,
-        slope: None,
+        bias: None,
         sink: None,
         inputs: HeadInputs { stream, projected, normalised: None, turns: None },
     }

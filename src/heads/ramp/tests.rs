@@ -128,7 +128,10 @@ fn key_scores_are_free_in_each_passage_and_alike_for_every_query() {
 fn what_a_head_is_given_is_no_logit_of_its_own() {
     let n = 60;
     let nothing = || Array2::zeros((n, 2));
-    let probe = HeadProbe { slope: Some(0.5), ..head(nothing(), nothing(), HeadKind::Global) };
+    let probe = HeadProbe {
+        bias: Some(PositionBias::Linear(0.5)),
+        ..head(nothing(), nothing(), HeadKind::Global)
+    };
     let found = RampMeasurement::measure(&[&probe], 0, None).unwrap();
     assert_eq!((found.half_spread, found.given_slope), (0.0, Some(0.5)));
     assert!((found.slope_kl - 0.5).abs() < 1e-4 && found.kl_ramp < 1e-9, "{}", found.slope_kl);

@@ -9,7 +9,7 @@ use super::about::{AboutLayer, AboutNorm};
 use crate::lm::pretrained::{NormOver, Pairs, with_ones};
 use crate::lm::probe::Side;
 use crate::lm::tensor_file::{SafetensorsFile, TensorSource as _};
-use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs};
+use crate::lm::{HeadInputs, HeadProbe, LmError, NormalisedInputs, PositionBias};
 use crate::targets::{HeadKind, Visibility};
 
 /// Access to the tensors of one layer.
@@ -153,6 +153,8 @@ pub(super) struct ExportedLayer {
     /// The normalisation of queries and keys, with their gains by head, if there is one.
     norm: Option<(AboutNorm, [Array2<f32>; 2])>,
     sinks: Option<Vec<f32>>,
+    /// The position bias of each head, (2T − 1), if there is one.
+    biases: Option<Vec<Arc<[f32]>>>,
 }
 
 /// The factor of each row.
@@ -199,7 +201,12 @@ impl ExportedLayer {
             tensors.numbers("sinks", 0..heads)
         });
         let sinks = sinks.transpose()?;
-        Ok(Self { about, heads, key_heads, tokens, d, width, rotation, order, norm, sinks })
+        let biases = tensors.has("position_bias").then(|| -> Result<Vec<_>, LmError> {
+            let biases = tensors.matrix("position_bias", [heads, 2 * tokens - 1])?;
+            Ok(biases.rows().into_iter().map(|bias| bias.iter().copied().collect()).collect())
+        });
+        let biases = biases.transpose()?;
+        Ok(Self { about, heads, key_heads, tokens, d, width, rotation, order, norm, sinks, biases })
     }
 
     pub(super) fn number(&self) -> usize {
@@ -255,7 +262,7 @@ impl ExportedLayer {
                 key_head,
                 scale: self.about.scale * factor.powi(2),
                 softcap: self.about.softcap,
-                slope: None,
+                bias: self.biases.as_ref().map(|biases| PositionBias::Table(biases[head].clone())),
                 sink: self.sinks.as_ref().map(|sinks| sinks[head]),
                 inputs: HeadInputs {
                     stream: stream.clone(),

@@ -14,6 +14,7 @@ use tempfile::{TempDir, tempdir};
 use super::ExportedHeads;
 use crate::lm::tensor_file::SafetensorsFile;
 use crate::lm::{HeadProbe, LmError, NormalisedInputs, PretrainedModel, Probed as _};
+use crate::targets::Visibility;
 
 const MODELS: [&str; 8] =
     ["bert", "gemma2", "gpt2", "gpt_neox", "gpt_oss", "llama-yarn", "olmo2", "qwen3"];
@@ -71,6 +72,25 @@ fn logits_and_attention_are_those_of_transformers() {
     }
 }
 
+#[test]
+fn attention_with_a_position_bias_is_that_of_transformers() {
+    for (name, visibility) in [("t5", Visibility::Bidirectional), ("bloom", Visibility::Causal)] {
+        let heads = exported(name);
+        let path = reference(&format!("exported/attention/{name}.safetensors"));
+        let expected = SafetensorsFile::open(&path).unwrap();
+        let expected = expected.tensor("attention", &[3, TOKENS, TOKENS]).unwrap();
+        let probes = heads.probe_layer(&heads.own_passages().unwrap()[..1], 1).unwrap();
+        for (probe, expected) in probes[0].iter().zip(expected.chunks(TOKENS * TOKENS)) {
+            assert_eq!(probe.visibility, visibility);
+            let mut plain = probe.clone();
+            plain.bias = None;
+            let found = [probe, &plain].map(|probe| probe.attention().mapv(|p| p as f32));
+            let [off, without] = found.each_ref().map(|found| farthest(found, expected));
+            assert!(off < 1e-5 && without > 1e-3, "{name} {}: {off}, {without}", probe.head);
+        }
+    }
+}
+
 /// All other properties of the heads agree with those read from the model's own files.
 #[test]
 fn heads_are_those_of_the_model_read_natively() {
@@ -96,7 +116,8 @@ fn heads_are_those_of_the_model_read_natively() {
 }
 
 fn are_alike(found: &HeadProbe, expected: &HeadProbe, at: &str) {
-    let told = |p: &HeadProbe| (p.head, p.key_head, p.kind, p.visibility, p.softcap, p.slope);
+    let told =
+        |p: &HeadProbe| (p.head, p.key_head, p.kind, p.visibility, p.softcap, p.bias.is_some());
     assert_eq!(told(found), told(expected), "{at}");
     assert!((found.scale / expected.scale - 1.0).abs() < 1e-6, "{at}: {}", found.scale);
     assert_eq!(found.sink.is_some(), expected.sink.is_some(), "{at}");
@@ -326,6 +347,13 @@ fn tensors_that_do_not_fit_together_are_named() {
                 }
             }),
             "layer 1 has cosines and sines of length 1.200 for 2 of 8 channels",
+        ),
+        (
+            with("t5", &|file| {
+                let tensor = file.tensors.get_mut("layers.1.position_bias").unwrap();
+                *tensor = (Dtype::F32, vec![3, 46], vec![0; 4 * 3 * 46]);
+            }),
+            "layers.1.position_bias is [3, 46], but [3, 47] is needed",
         ),
         (
             with("qwen3", &|file| file.floats("layers.1.keys", |all| all[5] = f32::NAN)),

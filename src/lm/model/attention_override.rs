@@ -8,7 +8,7 @@ use ndarray::{Array2, s};
 use super::language_model::Model;
 use crate::lm::attention::attention;
 use crate::lm::operators::{EPSILON, output_loss};
-use crate::lm::{Attend, HeadInputs, HeadProbe, LmError, NormalisedInputs};
+use crate::lm::{Attend, HeadInputs, HeadProbe, LmError, NormalisedInputs, PositionBias};
 use crate::numerics::product;
 use crate::targets::Visibility;
 
@@ -102,7 +102,7 @@ impl Model {
                     key_head: head,
                     scale: 1.0 / (d as f64).sqrt(),
                     softcap: block.heads.softcap,
-                    slope: slopes.as_ref().map(|slopes| slopes[head]),
+                    bias: slopes.as_ref().map(|slopes| PositionBias::Linear(slopes[head])),
                     sink: None,
                     inputs,
                 };
@@ -190,7 +190,7 @@ mod tests {
             let uniform = |probe: &HeadProbe| {
                 let mut zero = probe.clone();
                 zero.queries.fill(0.0);
-                zero.slope = None;
+                zero.bias = None;
                 Ok(Some(zero.attention()))
             };
             let other = model.passage_loss(&PASSAGE, &mut |probe| uniform(probe)).unwrap();

@@ -98,7 +98,7 @@ impl Attention {
                     key_head,
                     scale: self.scale,
                     softcap: self.softcap,
-                    slope: None,
+                    bias: None,
                     sink: self.sinks.as_ref().map(|sinks| sinks[head]),
                     inputs: HeadInputs {
                         stream: stream.clone(),

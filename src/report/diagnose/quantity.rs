@@ -38,7 +38,7 @@ pub(super) struct Quantity {
 }
 
 /// The quantities, max |logit| first.
-pub(super) const QUANTITIES: [Quantity; 18] = [
+pub(super) const QUANTITIES: [Quantity; 19] = [
     size(
         "actual",
         "max |logit|",
@@ -98,6 +98,12 @@ pub(super) const QUANTITIES: [Quantity; 18] = [
         "max after the softcap",
         "max c·tanh(z/c), the input of softmax; c is the model's softcap.",
         |head| head.max_logit_capped,
+    ),
+    size(
+        "bias_range",
+        "bias range",
+        "The largest max − min of a row's position bias, which is added to the logits and not part of them.",
+        |head| head.bias_range,
     ),
     share(
         "share_ramp",

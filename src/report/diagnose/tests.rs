@@ -15,7 +15,6 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
     let found = HeadMeasurement {
         head,
         kind: HeadKind::Global,
-        passage: 0,
         passages: 2,
         n: 256,
         rows: 256,
@@ -33,21 +32,17 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         shift_factor: Some(shift_factor),
         entropy_nats: 3.0,
         effective_rank_logits: 8.0,
-        effective_rank_attention: None,
         mass_within_1: 0.1,
         mass_within_4: 0.2,
         mass_within_16: 0.4,
         mass_within_64: 0.6,
         key_head: Some(0),
         scale: Some(0.25),
-        softcap: None,
         max_logit: Some(half_spread * shift_factor),
-        max_logit_capped: None,
         max_dot: Some(4.0 * half_spread * shift_factor),
         first_mass: Some(0.1),
         sink_mass: Some(0.0),
         share_ramp: Some(0.1),
-        precision: None,
         kl_nats: Some(0.01),
         kl_nats_from_input: Some(0.01),
         outcome: Outcome::Converged,
@@ -55,6 +50,7 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         iterations: 10,
         evaluations: 20,
         wall_time_s: 1.0,
+        ..HeadMeasurement::default()
     };
     DiagnosedHead { layer, found, look: None }
 }

@@ -88,7 +88,13 @@ fn beginning(head: &HeadMeasurement) -> String {
             times(floor),
             number(floor)
         ),
-        (None, _) => format!("{actual} (not fitted)"),
+        (None, _) => match head.bias_range {
+            Some(range) => format!(
+                "{actual}, beside a position bias with a range of {}, so it was not fitted",
+                number(range)
+            ),
+            None => format!("{actual} (not fitted)"),
+        },
     }
 }
 
@@ -217,6 +223,10 @@ mod tests {
         for unknown in ["needs", "at rank", "inputs", "penalty"] {
             assert!(!told.contains(unknown), "{told}");
         }
+        let mut biased = screened(7, 3, LARGE);
+        (biased.found.floor, biased.found.bias_range) = (None, Some(7.5));
+        let told = said(biased);
+        assert!(told.contains("position bias") && told.contains("7.50"), "{told}");
         let mut lost = screened(7, 3, LARGE);
         lost.found.outcome = Outcome::Infeasible;
         assert!(said(lost).contains("no logits up to 128 reach the tolerance at rank 16"));

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 use super::error::ReportError;
 use super::measured::{analyse, measured_study};
-use crate::experiment::MeasuredStudy;
+use crate::experiment::Kind;
 use crate::experiments::heads::tables::heads::{HeadRow, TrainedHeads};
-use crate::experiments::heads::{HeadMeasurement, PREDICTION, PredictStudy};
+use crate::experiments::heads::{HeadMeasurement, PredictStudy};
 use crate::experiments::training::tables::run_course::RunCourse;
 use crate::figure::Figure;
 use crate::lm::ExportedHeads;
 use crate::record::Rows;
 use crate::run::{Manifest, RunError};
-use crate::study::{Kind, StudyError};
+use crate::study::StudyError;
 use crate::table::distinct;
 
 pub use page::shown_page;
@@ -78,18 +78,11 @@ fn screened(rows: &[HeadRow]) -> Option<Shown> {
 fn study(folder: &Path) -> Result<Shown, ReportError> {
     let read = |error: RunError| ReportError::Study(StudyError::from(error));
     let manifest = Manifest::read(&folder.join("manifest.toml")).map_err(read)?;
-    let own = folder.to_owned();
+    let (measured, kind, view) = measured_study(folder, &manifest)?;
     let is_of_study = !manifest.text("view").is_empty();
-    let (measured, kind, view) = match is_of_study {
-        true => measured_study(folder, &manifest)?,
-        // Rows without a definition are predictions.
-        false => {
-            let rows = MeasuredStudy { folder: own.clone(), ..MeasuredStudy::default() };
-            (rows, Kind::of::<PredictStudy>(), PREDICTION)
-        }
-    };
+    let own = [folder.to_owned()];
     let is_of_heads = kind == Kind::of::<PredictStudy>();
-    let heads = is_of_heads.then(|| Rows::<HeadMeasurement>::read(&[own])).transpose()?;
+    let heads = is_of_heads.then(|| Rows::<HeadMeasurement>::read(&own)).transpose()?;
     let predicted = heads.as_ref().filter(|_| !is_of_study);
     if let Some(shown) = predicted.and_then(|heads| screened(&heads.rows)) {
         return Ok(shown);

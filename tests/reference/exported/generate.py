@@ -6,6 +6,9 @@
 writes NAME.safetensors beside this file, from float32 on the processor. Its passages are those that `rank-study predict
 tests/reference/published/NAME --text .../text.txt --tokens N` looks at; the first begins with the tokens of
 expected.safetensors. Every run writes the same bytes.
+
+Models with a position bias are not in tests/reference/published: t5 and bloom have random weights, and their attention on
+the first passage is in attention/NAME.safetensors.
 """
 
 import argparse
@@ -13,8 +16,8 @@ import pathlib
 import sys
 
 import torch
-from safetensors.torch import load_file
-from transformers import AutoModel
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, BloomConfig, BloomModel, PreTrainedModel, T5Config, T5EncoderModel
 
 HERE = pathlib.Path(__file__).resolve().parent
 PUBLISHED = HERE.parent / "published"
@@ -38,6 +41,30 @@ MODELS = {
 }
 
 
+BIASED = ("t5", "bloom")
+
+
+def biased(name: str) -> PreTrainedModel:
+    torch.manual_seed(0)
+    if name == "t5":
+        config = T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=3)
+        return T5EncoderModel._from_config(config, attn_implementation="eager").eval()
+    model = BloomModel(BloomConfig(vocab_size=64, hidden_size=24, n_layer=2, n_head=3)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1 if parameter.ndim == 1 else 8)
+    return model
+
+
+def write_biased(name: str) -> None:
+    model = biased(name)
+    tokens = torch.randint(3, 60, (2, 24), generator=torch.Generator().manual_seed(1))
+    export.export(model, tokens, HERE / f"{name}.safetensors", layers=[1], name=name)
+    with torch.no_grad():
+        attention = model(input_ids=tokens[:1], output_attentions=True).attentions[1]
+    save_file({"attention": attention[0].contiguous()}, HERE / "attention" / f"{name}.safetensors")
+
+
 def passages(folder: pathlib.Path, length: int) -> list[list[int]]:
     """Two passages of the text; none of these tokenizers puts a token before it that a causal model is given."""
     text = load_file(folder / "expected.safetensors")["tokenised"].tolist()
@@ -57,5 +84,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", metavar="NAME", nargs="*", help="models to write; all where none is named")
     torch.set_num_threads(1)
-    for chosen in parser.parse_args().names or MODELS:
-        write(chosen)
+    for chosen in parser.parse_args().names or (*MODELS, *BIASED):
+        write_biased(chosen) if chosen in BIASED else write(chosen)

@@ -25,6 +25,8 @@ pub struct PublishedModel<'h> {
     pub run: &'h str,
     /// Its type.
     pub arm: &'h str,
+    /// The training step, if known.
+    pub step: Option<usize>,
     /// ε in nats.
     pub epsilon: f64,
     /// Every head.
@@ -54,7 +56,11 @@ impl PublishedHeads {
 
     /// The models, by ε in descending order.
     pub fn models(&self) -> Vec<PublishedModel<'_>> {
-        let runs = groups(&self.heads, |row| (&row.of.model.run, &row.of.model.arm));
+        let of = |row: &HeadRow| {
+            let model = &row.of.model;
+            (model.run.clone(), model.arm.clone(), model.step)
+        };
+        let runs = groups(&self.heads, of);
         let mut models = Vec::new();
         for epsilon in epsilons(self.heads.iter().map(|row| row.found.epsilon)) {
             for rows in &runs {
@@ -63,7 +69,8 @@ impl PublishedHeads {
                 let heads: Vec<&HeadMeasurement> = found.filter(|f| f.epsilon == epsilon).collect();
                 let large: Vec<&HeadMeasurement> =
                     heads.iter().copied().filter(|head| head.actual >= LARGE_NATS).collect();
-                models.push(PublishedModel { run, arm, epsilon, heads, large });
+                let step = rows[0].of.model.step;
+                models.push(PublishedModel { run, arm, step, epsilon, heads, large });
             }
         }
         models
@@ -85,9 +92,13 @@ impl PublishedHeads {
         });
         let lines: Vec<Line<'_>> = lines.collect();
         let title = "Heads of published models: large logits and their factors";
-        Table::from_items("published", title, &lines)
+        let mut table = Table::from_items("published", title, &lines)
             .words("run", "model", |line| line.model.run)
-            .words("arm", "type", |line| line.model.arm)
+            .words("arm", "type", |line| line.model.arm);
+        if models.iter().any(|model| model.step.is_some()) {
+            table = table.numbers("step", "step", |line| line.model.step);
+        }
+        table
             .numbers("epsilon", "ε (nats)", |line| line.model.epsilon)
             .words("which", "heads", |line| line.which)
             .numbers("heads", "count", |line| line.heads.len())
