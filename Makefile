@@ -7,7 +7,7 @@ PRESET ?= quick
 EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
-.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers setup-venv test-readers test-data test-export wheel test-python data-books data-python data-smollm2 data-minilm data-gemma3 test-decoders test-slurm test-mpi \
+.PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers setup-venv test-readers test-data test-export wheel test-python data-books data-python data-smollm2 data-minilm data-gemma3 data-vit data-whisper test-decoders test-slurm test-mpi \
 	test-unsafe fuzz deny bench-peers bench-peers-fit bench-peers-step
 
 reproduce: setup
@@ -161,6 +161,12 @@ data-minilm:
 
 data-gemma3:
 	analysis/data/models.sh gemma3
+
+# Heads of published models that read no text, as files for `rank-study predict`: a vision transformer's to runs/vit/, the ones of
+# Whisper's encoder to runs/whisper/.
+BEYOND_TEXT := numpy==2.4.6 safetensors==0.8.0 onnx==1.23.2 onnxruntime==1.32.0 ctranslate2==4.8.5 pillow==13.0.0
+data-vit data-whisper: setup-venv
+	@venv=$$(python/venv.sh beyond-text $(BEYOND_TEXT)) && "$$venv/bin/python" analysis/data/models_beyond_text.py $(@:data-%=%)
 
 # The decoders' heads against what transformers makes of them: tests/reference/decoders.
 test-decoders: setup data-smollm2 data-gemma3

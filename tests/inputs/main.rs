@@ -51,11 +51,11 @@ promises! {
     training_definitions, "training-definitions", 100_000;
     manifests, "manifests", 80_000;
     rows, "rows", 10_000;
-    model_configurations, "config", 40_000;
-    tokenizers, "tokenizer", 40_000;
-    model_weights, "model-weights", 20_000;
-    gguf, "gguf", 40_000;
-    exported_heads, "exported", 30_000;
+    model_configurations, "config", 100_000;
+    tokenizers, "tokenizer", 100_000;
+    model_weights, "model-weights", 100_000;
+    gguf, "gguf", 100_000;
+    exported_heads, "exported", 100_000;
     checkpoints, "checkpoints", 30_000;
     run_logs, "run-logs", 10_000;
     shown_runs, "shown-runs", 10_000;

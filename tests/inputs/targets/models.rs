@@ -88,7 +88,7 @@ pub fn exported_heads(place: &Path) -> Target {
         let exported = here("tests/reference/exported").join(name);
         Whole { bytes: fs::read(exported).unwrap(), form }
     };
-    let files = ["bert", "gemma2", "gpt_oss", "llama-yarn"]
+    let files = ["bert", "gemma2", "gpt_oss", "llama-yarn", "t5"]
         .map(|name| file(&format!("{name}.safetensors")));
     let read = move |_, bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
