@@ -67,12 +67,20 @@ impl Document {
                 "is not an ordinary file; copy the text into one, since it is read more than once";
             return Err(LmError::file(path, why));
         }
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        let other = OTHER_FORMS.iter().find(|(name, _)| ending.as_deref() == Some(name));
+        let ending = |path: &Path| {
+            path.extension().map(|ending| ending.to_string_lossy().to_lowercase())
+        };
+        let is_packed = ending(path).as_deref() == Some("zst");
+        let (unpacked, first) = match is_packed {
+            true => (path.with_extension(""), "unpack it by `unzstd FILE` and "),
+            false => (path.to_owned(), ""),
+        };
+        let found = ending(&unpacked);
+        let other = OTHER_FORMS.iter().find(|(name, _)| found.as_deref() == Some(name));
         if let Some((name, how)) = other {
             return Err(LmError::file(
                 path,
-                format!("is a .{name} file, not a plain text; make one by {how}"),
+                format!("is a .{name} file, not a plain text; {first}make one by {how}"),
             ));
         }
         let most = FREE.max(metadata.len().saturating_mul(MOST_TIMES));
@@ -230,11 +238,11 @@ mod tests {
     #[test]
     fn texts_in_another_form_are_refused_with_a_way_to_make_one() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["t.jsonl", "t.parquet", "t.CSV", "t.txt.gz"] {
+        for name in ["t.jsonl", "t.jsonl.zst", "t.parquet", "t.CSV", "t.txt.gz"] {
             let path = folder.path().join(name);
             std::fs::write(&path, "{\"text\": \"a\"}").unwrap();
             let said = Document::of_file(&path).unwrap_err().to_string();
-            assert!(said.contains("not a plain text; make one by"), "{said}");
+            assert!(said.contains("not a plain text; ") && said.contains("make one by"), "{said}");
         }
     }
 
