@@ -474,7 +474,7 @@ class _Layer:
                 raise self.error("its input, queries or keys are NaN or infinite; export an earlier step")
             agrees = _AGREES.get(query.dtype, _AGREES_IN_HALF_PRECISION)
             query, key = query.float(), key.float()
-            rotation, origins = self._origins(stream, query, key, agrees)
+            stream, rotation, origins = self._origins(stream, query, key, agrees)
             causal, window = self._sight(mask, kwargs, implementation, query.shape[2])
             bias, slack = self._bias(mask, kwargs, query, key, agrees)
             if self.padding.cuts and not causal:
@@ -539,18 +539,23 @@ class _Layer:
 
     def _origins(
         self, stream: Tensor, query: Tensor, key: Tensor, agrees: float
-    ) -> tuple[_Rotation | None, tuple[_Origin, _Origin]]:
-        """How queries and keys are made, by the way of turning that agrees best with what the modules returned."""
+    ) -> tuple[Tensor, _Rotation | None, tuple[_Origin, _Origin]]:
+        """What queries and keys are projected from and how, by the way of turning that agrees best with what the modules
+        returned. The module's own input comes first, then what a norm within has made of it."""
         found: list[tuple[_Rotation | None, tuple[_Origin, _Origin]]] = []
-        for rotation in _rotations(self._given.get("position_embeddings"), query.shape[-1]):
-            sides = [rotation.undone(rows) if rotation else rows for rows in (query, key)]
-            of_queries, of_keys = (_origin(rows, stream, self._made, agrees) for rows in sides)
-            if of_queries and of_keys:
-                found.append((rotation, (of_queries, of_keys)))
+        matrices = [m.given for m in self._made if getattr(getattr(m.module, "weight", None), "ndim", 0) == 2]
+        for stream in (stream, *(given for given in matrices if given.ndim == 3)):
+            for rotation in _rotations(self._given.get("position_embeddings"), query.shape[-1]):
+                sides = [rotation.undone(rows) if rotation else rows for rows in (query, key)]
+                of_queries, of_keys = (_origin(rows, stream, self._made, agrees) for rows in sides)
+                if of_queries and of_keys:
+                    found.append((rotation, (of_queries, of_keys)))
+            if found:
+                break
         if not found:
             raise self.error(
-                "its queries and keys are no projection of its input, normalised and then turned by "
-                "position_embeddings; attention of this kind is not exported"
+                "its queries and keys are no projection of its input, normalised and then turned by position_embeddings; "
+                "write queries, keys and inputs with rank_study.write_heads"
             )
         rotation, origins = max(found, key=lambda one: min(origin.agreement for origin in one[1]))
         if key.shape[1] == 1 and origins[0].norm and origins[1].norm:
@@ -559,7 +564,7 @@ class _Layer:
         norms = [origin.norm and (origin.norm.over, origin.norm.centred, origin.norm.epsilon) for origin in origins]
         if norms[0] != norms[1]:
             raise self.error("its queries and keys are normalised in different ways, which the format does not have")
-        return rotation, origins
+        return stream, rotation, origins
 
     def _sight(self, mask: Any, kwargs: dict[str, Any], implementation: str, tokens: int) -> tuple[bool, int | None]:
         """Whether a row sees nothing after itself, and how many tokens from itself on, w of |i − j| < w."""

@@ -30,7 +30,7 @@ def write_heads(
     causal: bool = True,
     window: int | None = None,
     softcap: float | None = None,
-    bias: bool = False,
+    bias: bool | None = None,
     rotary: tuple[Any, Any, str] | None = None,
     model: str = "model",
     kind: str = "custom",
@@ -58,7 +58,7 @@ def write_heads(
     softcap
         The c of c·tanh(z/c), if the model has it.
     bias
-        Whether the projections of queries or keys have a bias.
+        Whether the projections of queries or keys have a bias; by default found from the arrays.
     rotary
         (cos, sin, pairs) of rotary positions: cos and sin of shape (T, R/2), and `"halves"` if channels i and
         i + R/2 rotate together or `"neighbours"` if 2i and 2i + 1 do.
@@ -91,8 +91,17 @@ def write_heads(
         q, k, x = arrays
         queries, keys, stream = (_stored(name, layer, array) for name, array in (("Q", q), ("K", k), ("X", x)))
         _check_shapes(layer, queries, keys, stream, ids)
-        for side, rows in (("queries", queries), ("keys", keys)):
-            _check_projection(layer, side, rows, stream, bias, turned)
+        before = [rows if turned is None else _turned_back(rows, turned) for rows in (queries, keys)]
+        has_bias = _has_bias(stream, before) if bias is None else bias
+        for side, rows in zip(("queries", "keys"), before):
+            residual = _residual(stream, rows, has_bias)
+            if residual > _RESIDUAL:
+                warnings.warn(
+                    f"layer {layer}: {side} are not a projection of X ({residual:.0%} of them is left over), so the input "
+                    "factor would be wrong; give the input of the projection, after its normalisation, and rotary=(cos, sin, "
+                    "pairs) if positions rotate",
+                    stacklevel=2,
+                )
         named = {"queries": queries, "keys": keys, "stream": stream}
         if turned is not None:
             named |= {"cos": turned[0], "sin": turned[1]}
@@ -104,7 +113,7 @@ def write_heads(
                 "causal": causal,
                 "window": window,
                 "softcap": softcap,
-                "bias": bias,
+                "bias": has_bias,
                 "pairs": turned and turned[2],
                 "norm": None,
             }
@@ -162,30 +171,22 @@ def _rotation(rotary: tuple[Any, Any, str], length: int) -> tuple[NDArray[np.flo
     return cos, sin, rotary[2]
 
 
-def _check_projection(
-    layer: int,
-    side: str,
-    rows: NDArray[np.float32],
-    stream: NDArray[np.float32],
-    bias: bool,
-    turned: tuple[NDArray[np.float32], NDArray[np.float32], str] | None,
-) -> None:
-    """Warns where rows are not X·W: with another X the input factor would describe another model."""
+def _residual(stream: NDArray[np.float32], rows: NDArray[np.float32], bias: bool) -> float:
+    """The part of rows (P, H, T, D) that is no X·W, or X·W + b: with another X the input factor would describe another model."""
     x = stream.reshape(-1, stream.shape[-1]).astype(np.float64)
     if bias:
         x = np.hstack([x, np.ones((len(x), 1))])
     if len(x) <= x.shape[1]:
-        return  # Fewer tokens than channels: every matrix is a projection.
-    before = rows if turned is None else _turned_back(rows, turned)
-    y = before.transpose(0, 2, 1, 3).reshape(len(x), -1).astype(np.float64)
+        return 0.0  # Fewer tokens than channels: every matrix is a projection.
+    y = rows.transpose(0, 2, 1, 3).reshape(len(x), -1).astype(np.float64)
     weights, *_ = np.linalg.lstsq(x, y, rcond=None)
-    residual = float(np.linalg.norm(x @ weights - y)) / max(float(np.linalg.norm(y)), 1e-30)
-    if residual > _RESIDUAL:
-        warnings.warn(
-            f"layer {layer}: {side} are not a projection of X ({residual:.0%} of them is left over), so the input factor "
-            "would be wrong; give the input of the projection, after its normalisation, and check bias and rotary",
-            stacklevel=3,
-        )
+    return float(np.linalg.norm(x @ weights - y)) / max(float(np.linalg.norm(y)), 1e-30)
+
+
+def _has_bias(stream: NDArray[np.float32], sides: Sequence[NDArray[np.float32]]) -> bool:
+    """Whether rows are X·W + b and not X·W: less is left over by far."""
+    without, with_one = (max(_residual(stream, rows, bias) for rows in sides) for bias in (False, True))
+    return without > 1e-5 and with_one < 0.1 * without
 
 
 def _turned_back(

@@ -259,10 +259,10 @@ class ExportTest(unittest.TestCase):
                     self.assertLess((file.attention(about) - expected[about["layer"]]).abs().max(), 1e-5)
 
     def test_models_of_plain_torch_are_exported(self) -> None:
-        for function in ("sdpa", "softmax"):
-            with self.subTest(function):
+        for function, norm in (("sdpa", False), ("softmax", False), ("sdpa", True)):
+            with self.subTest(function, norm=norm):
                 torch.manual_seed(0)
-                model = PlainModel(function)
+                model = PlainModel(function, norm)
                 exporter.export(model, TOKENS, self.path)
                 file = Exported(self.path)
                 self.assertEqual(file.about["tokens"], TOKENS.tolist())
@@ -414,12 +414,13 @@ class ExportTest(unittest.TestCase):
 
 
 class PlainAttention(torch.nn.Module):
-    def __init__(self, function: str) -> None:
+    def __init__(self, function: str, norm: bool) -> None:
         super().__init__()
+        self.norm = torch.nn.LayerNorm(32) if norm else torch.nn.Identity()
         self.all, self.function = torch.nn.Linear(32, 96), function
 
     def projected(self, x: Tensor) -> list[Tensor]:
-        return [part.unflatten(-1, (4, 8)).transpose(1, 2) for part in self.all(x).split(32, -1)]
+        return [part.unflatten(-1, (4, 8)).transpose(1, 2) for part in self.all(self.norm(x)).split(32, -1)]
 
     def forward(self, x: Tensor) -> Tensor:
         query, key, value = self.projected(x)
@@ -435,10 +436,10 @@ class PlainAttention(torch.nn.Module):
 class PlainModel(torch.nn.Module):
     """A decoder of PyTorch alone, with learned positions."""
 
-    def __init__(self, function: str) -> None:
+    def __init__(self, function: str, norm: bool) -> None:
         super().__init__()
         self.tokens, self.positions = torch.nn.Embedding(64, 32), torch.nn.Embedding(64, 32)
-        self.attentions = torch.nn.ModuleList(PlainAttention(function) for _ in range(2))
+        self.attentions = torch.nn.ModuleList(PlainAttention(function, norm) for _ in range(2))
 
     def input(self, ids: Tensor) -> Tensor:
         return self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))

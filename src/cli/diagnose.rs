@@ -11,7 +11,7 @@ use super::measuring::{describe, fail_if_unfinished};
 use super::predict::{self, HeadsAsked, print_json, rows_of};
 use super::streams::say;
 use crate::heads::{Passages, fitted_above, largest_logits};
-use crate::lm::Texts;
+use crate::lm::{Probed, Texts};
 use crate::report::{DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
 use crate::run::{Manifest, ModelSource};
 use crate::study::Plan;
@@ -45,9 +45,9 @@ pub struct DiagnoseArgs {
     /// Find the least max |logit| within this error (KL, nats)
     #[arg(long, value_name = "EPS", default_value_t = 0.01)]
     tolerance: f64,
-    /// Fit each head to this many passages at once
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    passages: usize,
+    /// Fit each head to this many passages at once [default: 2]
+    #[arg(long, value_name = "N")]
+    passages: Option<usize>,
     /// Use this many tokens per passage [default: the shortest context, at most 1024]
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
@@ -87,17 +87,22 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     let texts = (args.text.as_deref())
         .map(|text| Texts::find(text, None).with_context(|| format!("--text {}", text.display())))
         .transpose()?;
-    let passages = Passages { groups: 1, passages: args.passages, tokens, split: None };
+    let read = |model: &dyn Probed| {
+        let passages = args.passages.unwrap_or(model.own_passages().map_or(2, <[_]>::len));
+        Ok(Passages { groups: 1, passages, tokens, split: None }
+            .of(model, texts.as_ref())?
+            .remove(0))
+    };
     let pool = args.threads.pool(None)?;
     let above = match args.all {
         true => None,
-        false => Some(pool.install(|| above(args, &sources, passages, texts.as_ref()))?),
+        false => Some(pool.install(|| above(args, &sources, &read))?),
     };
     let asked = HeadsAsked {
         folders: &folders,
         steps: &args.step,
         epsilon: &[args.tolerance],
-        passages: Some(args.passages),
+        passages: args.passages,
         groups: 1,
         tokens: Some(tokens),
         rows: None,
@@ -116,10 +121,11 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     fail_if_unfinished(&[(name, summary)])?;
 
     let mut models = DiagnosedModel::of(&rows_of(&args.out, &keys)?);
-    pool.install(|| look(&mut models, &sources, passages, texts.as_ref()))?;
+    pool.install(|| look(&mut models, &sources, &read))?;
+    let fitted = models.iter().flat_map(|model| &model.heads).map(|head| head.found.passages).max();
     let diagnosis = Diagnosis {
         models,
-        measured: measured(args, tokens, above)?,
+        measured: measured(args, fitted.unwrap_or(0), tokens, above)?,
         files: vec!["rows.csv", "rows.parquet", "manifest.toml"],
     };
     let page = args.out.join("index.html");
@@ -196,13 +202,11 @@ fn tokens(asked: Option<usize>, sources: &[Source]) -> Result<usize> {
     }
 }
 
+/// Reads the passages of a model.
+type Read<'r> = dyn Fn(&dyn Probed) -> Result<Vec<Vec<u32>>> + Sync + 'r;
+
 /// Logit above which heads are fitted: `--above`, or a larger value that leaves at most `--most` heads.
-fn above(
-    args: &DiagnoseArgs,
-    sources: &[Source],
-    passages: Passages,
-    texts: Option<&Texts>,
-) -> Result<f64> {
+fn above(args: &DiagnoseArgs, sources: &[Source], read: &Read<'_>) -> Result<f64> {
     let mut largest = Vec::new();
     for Source { model, steps, .. } in sources {
         let asked = |step: &&Option<usize>| {
@@ -215,27 +219,22 @@ fn above(
                 some => some.iter().copied().filter(|&layer| layer < model.layers()).collect(),
             };
             let weights = model.weights(step)?;
-            let groups = passages.of(&*weights, texts)?;
-            largest.extend(largest_logits(&*weights, &groups[0], &layers)?);
+            let passages = read(&*weights)?;
+            largest.extend(largest_logits(&*weights, &passages, &layers)?);
         }
     }
     Ok(fitted_above(largest, args.above, args.most))
 }
 
 /// Computes the details of each model's heads on its first passage.
-fn look(
-    models: &mut [DiagnosedModel],
-    sources: &[Source],
-    passages: Passages,
-    texts: Option<&Texts>,
-) -> Result<()> {
+fn look(models: &mut [DiagnosedModel], sources: &[Source], read: &Read<'_>) -> Result<()> {
     let heads = models.iter().map(|model| model.heads.len()).sum();
     for one in models {
         let source = sources.iter().find(|source| source.name == one.name);
         let Some(Source { model, .. }) = source else { continue };
         let weights = model.weights(one.step)?;
-        let groups = passages.of(&*weights, texts)?;
-        one.look(&*weights, &groups[0][0], heads)?;
+        let passages = read(&*weights)?;
+        one.look(&*weights, &passages[0], heads)?;
     }
     Ok(())
 }
@@ -243,6 +242,7 @@ fn look(
 /// Describes the measurement, from the flags and the manifest of the rows.
 fn measured(
     args: &DiagnoseArgs,
+    passages: usize,
     tokens: usize,
     above: Option<f64>,
 ) -> Result<Vec<(&'static str, String)>> {
@@ -260,10 +260,7 @@ fn measured(
     told.extend([
         (
             "Passages",
-            format!(
-                "{} of {tokens} tokens; pictures, keys and text show the first",
-                args.passages
-            ),
+            format!("{passages} of {tokens} tokens; pictures, keys and text show the first"),
         ),
         (
             "Error ε",

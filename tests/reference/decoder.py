@@ -17,6 +17,7 @@ class Arm:
     sigma_reparam: bool = False
     softcap: float | None = None
     z_loss: float = 0.0
+    loss_exponent: float = 1.0
 
 
 def norm(x, gain):
@@ -78,5 +79,6 @@ def forward(arm, weights, vectors, tokens):
 
 def objective(arm, scores, targets):
     """What is minimised, and the cross-entropy alone."""
-    loss = F.cross_entropy(scores.flatten(0, 1), targets.flatten())
-    return loss + arm.z_loss * scores.logsumexp(-1).square().mean(), loss.detach()
+    losses = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="none")
+    minimised = (losses**arm.loss_exponent).mean() + arm.z_loss * scores.logsumexp(-1).square().mean()
+    return minimised, losses.mean().detach()

@@ -47,6 +47,9 @@ pub(super) const VIEWS: &[View] = &[
                 figures.push(training::training(&best));
                 verdicts = claims::training::verdicts(&rows);
                 verdicts.extend(claims::stabilisers::verdicts(&rows));
+                if claims::loss_exponent::has_exponents(&rows) {
+                    verdicts = claims::loss_exponent::verdicts(&rows);
+                }
             }
             Ok(Analysed { tables: rows.tables(), figures, verdicts })
         },

@@ -67,9 +67,8 @@ impl Document {
                 "is not an ordinary file; copy the text into one, since it is read more than once";
             return Err(LmError::file(path, why));
         }
-        let ending = |path: &Path| {
-            path.extension().map(|ending| ending.to_string_lossy().to_lowercase())
-        };
+        let ending =
+            |path: &Path| path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
         let is_packed = ending(path).as_deref() == Some("zst");
         let (unpacked, first) = match is_packed {
             true => (path.with_extension(""), "unpack it by `unzstd FILE` and "),

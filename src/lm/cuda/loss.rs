@@ -1,9 +1,9 @@
 //! The output layer and its loss on the GPU.
 
-use candle_core::{DType, Result, Tensor};
+use candle_core::{DType, Result, Tensor, bail};
 
 use super::launch::{Argument, Grid, ROWS, arguments, device_of, launch, named, unwritten};
-use crate::lm::operators::{OutputLoss, plus};
+use crate::lm::operators::{Objective, OutputLoss, plus};
 
 /// The largest size of the logits of a block of rows, in bytes.
 const BLOCK_BYTES: usize = 1 << 29;
@@ -17,9 +17,13 @@ pub(in crate::lm) fn output_loss(
     hidden: &Tensor,
     embedding: &Tensor,
     targets: &Tensor,
-    z_loss: f64,
+    objective: Objective,
     wanted: bool,
 ) -> Result<OutputLoss> {
+    let Objective { exponent, z_loss } = objective;
+    if exponent != 1.0 {
+        bail!("loss_exponent must be 1 on a GPU ({exponent} found); use --device cpu");
+    }
     let device = device_of(hidden)?;
     let dtype = hidden.dtype();
     let (n, _) = hidden.dims2()?;

@@ -8,6 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::lm::attention::{Attended, HeadStatistics, Heads, attention};
 use crate::lm::model::tests::{every_kind, text};
 use crate::lm::model::{Model, ModelShape};
+use crate::lm::operators::Objective;
 use crate::lm::{Corpus, Device, Dtype, SyntheticCorpus, TrainDefinition, Trainer};
 use crate::targets::HeadKind::{self, Global, Local};
 
@@ -99,7 +100,9 @@ fn losses_gradients_and_heads_of_every_kind_of_model_are_those_of_the_cpu() {
                 let model = Model::new(shape.clone(), 0.02, 7).unwrap().on(device).unwrap();
                 let (ids, targets) = text(&model);
                 let [ids, targets] = [ids, targets].map(|x| x.to_device(model.device()).unwrap());
-                let found = model.gradients(&(ids, targets), 1e-3, false).unwrap();
+                let found = model
+                    .gradients(&(ids, targets), Objective { exponent: 1.0, z_loss: 1e-3 }, false)
+                    .unwrap();
                 let gradients: Vec<_> = found.gradients.unwrap().iter().map(numbers).collect();
                 (found.loss_nats, gradients, found.heads)
             };

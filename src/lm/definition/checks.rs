@@ -67,6 +67,11 @@ impl TrainDefinition {
         }
         let last = self.final_learning_rate;
         require((0.0..=1.0).contains(&last), "final_learning_rate", last, "must be 0 to 1")?;
+        let exponent = self.loss_exponent;
+        let why = "must be above 0, at most 1";
+        require(exponent > 0.0 && exponent <= 1.0, "loss_exponent", exponent, why)?;
+        let noise = self.label_noise;
+        require((0.0..1.0).contains(&noise), "label_noise", noise, "must be 0 or more, below 1")?;
         let decay = self.weight_decay;
         require(decay.is_finite() && decay >= 0.0, "weight_decay", decay, "must be 0 or more")?;
         let limit = self.diverged_above;

@@ -28,6 +28,10 @@ pub struct TrainDefinition {
     pub qk_clip: f64,
     /// Coefficient ς of the stabiliser `z-loss`.
     pub z_loss: f64,
+    /// Exponent e of each token's loss in the objective, 0 < e ≤ 1 (Hajra 2019, arXiv 1902.06127).
+    pub loss_exponent: f64,
+    /// Share of the training targets that another symbol replaces, always the same ones.
+    pub label_noise: f64,
     /// Decoder blocks.
     pub layers: usize,
     /// Width of the residual stream; a multiple of `heads` unless `d_head` is set.
@@ -106,6 +110,8 @@ impl Default for TrainDefinition {
             softcap: 50.0,
             qk_clip: 100.0,
             z_loss: 1e-4,
+            loss_exponent: 1.0,
+            label_noise: 0.0,
             layers: 3,
             d_model: 64,
             heads: 4,

@@ -70,6 +70,9 @@ fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
         ("softcap", "0"),
         ("qk_clip", "-1"),
         ("z_loss", "0"),
+        ("loss_exponent", "0"),
+        ("loss_exponent", "1.5"),
+        ("label_noise", "1"),
         ("stabilisers", r#"["layer-norm"]"#),
         ("positions", "sinusoid"),
     ] {

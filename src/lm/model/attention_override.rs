@@ -7,7 +7,7 @@ use ndarray::{Array2, s};
 
 use super::language_model::Model;
 use crate::lm::attention::attention;
-use crate::lm::operators::{EPSILON, output_loss};
+use crate::lm::operators::{EPSILON, Objective, output_loss};
 use crate::lm::{Attend, HeadInputs, HeadProbe, LmError, NormalisedInputs, PositionBias};
 use crate::numerics::product;
 use crate::targets::Visibility;
@@ -54,7 +54,8 @@ impl Model {
         let x = self.stream_after(passage, attend)?;
         let (hidden, _) = self.decoder.after_blocks(&x.narrow(0, 0, next.len())?)?;
         let targets = Tensor::from_slice(next, next.len(), &Device::Cpu)?;
-        let loss = output_loss(&hidden, &self.decoder.output_embedding()?, &targets, 0.0, false)?;
+        let embedding = self.decoder.output_embedding()?;
+        let loss = output_loss(&hidden, &embedding, &targets, Objective::CROSS_ENTROPY, false)?;
         Ok(loss.cross_entropy.to_dtype(DType::F64)?.to_scalar()?)
     }
 

@@ -7,7 +7,7 @@ use super::weights::{Gradients, ModelShape, Parameter, Tensors};
 use crate::lm::Positions;
 use crate::lm::attention::HeadStatistics;
 use crate::lm::operators::{
-    NormPullback, Rotation, add_positions, embed, layer_norm, output_loss, tied_logits,
+    NormPullback, Objective, Rotation, add_positions, embed, layer_norm, output_loss, tied_logits,
 };
 
 /// Token and position embeddings, the blocks, and the last norm.
@@ -107,7 +107,8 @@ impl Forward {
 
     /// The mean cross-entropy, in nats, of the targets, (B·T) of uint32, of the ids that were read.
     pub(in crate::lm) fn loss_of(&self, targets: &Tensor) -> Result<f64> {
-        let found = output_loss(&self.hidden, &self.embedding, targets, 0.0, false)?;
+        let found =
+            output_loss(&self.hidden, &self.embedding, targets, Objective::CROSS_ENTROPY, false)?;
         found.cross_entropy.to_dtype(DType::F64)?.to_scalar()
     }
 

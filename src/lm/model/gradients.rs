@@ -7,7 +7,7 @@ use super::language_model::Model;
 use super::weights::{Gradients, Weight};
 use crate::lm::LmError;
 use crate::lm::attention::HeadStatistics;
-use crate::lm::operators::{OutputLoss, output_loss};
+use crate::lm::operators::{Objective, OutputLoss, output_loss};
 use crate::lm::workers::Workers;
 
 /// Results of one batch for a training step.
@@ -21,8 +21,7 @@ pub(in crate::lm) struct BatchGradients {
 }
 
 impl Model {
-    /// Gradients of cross-entropy + `z_loss` · mean (log Z)² over a batch of inputs and targets with respect to every
-    /// weight. With `recompute`, a block's activations are dropped once the next block
+    /// Gradients of the objective over a batch of inputs and targets with respect to every weight. With `recompute`, a block's activations are dropped once the next block
     /// has its input, and computed again for the backward pass (Chen et al. 2016, arXiv 1604.06174). This needs the memory
     /// of one block instead of all, and one more forward pass; the gradients are bitwise equal.
     ///
@@ -31,7 +30,7 @@ impl Model {
     pub(in crate::lm) fn gradients(
         &self,
         (inputs, targets): &(Tensor, Tensor),
-        z_loss: f64,
+        objective: Objective,
         recompute: bool,
     ) -> Result<BatchGradients> {
         let (decoder, sizes) = (&self.decoder, inputs.dims2()?);
@@ -51,7 +50,7 @@ impl Model {
         let (hidden, to_norm) = decoder.after_blocks(&x)?;
         let embedding = decoder.output_embedding()?;
         let OutputLoss { cross_entropy, gradients: found, .. } =
-            output_loss(&hidden, &embedding, targets, z_loss, true)?;
+            output_loss(&hidden, &embedding, targets, objective, true)?;
         let Some([d_hidden, d_embedding]) = found else {
             bail!("the output loss gave no gradients");
         };

@@ -26,7 +26,7 @@ pub(super) use elements::{
 pub(super) use embedding::{Rotation, add_positions, embed, rotate};
 pub(super) use layer_norm::{EPSILON, layer_norm};
 pub(super) use linear::{add_linear, add_mlp, linear};
-pub(super) use output_loss::{output_loss, tied_logits};
+pub(super) use output_loss::{Objective, output_loss, tied_logits};
 pub(super) use spectral::{power_iteration, spectrally_normalised};
 #[cfg(test)]
 pub(super) use tests::largest_difference;

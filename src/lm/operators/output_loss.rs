@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
 use super::elements::{CHUNK_ROWS, OutputLoss, float32, like, matrix, with_elements};
-use crate::lm::simd;
+use crate::lm::{Stabiliser, TrainDefinition, simd};
 use crate::numerics::gemm;
 
 /// Number of rows whose logits exist at a time.
@@ -21,17 +21,44 @@ const TASK_ROWS: usize = 256;
 /// Symbols per task whose logits or gradients are computed.
 const TASK_SYMBOLS: usize = 1024;
 
+/// ℓ^e has no bounded slope at ℓ = 0 if e < 1: smaller losses have the slope of this one.
+const LEAST_LOSS: f64 = 1e-3;
+
+/// What a step minimises: the mean over tokens of ℓ^`exponent`, with ℓ a token's cross-entropy (Hajra 2019, arXiv
+/// 1902.06127), plus `z_loss` · mean (log Z)².
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lm) struct Objective {
+    pub exponent: f64,
+    pub z_loss: f64,
+}
+
+impl Objective {
+    /// The mean cross-entropy alone.
+    pub const CROSS_ENTROPY: Self = Self { exponent: 1.0, z_loss: 0.0 };
+
+    /// That of a training definition.
+    pub fn of(definition: &TrainDefinition) -> Self {
+        let z_loss = if definition.has(Stabiliser::ZLoss) { definition.z_loss } else { 0.0 };
+        Self { exponent: definition.loss_exponent, z_loss }
+    }
+
+    /// The derivative of ℓ^e with respect to ℓ; exactly 1 if e = 1.
+    fn slope(self, loss: f64) -> f64 {
+        self.exponent * loss.max(LEAST_LOSS).powf(self.exponent - 1.0)
+    }
+}
+
 /// With z = hidden · embeddingᵀ for a hidden state (N, C), an embedding (V, C) and targets (N) of
 /// uint32: the cross-entropy, which is the mean over rows of log Z − z(target) with Z = Σ e^z, and the gradients of the
-/// objective, which is that mean plus `z_loss` · mean (log Z)². The cross-entropy is not rounded.
+/// [`Objective`]. The cross-entropy is not rounded.
 ///
 /// # Errors
-/// A number of targets other than N or, on a CPU, a target that is not below V.
+/// A number of targets other than N; on a CPU a target that is not below V, on a GPU an exponent other than 1.
 pub(in crate::lm) fn output_loss(
     hidden: &Tensor,
     embedding: &Tensor,
     targets: &Tensor,
-    z_loss: f64,
+    objective: Objective,
     wanted: bool,
 ) -> Result<OutputLoss> {
     let ((n, c), (v, channels)) = (hidden.dims2()?, embedding.dims2()?);
@@ -41,7 +68,7 @@ pub(in crate::lm) fn output_loss(
     }
     #[cfg(feature = "cuda")]
     if hidden.device().is_cuda() {
-        return crate::lm::cuda::output_loss(hidden, embedding, targets, z_loss, wanted);
+        return crate::lm::cuda::output_loss(hidden, embedding, targets, objective, wanted);
     }
     let mut gradients = wanted.then(|| (Array2::zeros((n, c)), Array2::zeros((v, c))));
     let cross_entropy = with_elements([targets], |[targets]: [&[u32]; 1]| {
@@ -50,7 +77,7 @@ pub(in crate::lm) fn output_loss(
         }
         with_elements([&float32(hidden)?, &float32(embedding)?], |[hidden, embedding]| {
             let (hidden, embedding) = (matrix(hidden, c)?, matrix(embedding, c)?);
-            Ok(Blocks { z_loss, wanted }.run(hidden, embedding, targets, gradients.as_mut()))
+            Ok(Blocks { objective, wanted }.run(hidden, embedding, targets, gradients.as_mut()))
         })
     })?;
     let gradients = match gradients {
@@ -68,7 +95,7 @@ pub(in crate::lm) fn output_loss(
 
 /// Parameters of the loop over blocks of rows.
 struct Blocks {
-    z_loss: f64,
+    objective: Objective,
     /// Whether gradients are requested.
     wanted: bool,
 }
@@ -118,12 +145,14 @@ impl Blocks {
                 let Some(row) = row.as_slice_mut() else { continue };
                 let terms = simd::softmax_terms_of(row, None, None);
                 let log_z = f64::from(terms.max) + terms.sum.ln();
-                sum += f64::from(terms.max - hit) + terms.sum.ln();
+                let loss = f64::from(terms.max - hit) + terms.sum.ln();
+                sum += loss;
                 if self.wanted {
-                    let weight = (1.0 + 2.0 * self.z_loss * log_z) / n as f64;
+                    let slope = self.objective.slope(loss);
+                    let weight = (slope + 2.0 * self.objective.z_loss * log_z) / n as f64;
                     let factor = (weight / terms.sum) as f32;
                     row.iter_mut().for_each(|p| *p *= factor);
-                    row[target] -= 1.0 / n as f32;
+                    row[target] -= slope as f32 / n as f32;
                 }
             }
             sum
@@ -212,23 +241,25 @@ mod tests {
         let embedding = Var::from_vec(wave(v * c, 1.0), (v, c), &device).unwrap();
         let targets: Vec<u32> = (0..n).map(|i| (i * 7 % v) as u32).collect();
         let targets = Tensor::from_vec(targets, n, &device).unwrap();
-        for z_loss in [0.0, 0.3] {
-            let found = output_loss(&hidden, &embedding, &targets, z_loss, true).unwrap();
+        for (exponent, z_loss) in [(1.0, 0.0), (1.0, 0.3), (0.5, 0.0), (0.7, 0.3)] {
+            let objective = Objective { exponent, z_loss };
+            let found = output_loss(&hidden, &embedding, &targets, objective, true).unwrap();
             let logits = hidden.matmul(&embedding.t().unwrap()).unwrap();
             let log_z = logits.log_sum_exp(D::Minus1).unwrap();
             let hit = logits.gather(&targets.unsqueeze(1).unwrap(), 1).unwrap();
-            let plain = (&log_z - hit.squeeze(1).unwrap()).unwrap().mean_all().unwrap();
+            let losses = (&log_z - hit.squeeze(1).unwrap()).unwrap();
+            let plain = losses.mean_all().unwrap();
             let off = found.cross_entropy.to_scalar::<f64>().unwrap()
                 - f64::from(plain.to_scalar::<f32>().unwrap());
-            assert!(off.abs() < 1e-5, "z_loss {z_loss}: the cross-entropy differs by {off:e}");
+            assert!(off.abs() < 1e-5, "{objective:?}: the cross-entropy differs by {off:e}");
             let square = (log_z.sqr().unwrap().mean_all().unwrap() * z_loss).unwrap();
-            let objective = (plain + square).unwrap();
-            let store = objective.backward().unwrap();
+            let powers = losses.powf(exponent).unwrap().mean_all().unwrap();
+            let store = (powers + square).unwrap().backward().unwrap();
             for (found, x) in found.gradients.unwrap().iter().zip([&hidden, &embedding]) {
                 let off = largest_difference(found, store.get(x).unwrap());
-                assert!(off < 1e-6, "z_loss {z_loss}: a gradient differs by {off:e}");
+                assert!(off < 1e-6, "{objective:?}: a gradient differs by {off:e}");
             }
-            let unasked = output_loss(&hidden, &embedding, &targets, z_loss, false).unwrap();
+            let unasked = output_loss(&hidden, &embedding, &targets, objective, false).unwrap();
             assert!(unasked.gradients.is_none());
         }
     }
@@ -238,7 +269,9 @@ mod tests {
         let hidden = Tensor::zeros((3, 2), candle_core::DType::F32, &Device::Cpu).unwrap();
         for (targets, said) in [(vec![0u32, 5, 1], "target 5"), (vec![0, 1], "2 targets")] {
             let targets = Tensor::new(targets, &Device::Cpu).unwrap();
-            let Err(error) = output_loss(&hidden, &hidden, &targets, 0.0, false) else {
+            let Err(error) =
+                output_loss(&hidden, &hidden, &targets, Objective::CROSS_ENTROPY, false)
+            else {
                 panic!("{said} was accepted")
             };
             assert!(error.to_string().contains(said), "{error}");

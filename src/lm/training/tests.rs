@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::atomic::AtomicBool;
 
+use candle_core::Tensor;
+
 use super::*;
 use crate::lm::{
     Arm, Corpus, Device, Dtype, LmError, Optimiser, Split, SyntheticCorpus, TrainDefinition,
@@ -290,4 +292,33 @@ fn batches_added_up_are_one_larger_batch() {
         let off = off.max((whole.entropy_nats - parts.entropy_nats).abs());
         assert!(off < 1e-3, "{whole:?} against {parts:?}");
     }
+}
+
+/// A place of the text has the same label in every window.
+#[test]
+fn a_share_of_labels_is_wrong_and_stays_so() {
+    let definition = TrainDefinition { label_noise: 0.2, ..tiny() };
+    let corpus = Corpus::synthetic(&definition).unwrap();
+    let trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
+    let (symbols, t) = (corpus.vocabulary.size(), definition.context);
+    let starts: Vec<usize> = (0..400).map(|window| window * t).collect();
+    let labels = vec![3u32; starts.len() * t];
+    let noisy = |starts: &[usize]| -> Vec<u32> {
+        let labels = Tensor::new(&labels[..starts.len() * t], trainer.model().device()).unwrap();
+        trainer.with_noise(&labels, starts).unwrap().to_vec1().unwrap()
+    };
+    let found = noisy(&starts);
+    let wrong: Vec<u32> = found.iter().copied().filter(|&label| label != 3).collect();
+    let share = wrong.len() as f64 / found.len() as f64;
+    assert!((share - 0.2).abs() < 0.01, "{share}");
+    for symbol in (0..symbols as u32).filter(|&symbol| symbol != 3) {
+        let own = wrong.iter().filter(|&&label| label == symbol).count() as f64;
+        let expected = wrong.len() as f64 / (symbols - 1) as f64;
+        assert!((own - expected).abs() < 6.0 * expected.sqrt(), "{symbol}: {own}");
+    }
+    assert_eq!(noisy(&[t + 5])[..t - 5], found[t + 5..2 * t]);
+    let (_, plain) = run(&tiny());
+    let (_, kept) = run(&definition);
+    assert!(kept.steps[0].loss_nats > plain.steps[0].loss_nats);
+    assert!(kept.evals[0].loss_nats > 0.0 && kept.evals[0] != plain.evals[0]);
 }

@@ -16,6 +16,7 @@ use super::step::{Share, gradient_norm, learning_rate};
 use crate::lm::evaluation::{batch, evaluate};
 use crate::lm::memory_estimate as room;
 use crate::lm::model::BatchGradients;
+use crate::lm::operators::Objective;
 use crate::lm::tensor_file::{self, SafetensorsFile};
 use crate::lm::workers::{Alone, Workers};
 use crate::lm::{
@@ -282,10 +283,32 @@ impl<'a> Trainer<'a> {
     fn batch(&self, starts: &[usize], part: Range<usize>) -> Result<BatchGradients, LmError> {
         let TrainDefinition { context, recompute, .. } = *self.definition;
         let text = self.corpus.split(Split::Train);
-        let batch = batch(text, &starts[part.clone()], context, self.model.device())?;
-        let z_loss =
-            if self.definition.has(Stabiliser::ZLoss) { self.definition.z_loss } else { 0.0 };
-        Ok(self.model.gradients(&batch, z_loss, recompute)?)
+        let starts = &starts[part.clone()];
+        let (inputs, targets) = batch(text, starts, context, self.model.device())?;
+        let targets = match self.definition.label_noise > 0.0 {
+            true => self.with_noise(&targets, starts)?,
+            false => targets,
+        };
+        let objective = Objective::of(self.definition);
+        Ok(self.model.gradients(&(inputs, targets), objective, recompute)?)
+    }
+
+    /// The targets of windows that begin at `starts`, a share `label_noise` of them replaced by other symbols. Which, and by
+    /// what, depends on the seed and the place in the text alone: labels are wrong, and stay so.
+    pub(super) fn with_noise(&self, targets: &Tensor, starts: &[usize]) -> Result<Tensor, LmError> {
+        let TrainDefinition { context, seed, label_noise, .. } = *self.definition;
+        let symbols = self.corpus.vocabulary.size() as u64;
+        let mut noisy: Vec<u32> = targets.to_vec1()?;
+        let places = starts.iter().flat_map(|start| *start..start + context);
+        for (target, place) in noisy.iter_mut().zip(places) {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            rng.set_stream(place as u64);
+            if symbols > 1 && rng.random_bool(label_noise) {
+                let other = rng.random_range(1..symbols);
+                *target = ((u64::from(*target) + other) % symbols) as u32;
+            }
+        }
+        Ok(Tensor::from_vec(noisy, targets.shape(), targets.device())?)
     }
 
     /// Updates the weights and the state derived from them. Returns the gradient's norm before clipping.

@@ -2,6 +2,7 @@
 
 pub mod head_size;
 pub mod long_range;
+pub mod loss_exponent;
 pub mod pairs;
 pub mod position_bias;
 pub mod stabilisers;

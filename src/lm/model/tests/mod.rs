@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
+use crate::lm::operators::Objective;
 use crate::lm::{Dtype, Positions, Slopes};
 use crate::targets::HeadKind;
 
@@ -86,7 +87,8 @@ fn gradients_are_slopes(model: &Model) {
         weight.variable.set(&scaled).unwrap();
     }
     let batch = text(model);
-    let gradients = model.gradients(&batch, 0.0, false).unwrap().gradients.unwrap();
+    let gradients =
+        model.gradients(&batch, Objective::CROSS_ENTROPY, false).unwrap().gradients.unwrap();
     for (weight, gradient) in model.weights.iter().zip(&gradients) {
         let start = weight.variable.copy().unwrap();
         let normals: Vec<f32> =
@@ -170,7 +172,7 @@ fn in_bfloat16_gradients_are_rounded_and_point_where_those_of_float32_do() {
         let rounded = Model::new(shape, 0.02, 7).unwrap();
         let batch = text(&model);
         let of = |model: &Model| {
-            let found = model.gradients(&batch, 0.0, false).unwrap();
+            let found = model.gradients(&batch, Objective::CROSS_ENTROPY, false).unwrap();
             let flat = |x: Tensor| x.flatten_all().unwrap().to_vec1::<f32>().unwrap();
             (found.loss_nats, found.gradients.unwrap().into_iter().map(flat).collect::<Vec<_>>())
         };

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use candle_core::{Device, Tensor, Var};
 
+use crate::lm::TrainDefinition;
 use crate::lm::model::{Model, ModelShape, Weight};
+use crate::lm::operators::Objective;
 use crate::lm::tensor_file::SafetensorsFile;
-use crate::lm::{Stabiliser, TrainDefinition};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/arms.safetensors");
 const SYMBOLS: usize = 11;
@@ -53,7 +54,7 @@ fn text(definition: &TrainDefinition) -> (Tensor, Tensor) {
 #[test]
 fn the_gradients_of_every_arm_are_those_of_pytorch() {
     let stabilised = r#"["qk-norm", "sigma-reparam", "softcap", "z-loss"]"#;
-    let cases: [(&str, &[(&str, &str)]); 12] = [
+    let cases: [(&str, &[(&str, &str)]); 13] = [
         ("mhsa", &[]),
         ("ls", &[("arm", "ls")]),
         ("local-only", &[("arm", "local-only")]),
@@ -62,6 +63,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         ("sigma-reparam", &[("arm", "sigma-reparam")]),
         ("softcap", &[("arm", "softcap")]),
         ("z-loss", &[("arm", "z-loss")]),
+        ("loss-exponent", &[("loss_exponent", "0.5")]),
         // qk-clip acts after the gradient, which is therefore that of mhsa.
         ("mhsa", &[("arm", "qk-clip")]),
         ("rope", &[("positions", "rope")]),
@@ -78,8 +80,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         let model = model(&definition);
         let (tokens, targets) = text(&definition);
         let batch = (tokens, targets.flatten_all().unwrap());
-        let z_loss = if definition.has(Stabiliser::ZLoss) { definition.z_loss } else { 0.0 };
-        let found = model.gradients(&batch, z_loss, false).unwrap();
+        let found = model.gradients(&batch, Objective::of(&definition), false).unwrap();
         let (loss, gradients) = (found.loss_nats, found.gradients.unwrap());
         let expected = match case {
             "mhsa" => mhsa.clone(),
