@@ -3,6 +3,8 @@
 use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor, WithDType, bail};
 use ndarray::{ArrayView2, ArrayViewMut2};
 
+use crate::lm::{Stabiliser, TrainDefinition};
+
 /// Number of rows per task, and per partial sum.
 pub(super) const CHUNK_ROWS: usize = 64;
 
@@ -79,6 +81,33 @@ pub(in crate::lm) type NormPullback =
 /// Maps the gradients of products with one x to the gradients of x and of the weights.
 pub(in crate::lm) type LinearPullback =
     Box<dyn FnOnce(&[&Tensor]) -> Result<(Tensor, Vec<Tensor>)>>;
+
+/// ℓ^e has no bounded slope at ℓ = 0 if e < 1: smaller losses have the slope of this one.
+const LEAST_LOSS: f64 = 1e-3;
+
+/// What a step minimises: the mean over tokens of ℓ^`exponent`, with ℓ a token's cross-entropy (Hajra 2019, arXiv
+/// 1902.06127), plus `z_loss` · mean (log Z)².
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lm) struct Objective {
+    pub exponent: f64,
+    pub z_loss: f64,
+}
+
+impl Objective {
+    /// The mean cross-entropy alone.
+    pub const CROSS_ENTROPY: Self = Self { exponent: 1.0, z_loss: 0.0 };
+
+    /// That of a training definition.
+    pub fn of(definition: &TrainDefinition) -> Self {
+        let z_loss = if definition.has(Stabiliser::ZLoss) { definition.z_loss } else { 0.0 };
+        Self { exponent: definition.loss_exponent, z_loss }
+    }
+
+    /// The derivative of ℓ^e with respect to ℓ; exactly 1 if e = 1.
+    pub(super) fn slope(self, loss: f64) -> f64 {
+        self.exponent * loss.max(LEAST_LOSS).powf(self.exponent - 1.0)
+    }
+}
 
 /// Loss of the output layer. With a GPU the numbers may not be computed yet.
 pub(in crate::lm) struct OutputLoss {

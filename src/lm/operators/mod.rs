@@ -21,12 +21,12 @@ mod tests;
 #[cfg(feature = "cuda")]
 pub(super) use elements::{LinearPullback, Pullback};
 pub(super) use elements::{
-    NormPullback, OutputLoss, elements, float32, like, matrix, plus, with_elements,
+    NormPullback, Objective, OutputLoss, elements, float32, like, matrix, plus, with_elements,
 };
 pub(super) use embedding::{Rotation, add_positions, embed, rotate};
 pub(super) use layer_norm::{EPSILON, layer_norm};
 pub(super) use linear::{add_linear, add_mlp, linear};
-pub(super) use output_loss::{Objective, output_loss, tied_logits};
+pub(super) use output_loss::{output_loss, tied_logits};
 pub(super) use spectral::{power_iteration, spectrally_normalised};
 #[cfg(test)]
 pub(super) use tests::largest_difference;

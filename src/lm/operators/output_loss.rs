@@ -8,8 +8,8 @@ use candle_core::{Result, Tensor, bail};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
-use super::elements::{CHUNK_ROWS, OutputLoss, float32, like, matrix, with_elements};
-use crate::lm::{Stabiliser, TrainDefinition, simd};
+use super::elements::{CHUNK_ROWS, Objective, OutputLoss, float32, like, matrix, with_elements};
+use crate::lm::simd;
 use crate::numerics::gemm;
 
 /// Number of rows whose logits exist at a time.
@@ -20,33 +20,6 @@ const ROW_GAP: usize = 16;
 const TASK_ROWS: usize = 256;
 /// Symbols per task whose logits or gradients are computed.
 const TASK_SYMBOLS: usize = 1024;
-
-/// ℓ^e has no bounded slope at ℓ = 0 if e < 1: smaller losses have the slope of this one.
-const LEAST_LOSS: f64 = 1e-3;
-
-/// What a step minimises: the mean over tokens of ℓ^`exponent`, with ℓ a token's cross-entropy (Hajra 2019, arXiv
-/// 1902.06127), plus `z_loss` · mean (log Z)².
-#[derive(Clone, Copy, Debug)]
-pub(in crate::lm) struct Objective {
-    pub exponent: f64,
-    pub z_loss: f64,
-}
-
-impl Objective {
-    /// The mean cross-entropy alone.
-    pub const CROSS_ENTROPY: Self = Self { exponent: 1.0, z_loss: 0.0 };
-
-    /// That of a training definition.
-    pub fn of(definition: &TrainDefinition) -> Self {
-        let z_loss = if definition.has(Stabiliser::ZLoss) { definition.z_loss } else { 0.0 };
-        Self { exponent: definition.loss_exponent, z_loss }
-    }
-
-    /// The derivative of ℓ^e with respect to ℓ; exactly 1 if e = 1.
-    fn slope(self, loss: f64) -> f64 {
-        self.exponent * loss.max(LEAST_LOSS).powf(self.exponent - 1.0)
-    }
-}
 
 /// With z = hidden · embeddingᵀ for a hidden state (N, C), an embedding (V, C) and targets (N) of
 /// uint32: the cross-entropy, which is the mean over rows of log Z − z(target) with Z = Σ e^z, and the gradients of the
