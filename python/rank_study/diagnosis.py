@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -51,7 +52,9 @@ class Diagnosis:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Copies the page to a .html file, or page and rows to a folder."""
         if os.fspath(path).endswith(".html"):
-            shutil.copyfile(self.folder / "index.html", path)
+            # The files that the page names are not beside it.
+            alone = re.sub(r'<a href="(?:rows|manifest)\.[a-z]+">([^<]*)</a>', r"\1", self.html)
+            Path(path).write_text(alone, encoding="utf-8")
         else:
             shutil.copytree(self.folder, path, dirs_exist_ok=True)
 

@@ -54,7 +54,8 @@ def test_a_diagnosis_has_the_logits_of_the_arrays(tmp_path: pathlib.Path, keys: 
     assert found.worst(1)[0]["actual"] == max(found.heads["actual"])
     assert found.summary and "<html" in found.html
     found.save(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text() == found.html
+    alone = (tmp_path / "page.html").read_text()
+    assert found.summary in alone and 'href="rows.csv"' in found.html and 'href="rows.csv"' not in alone
 
 
 def test_a_folder_of_steps_is_diagnosed_as_one(tmp_path: pathlib.Path) -> None:
@@ -74,8 +75,12 @@ def test_an_input_that_is_not_that_of_the_projection_is_warned_of(tmp_path: path
         write_heads(tmp_path / "a.safetensors", {0: (q, k, wrong)}, TOKENS)
     # A bias is a projection too, if it is said.
     with pytest.warns(UserWarning, match="keys"):
-        write_heads(tmp_path / "b.safetensors", {0: (q, k + 3.0, x)}, TOKENS)
-    write_heads(tmp_path / "c.safetensors", {0: (q, k + 3.0, x)}, TOKENS, bias=True)
+        write_heads(tmp_path / "b.safetensors", {0: (q, k + 3.0, x)}, TOKENS, bias=False)
+    # A bias is found.
+    for name, keys in (("c", k + 3.0), ("d", k)):
+        path = tmp_path / f"{name}.safetensors"
+        write_heads(path, {0: (q, keys, x)}, TOKENS)
+        assert (b'\\"bias\\": true' in path.read_bytes()) == (name == "c")
 
 
 @pytest.mark.parametrize("pairs", ["halves", "neighbours"])
