@@ -9,7 +9,7 @@ use crate::experiments::interventions::claims as surgery;
 use crate::experiments::latency::claims as latency;
 use crate::experiments::ramp;
 use crate::experiments::training::claims::{
-    head_size, long_range, loss_exponent, position_bias, stabilisers, training,
+    head_size, long_range, position_bias, single_key, stabilisers, training,
 };
 
 /// Every claim, by group, in the order of the report.
@@ -22,7 +22,7 @@ pub static CLAIMS: LazyLock<Vec<Claim>> = LazyLock::new(|| {
         stabilisers::CLAIMS,
         long_range::CLAIMS,
         head_size::CLAIMS,
-        loss_exponent::CLAIMS,
+        single_key::CLAIMS,
         position_bias::CLAIMS,
         heads::CLAIMS,
         ramp::keys::CLAIMS,

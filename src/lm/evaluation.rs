@@ -195,6 +195,7 @@ mod tests {
             positions: Positions::Learned,
             qk_norm: false,
             sigma_reparam: false,
+            ternary: false,
             slopes: crate::lm::Slopes::None,
             sinusoid: 0.02,
             softcap: None,

@@ -26,6 +26,7 @@ CASES = {
     "sigma-reparam": Arm([GLOBAL, GLOBAL], sigma_reparam=True),
     "softcap": Arm([GLOBAL, GLOBAL], softcap=0.5),
     "z-loss": Arm([GLOBAL, GLOBAL], z_loss=0.1),
+    "ternary": Arm([GLOBAL, GLOBAL], ternary=True),
     "loss-exponent": Arm([GLOBAL, GLOBAL], loss_exponent=0.5),
     "rope": Arm([GLOBAL, GLOBAL], positions="rope"),
     "none": Arm([GLOBAL, GLOBAL], positions="none"),

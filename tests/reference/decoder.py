@@ -18,6 +18,7 @@ class Arm:
     softcap: float | None = None
     z_loss: float = 0.0
     loss_exponent: float = 1.0
+    ternary: bool = False
 
 
 def norm(x, gain):
@@ -47,6 +48,10 @@ def forward(arm, weights, vectors, tokens):
         w = weights[name]
         if arm.sigma_reparam:
             w = weights[f"{name}.gain"] / (w @ vectors[name]).norm() * w
+        if arm.ternary:
+            scale = w.abs().mean()
+            # The gradient goes straight through.
+            w = w + ((w / scale).clamp(-1, 1).round() * scale - w).detach()
         return x @ w
 
     batch, time = tokens.shape

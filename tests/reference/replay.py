@@ -29,6 +29,7 @@ ARMS = {
     "qk-clip": (Arm(GLOBAL), 0.2, False),
     "sigma-reparam": (Arm(GLOBAL, sigma_reparam=True), None, False),
     "z-loss": (Arm(GLOBAL, z_loss=0.1), None, False),
+    "ternary": (Arm(GLOBAL, ternary=True), None, False),
     "loss-exponent": (Arm(GLOBAL, loss_exponent=0.5), None, False),
     "muon": (Arm(GLOBAL), None, True),
     "muon with qk-clip": (Arm(GLOBAL), 0.2, True),

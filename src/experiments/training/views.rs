@@ -47,8 +47,10 @@ pub(super) const VIEWS: &[View] = &[
                 figures.push(training::training(&best));
                 verdicts = claims::training::verdicts(&rows);
                 verdicts.extend(claims::stabilisers::verdicts(&rows));
-                if claims::loss_exponent::has_exponents(&rows) {
-                    verdicts = claims::loss_exponent::verdicts(&rows);
+                // Of other systems than the paper's.
+                let others = claims::single_key::verdicts(&rows);
+                if !others.is_empty() {
+                    verdicts = others;
                 }
             }
             Ok(Analysed { tables: rows.tables(), figures, verdicts })

@@ -103,6 +103,12 @@ impl TrainDefinition {
     /// Checks the variant and the keys that belong to it.
     fn check_arm(&self) -> Result<(), LmError> {
         self.arm.check(self.layers, self.heads, self.global_heads)?;
+        require(
+            !(self.ternary && self.has(Stabiliser::SigmaReparam)),
+            "ternary",
+            self.ternary,
+            "must be false with sigma-reparam",
+        )?;
         let d_head = self.head_dimension();
         let key = if self.d_head.is_some() { "d_head" } else { "d_model" };
         require(

@@ -32,6 +32,8 @@ pub struct TrainDefinition {
     pub loss_exponent: f64,
     /// Share of the training targets that another symbol replaces, always the same ones.
     pub label_noise: f64,
+    /// Whether the matrices of blocks have only the values −γ, 0 and γ, with γ the mean of |W| (TriLM, arXiv 2407.12327).
+    pub ternary: bool,
     /// Decoder blocks.
     pub layers: usize,
     /// Width of the residual stream; a multiple of `heads` unless `d_head` is set.
@@ -112,6 +114,7 @@ impl Default for TrainDefinition {
             z_loss: 1e-4,
             loss_exponent: 1.0,
             label_noise: 0.0,
+            ternary: false,
             layers: 3,
             d_model: 64,
             heads: 4,

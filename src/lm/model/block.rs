@@ -250,6 +250,7 @@ struct Projection {
     weight: Parameter,
     /// The gain γ and the singular vector, if the matrix is γ/σ(W) · W.
     spectral: Option<(Parameter, Tensor)>,
+    ternary: bool,
 }
 
 /// Maps the gradient of a matrix to those of the weights from which it is computed.
@@ -259,6 +260,16 @@ type FactorPullback = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<()>>;
 struct Factor {
     matrix: Tensor,
     pullback: FactorPullback,
+}
+
+/// γ · round(clip(W/γ, −1, 1)) with γ the mean of |W| (TriLM: Kaushal et al. 2024, arXiv 2407.12327). A matrix of zeros stays.
+fn ternary(weight: &Tensor) -> Result<Tensor> {
+    let scale = weight.abs()?.mean_all()?.to_scalar::<f32>()?;
+    if scale == 0.0 {
+        return Ok(weight.clone());
+    }
+    let scale = f64::from(scale);
+    (weight / scale)?.clamp(-1f32, 1f32)?.round()? * scale
 }
 
 impl Projection {
@@ -271,14 +282,18 @@ impl Projection {
             dtype: shape.dtype.of_tensors(),
             weight: tensors.parameter(name)?,
             spectral: shape.sigma_reparam.then(spectral).transpose()?,
+            ternary: shape.ternary,
         })
     }
 
     fn factor(&self) -> Result<Factor> {
         let weight = self.weight.clone();
         let Some((gain, vector)) = self.spectral.clone() else {
+            // The gradient of ternary values is taken as that of the weights: a straight-through estimator.
+            let values =
+                if self.ternary { ternary(&weight.tensor)? } else { weight.tensor.clone() };
             return Ok(Factor {
-                matrix: weight.tensor.to_dtype(self.dtype)?,
+                matrix: values.to_dtype(self.dtype)?,
                 pullback: Box::new(move |d_matrix, gradients| gradients.add(&weight, d_matrix)),
             });
         };

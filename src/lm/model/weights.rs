@@ -34,6 +34,8 @@ pub struct ModelShape {
     pub qk_norm: bool,
     /// Whether a block's matrices are divided by their spectral norm: [`Stabiliser::SigmaReparam`].
     pub sigma_reparam: bool,
+    /// Whether a block's matrices have only the values −γ, 0 and γ.
+    pub ternary: bool,
     /// The softcap c of attention logits c tanh(z/c): [`Stabiliser::Softcap`].
     pub softcap: Option<f32>,
     /// Precision of products and attention.
@@ -55,6 +57,7 @@ impl ModelShape {
             sinusoid: definition.initial_deviation as f32,
             qk_norm: definition.has(Stabiliser::QkNorm),
             sigma_reparam: definition.has(Stabiliser::SigmaReparam),
+            ternary: definition.ternary,
             softcap: definition.has(Stabiliser::Softcap).then_some(softcap),
             dtype: definition.dtype,
         }

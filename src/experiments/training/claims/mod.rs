@@ -2,9 +2,9 @@
 
 pub mod head_size;
 pub mod long_range;
-pub mod loss_exponent;
 pub mod pairs;
 pub mod position_bias;
+pub mod single_key;
 pub mod stabilisers;
 pub mod training;
 pub mod tuning;

@@ -25,6 +25,7 @@ fn shape() -> ModelShape {
         sinusoid: 0.02,
         qk_norm: false,
         sigma_reparam: false,
+        ternary: false,
         softcap: None,
         dtype: Dtype::Float32,
     }

@@ -54,7 +54,7 @@ fn text(definition: &TrainDefinition) -> (Tensor, Tensor) {
 #[test]
 fn the_gradients_of_every_arm_are_those_of_pytorch() {
     let stabilised = r#"["qk-norm", "sigma-reparam", "softcap", "z-loss"]"#;
-    let cases: [(&str, &[(&str, &str)]); 13] = [
+    let cases: [(&str, &[(&str, &str)]); 14] = [
         ("mhsa", &[]),
         ("ls", &[("arm", "ls")]),
         ("local-only", &[("arm", "local-only")]),
@@ -64,6 +64,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         ("softcap", &[("arm", "softcap")]),
         ("z-loss", &[("arm", "z-loss")]),
         ("loss-exponent", &[("loss_exponent", "0.5")]),
+        ("ternary", &[("ternary", "true")]),
         // qk-clip acts after the gradient, which is therefore that of mhsa.
         ("mhsa", &[("arm", "qk-clip")]),
         ("rope", &[("positions", "rope")]),

@@ -1,0 +1,223 @@
+//! Verdicts on other published systems: pairs of runs that differ in one key, each at its own best learning rate.
+
+use super::scale_of_runs;
+use crate::claims::ruling::Ruling;
+use crate::claims::words::joined;
+use crate::claims::{Claim, Group, Origin, Verdict};
+use crate::experiments::training::claims::pairs::{Compare, Pairs, difference, log_ratio};
+use crate::experiments::training::claims::training::{LOGITS_ALIKE, NO_WORSE_NATS};
+use crate::experiments::training::claims::tuning::Tuned;
+use crate::experiments::training::tables::training::{TrainingRun, Trainings};
+use crate::table::Estimate;
+
+/// The claims that [`verdicts`] decides.
+pub(crate) const CLAIMS: &[Claim] =
+    &[ROBUST_TO_NOISE, EXPONENT_LOGITS, TERNARY_LOSS, TERNARY_LOGITS];
+
+const PLAIN: Claim = Claim {
+    group: Group::Training,
+    origin: Origin::Derived,
+    needs_tuning: true,
+    lacking: [
+        "no runs that differ in the key alone",
+        "Needs runs that differ in the key alone, at three learning rates each.",
+    ],
+    ..Claim::PLAIN
+};
+
+const ROBUST_TO_NOISE: Claim = Claim {
+    id: "ExponentRobustToNoise",
+    text: "Where training labels are wrong, minimising ℓ^e with e < 1 gives a lower loss on right labels",
+    place: "Hajra 2019, arXiv 1902.06127",
+    rule: [
+        "With label_noise the whole interval of the loss with e < 1, less that with e = 1, lies below −{0} nats, at every e.",
+        "The whole interval lies above −{0} nats, at every e.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    ..PLAIN
+};
+
+const EXPONENT_LOGITS: Claim = Claim {
+    id: "ExponentLowersLogits",
+    text: "Minimising ℓ^e with e < 1 in place of ℓ lowers attention logits",
+    place: "asked of Hajra 2019, arXiv 1902.06127",
+    rule: [
+        "At every e and label_noise the whole interval of the ratio of peaks lies below 1/{0}.",
+        "At every e and label_noise the whole interval lies above 1/{0}.",
+    ],
+    bounds: &[LOGITS_ALIKE],
+    ..PLAIN
+};
+
+const TERNARY_LOSS: Claim = Claim {
+    id: "TernaryLoss",
+    text: "At equal parameters a model with ternary weights has no higher loss than one with float32 weights",
+    place: "Kaushal et al. 2024, arXiv 2407.12327",
+    paper_says: Some("equal from a few billion parameters on"),
+    rule: [
+        "The whole interval of the loss with ternary weights, less that with float32 weights, lies below {0} nats.",
+        "The whole interval lies above {0} nats.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    ..PLAIN
+};
+
+const TERNARY_LOGITS: Claim = Claim {
+    id: "TernaryRaisesLogits",
+    text: "Ternary weights give larger attention logits",
+    place: "asked of Kaushal et al. 2024, arXiv 2407.12327",
+    rule: [
+        "The whole interval of the ratio of peaks lies above {0}.",
+        "The whole interval lies below {0}.",
+    ],
+    bounds: &[LOGITS_ALIKE],
+    ..PLAIN
+};
+
+/// Whether a run has labels that are wrong.
+fn has_noise(run: &TrainingRun) -> bool {
+    run.settings.get("label_noise").is_some_and(|noise| noise != "0.0")
+}
+
+/// How a claim compares runs.
+struct Compared {
+    claim: Claim,
+    /// The key in which the runs of a pair differ, and its value in "theirs".
+    key: [&'static str; 2],
+    is_compared: fn(&TrainingRun) -> bool,
+    value: fn(&TrainingRun) -> Option<f64>,
+    compare: Compare,
+    ruling: fn(Estimate) -> Ruling,
+    words: fn(Estimate) -> String,
+    what: &'static str,
+}
+
+const LOSS: Compared = Compared {
+    claim: TERNARY_LOSS,
+    key: ["ternary", "false"],
+    is_compared: |_| true,
+    value: TrainingRun::loss,
+    compare: difference,
+    ruling: |loss| loss.at_most(NO_WORSE_NATS),
+    words: |loss| loss.apart(2, " nats"),
+    what: "loss",
+};
+
+const PEAK: Compared = Compared {
+    claim: TERNARY_LOGITS,
+    value: TrainingRun::peak,
+    compare: log_ratio,
+    ruling: |ratio| ratio.at_least(LOGITS_ALIKE.ln()),
+    words: |ratio| ratio.exp().times(2),
+    what: "peak",
+    ..LOSS
+};
+
+const ALL: [Compared; 4] = [
+    Compared {
+        claim: ROBUST_TO_NOISE,
+        key: ["loss_exponent", "1.0"],
+        is_compared: has_noise,
+        ruling: |loss| loss.at_most(-NO_WORSE_NATS),
+        what: "loss under label noise",
+        ..LOSS
+    },
+    Compared {
+        claim: EXPONENT_LOGITS,
+        key: ["loss_exponent", "1.0"],
+        ruling: |ratio| ratio.at_most(-LOGITS_ALIKE.ln()),
+        ..PEAK
+    },
+    LOSS,
+    PEAK,
+];
+
+/// The verdicts on those of [`CLAIMS`] for whose key there are runs with another value than usual.
+pub(crate) fn verdicts(study: &Trainings) -> Vec<Verdict> {
+    let tuned = Tuned::of(study, &[], |_| true);
+    let of_study = ALL.iter().filter(|one| one.is_ours_in(study));
+    of_study.map(|one| one.verdict(&tuned)).collect()
+}
+
+impl Compared {
+    fn is_ours_in(&self, study: &Trainings) -> bool {
+        let [key, usual] = self.key;
+        study.runs.iter().any(|run| run.settings.get(key).is_some_and(|value| value != usual))
+    }
+
+    /// Whether two runs differ in the key alone.
+    fn is_pair(&self, our: &TrainingRun, their: &TrainingRun) -> bool {
+        let [key, usual] = self.key;
+        let without = |run: &TrainingRun| {
+            let mut settings = run.settings.clone();
+            settings.remove(key);
+            (run.of.seed, run.of.corpus.clone(), settings)
+        };
+        let [ours, theirs] = [our, their].map(|run| run.settings.get(key));
+        let differ = theirs == Some(usual) && ours.is_some_and(|value| value != usual);
+        differ && (self.is_compared)(our) && without(our) == without(their)
+    }
+
+    fn verdict(&self, tuned: &Tuned) -> Verdict {
+        let pairs =
+            Pairs::matching(&tuned.study, |our, their| self.is_pair(our, their), self.value);
+        let Some(pairs) = pairs else { return Verdict::lacking(self.claim) };
+        let ruling = pairs.every(self.compare, self.ruling).undecided_if(!tuned.is_tuned);
+        let values = pairs.estimates(self.compare).map(|found| (self.words)(found.without_ends()));
+        let each = pairs
+            .settings
+            .iter()
+            .map(|one| format!("{} {}", one.ours, (self.words)(one.estimate(self.compare))));
+        let sentences = [
+            format!("Beside {} = {}: {}", self.key[0], self.key[1], joined(each, ", ")),
+            scale_of_runs(&tuned.study.runs),
+            tuned.note().to_owned(),
+        ];
+        let headline = format!("{}: {}", self.what, joined(values, ", "));
+        Verdict::new(self.claim, ruling, pairs.seeds(), headline, sentences)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::VerdictStatus::{self, Confirmed, Qualified, Refuted};
+    use crate::experiments::training::claims::tuning::at_three_rates;
+
+    /// Three seeds: the usual value of a key, and another one whose loss is higher by `loss` and whose peak is `ratio` times.
+    fn runs([key, usual]: [&str; 2], other: &str, loss: f64, ratio: f64) -> Trainings {
+        let run = |value: &str, seed: u64| {
+            let [own, peak] = if value == usual { [2.0, 30.0] } else { [2.0 + loss, 30.0 * ratio] };
+            let own = own + 0.001 * seed as f64;
+            let mut run = TrainingRun::made_up(value, "mhsa", seed, peak, own);
+            for (key, value) in [(key, value), ("label_noise", "0.3")] {
+                run.settings.insert(key, &value.into());
+            }
+            run
+        };
+        let all =
+            [usual, other].into_iter().flat_map(|value| (0..3).map(move |seed| run(value, seed)));
+        Trainings { runs: all.collect(), failed: 0 }
+    }
+
+    fn statuses(study: &Trainings) -> Vec<VerdictStatus> {
+        verdicts(study).iter().map(|verdict| verdict.status).collect()
+    }
+
+    #[test]
+    fn each_key_has_every_status() {
+        for (key, other, up, raises) in [
+            (["loss_exponent", "1.0"], "0.5", -0.1, false),
+            (["ternary", "false"], "true", 0.0, true),
+        ] {
+            let with = |loss, ratio| at_three_rates(&runs(key, other, loss, ratio));
+            let [holds, fails] = if raises { [2.0, 1.0] } else { [0.5, 1.0] };
+            assert_eq!(statuses(&with(up, holds)), [Confirmed, Confirmed], "{key:?}");
+            assert_eq!(statuses(&with(0.2, fails)), [Refuted, Refuted], "{key:?}");
+            assert_eq!(statuses(&runs(key, other, up, holds)), [Qualified, Qualified], "one rate");
+            let mut usual = with(up, holds);
+            usual.runs.retain(|run| run.settings.get(key[0]) == Some(key[1]));
+            assert!(verdicts(&usual).is_empty(), "{key:?} has one value");
+        }
+    }
+}
