@@ -51,32 +51,39 @@ fn kind(run: &TrainingRun) -> (Option<usize>, &str, &str, &str) {
 }
 
 /// The lines of a panel of [`learning_rate`]: runs of one variant that differ in the learning rate and the seed alone. Where
-/// runs of a variant differ in another key, the lines of all but the first are dashed, and each is named by its value.
+/// runs of a variant differ in another key, the lines of all but the first are dashed, and each is named by its value. If there
+/// is one variant only, its lines have colours of their own, and no name of it.
 fn lines<'r>(
     runs: impl Iterator<Item = &'r TrainingRun>,
 ) -> Vec<(String, Ink, Vec<&'r TrainingRun>)> {
     let mut lines = Vec::new();
-    for of_variant in groups(runs, |run| beside_positions(run)) {
+    let variants = groups(runs, |run| beside_positions(run));
+    let is_alone = variants.len() == 1;
+    for of_variant in variants {
         let variant = beside_positions(of_variant[0]);
         let mut keys = Settings::differing(of_variant.iter().map(|run| &run.settings));
         keys.retain(|key| *key != "learning_rate");
         let values = |run: &'r TrainingRun| -> Vec<Option<&str>> {
             keys.iter().map(|key| run.settings.get(key)).collect()
         };
-        for (at, alike) in groups(of_variant, values).into_iter().enumerate() {
-            let mut name = variant.name();
+        let lines_of_variant = groups(of_variant, values);
+        let is_alone = is_alone && lines_of_variant.len() > 1;
+        for (at, alike) in lines_of_variant.into_iter().enumerate() {
+            let mut words = if is_alone { Vec::new() } else { vec![variant.name()] };
             for (key, value) in keys.iter().zip(values(alike[0])) {
-                match (Settings::is_implied_by_variant(key), value) {
-                    (_, None) => {}
-                    (true, Some(value)) => name.push_str(&format!(" at {value}")),
-                    (false, Some(value)) => name.push_str(&format!(", {} {value}", key_words(key))),
+                let value = value.map(|value| value.strip_suffix(".0").unwrap_or(value));
+                match (Settings::is_implied_by_variant(key), value, words.last_mut()) {
+                    (_, None, _) => {}
+                    (true, Some(value), Some(name)) => name.push_str(&format!(" at {value}")),
+                    (_, Some(value), _) => words.push(format!("{} {value}", key_words(key))),
                 }
             }
             let ink = match at {
+                _ if is_alone => Ink::numbered(at),
                 0 => variant.ink(),
                 _ => Ink { stroke: Stroke::Dashed, ..variant.ink() },
             };
-            lines.push((name, ink, alike));
+            lines.push((words.join(", "), ink, alike));
         }
     }
     lines
