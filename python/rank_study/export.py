@@ -544,10 +544,10 @@ class _Layer:
         returned. The module's own input comes first, then what a norm within has made of it."""
         found: list[tuple[_Rotation | None, tuple[_Origin, _Origin]]] = []
         matrices = [m.given for m in self._made if getattr(getattr(m.module, "weight", None), "ndim", 0) == 2]
-        for stream in (stream, *(given for given in matrices if given.ndim == 3)):
+        for source in (stream, *(given for given in matrices if given.ndim == 3)):
             for rotation in _rotations(self._given.get("position_embeddings"), query.shape[-1]):
                 sides = [rotation.undone(rows) if rotation else rows for rows in (query, key)]
-                of_queries, of_keys = (_origin(rows, stream, self._made, agrees) for rows in sides)
+                of_queries, of_keys = (_origin(rows, source, self._made, agrees) for rows in sides)
                 if of_queries and of_keys:
                     found.append((rotation, (of_queries, of_keys)))
             if found:
@@ -564,7 +564,7 @@ class _Layer:
         norms = [origin.norm and (origin.norm.over, origin.norm.centred, origin.norm.epsilon) for origin in origins]
         if norms[0] != norms[1]:
             raise self.error("its queries and keys are normalised in different ways, which the format does not have")
-        return stream, rotation, origins
+        return source, rotation, origins
 
     def _sight(self, mask: Any, kwargs: dict[str, Any], implementation: str, tokens: int) -> tuple[bool, int | None]:
         """Whether a row sees nothing after itself, and how many tokens from itself on, w of |i − j| < w."""
@@ -601,7 +601,6 @@ class _Layer:
         raise self.error(
             "what rows see is neither all, nor all before, nor a window; run passages whole, without padding"
         )
-
 
     def _bias(self, mask: Any, kwargs: dict[str, Any], query: Tensor, key: Tensor, agrees: float) -> tuple[Tensor | None, float]:
         """b (H, 2T − 1) of j − i that its logits have beside s·QKᵀ, if any, and what rounding may change of it."""

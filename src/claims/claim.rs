@@ -128,6 +128,8 @@ pub enum Origin {
     Paper,
     /// No source states it: it follows from the paper's argument that rank is the cause.
     Derived,
+    /// Another paper.
+    Other,
     /// This project.
     Here,
 }

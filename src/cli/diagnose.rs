@@ -10,6 +10,7 @@ use super::flags::{JsonFlag, SPLITS, ThreadsFlag};
 use super::measuring::{describe, fail_if_unfinished};
 use super::predict::{self, HeadsAsked, print_json, rows_of};
 use super::streams::say;
+use crate::experiments::PASSAGES_OF_A_GROUP;
 use crate::heads::{Passages, fitted_above, largest_logits};
 use crate::lm::{Probed, Texts};
 use crate::report::{DiagnosedModel, Diagnosis, MOST_TOKENS, READING};
@@ -88,7 +89,9 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         .map(|text| Texts::find(text, None).with_context(|| format!("--text {}", text.display())))
         .transpose()?;
     let read = |model: &dyn Probed| {
-        let passages = args.passages.unwrap_or(model.own_passages().map_or(2, <[_]>::len));
+        let passages = args
+            .passages
+            .unwrap_or_else(|| model.own_passages().map_or(PASSAGES_OF_A_GROUP, <[_]>::len));
         Ok(Passages { groups: 1, passages, tokens, split: None }
             .of(model, texts.as_ref())?
             .remove(0))

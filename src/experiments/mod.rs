@@ -16,6 +16,7 @@ pub mod training;
 
 pub use model_key::{ModelKey, OfHead};
 pub use target_columns::TargetColumns;
+pub(crate) use trained_model::PASSAGES_OF_A_GROUP;
 pub(crate) use trained_models::ModelKeys;
 pub use trained_models::TrainedModels;
 

@@ -19,7 +19,7 @@ use crate::solver::SearchOptions;
 use crate::table::distinct;
 
 /// The number of passages of a group if the definition gives none.
-const PASSAGES_OF_A_GROUP: usize = 2;
+pub(crate) const PASSAGES_OF_A_GROUP: usize = 2;
 
 /// A trained model at one step, and the passages that it reads.
 #[derive(Clone)]

@@ -20,8 +20,8 @@ impl HeadMeasurement {
     /// What a head has without a fit and an ε, from `probes`, one per passage. All rows of a passage are measured, or `most`
     /// evenly spaced ones of a longer passage.
     ///
-    /// Logits z = s·q·k are those before any softcap and without a position bias. The attention P is the softmax of both, normalised over tokens;
-    /// the share of a learned sink is reported separately.
+    /// Logits z = s·q·k are those before any softcap and without a position bias. The attention P is the
+    /// softmax of both, normalised over tokens; the share of a learned sink is reported separately.
     ///
     /// # Errors
     /// No probe, logits that are not finite, or LAPACK fails.
@@ -32,17 +32,11 @@ impl HeadMeasurement {
         let held = held_rows(tokens, most);
         let seen = SeenRows::of(probes, &held);
         let [mut least, mut max_logit, mut logit_spread] = [f64::INFINITY, f64::NEG_INFINITY, 0.0];
-        let mut bias_range = first.bias.as_ref().map(|_| 0.0);
         let (mut entropy, mut first_mass, mut mass_within) = (0.0, 0.0, [0.0; 4]);
         for row in seen.each() {
             let [low, high] = row.extremes();
             (least, max_logit) = (least.min(low), max_logit.max(high));
             logit_spread = logit_spread.max(high - low);
-            if let (Some(range), Some(bias)) = (&mut bias_range, &first.bias) {
-                let of_row = row.columns.clone().map(|column| bias.at(row.position, column));
-                let [low, high] = extremes(of_row);
-                *range = f64::max(*range, high - low);
-            }
             entropy += row.entropy();
             if row.columns.start == 0 {
                 first_mass += row.attention[0];
@@ -54,6 +48,15 @@ impl HeadMeasurement {
                 *mass += row.attention[seen].iter().sum::<f64>();
             }
         }
+        // The same in every passage.
+        let bias_range = first.bias.as_ref().map(|bias| {
+            let of_row = |&row: &usize| {
+                let columns = first.kind.columns(row, tokens, first.visibility);
+                let [low, high] = extremes(columns.map(|column| bias.at(row, column)));
+                high - low
+            };
+            held.iter().map(of_row).fold(0.0, f64::max)
+        });
         let rows = seen.len() as f64;
         let causal = first.visibility == Visibility::Causal;
         let share_ramp = causal.then(|| seen.share_of(Form::Ramp).of_variance).flatten();

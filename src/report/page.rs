@@ -63,7 +63,8 @@ fn in_short(header: &Header, rows: &[ClaimRow<'_>], studies: usize) -> Markup {
             ": low-rank queries and keys make attention logits grow, and LS-attention, which combines local and global \
              heads, prevents it. "
             "Of " (rows.len()) " claims, the paper states " (from(Origin::Paper)) ", " (from(Origin::Derived))
-            " follow from its argument, and " (from(Origin::Here)) " are this project's own. Verdicts from "
+            " follow from its argument, " (from(Origin::Other)) " are of other papers, and " (from(Origin::Here))
+            " are this project's own. Verdicts from "
             (plural(studies, "study")) ": "
             @for (at, (status, count)) in counts.iter().enumerate() {
                 @if at > 0 { ", " }

@@ -45,12 +45,11 @@ pub(super) const VIEWS: &[View] = &[
             if rows.by_run().any(|seeds| seeds.len() > 1) {
                 let best = Tuned::of(&with_logs(studies)?, &[], |_| true).tuned();
                 figures.push(training::training(&best));
-                verdicts = claims::training::verdicts(&rows);
-                verdicts.extend(claims::stabilisers::verdicts(&rows));
-                // Of other systems than the paper's.
-                let others = claims::single_key::verdicts(&rows);
-                if !others.is_empty() {
-                    verdicts = others;
+                // Studies of other systems than the paper's decide nothing about it.
+                verdicts = claims::single_key::verdicts(&rows);
+                if verdicts.is_empty() {
+                    verdicts = claims::training::verdicts(&rows);
+                    verdicts.extend(claims::stabilisers::verdicts(&rows));
                 }
             }
             Ok(Analysed { tables: rows.tables(), figures, verdicts })

@@ -8,6 +8,7 @@ use super::choices::{
 };
 use crate::lm::LmError;
 use crate::lm::error::require;
+use crate::lm::operators::Objective;
 use crate::targets::HeadKind;
 
 /// All settings of a training run except its text.
@@ -156,6 +157,12 @@ impl TrainDefinition {
     /// Dimensions of each head, d.
     pub fn head_dimension(&self) -> usize {
         self.d_head.unwrap_or_else(|| self.d_model / self.heads.max(1))
+    }
+
+    /// What a step minimises.
+    pub(in crate::lm) fn objective(&self) -> Objective {
+        let z_loss = if self.has(Stabiliser::ZLoss) { self.z_loss } else { 0.0 };
+        Objective { exponent: self.loss_exponent, z_loss }
     }
 
     /// The moments that the optimiser keeps of each weight at least.

@@ -21,8 +21,8 @@ pub(in crate::lm) struct BatchGradients {
 }
 
 impl Model {
-    /// Gradients of the objective over a batch of inputs and targets with respect to every weight. With `recompute`, a block's activations are dropped once the next block
-    /// has its input, and computed again for the backward pass (Chen et al. 2016, arXiv 1604.06174). This needs the memory
+    /// Gradients of the objective over a batch of inputs and targets with respect to every weight. With `recompute`, a block's
+    /// activations are dropped once the next block has its input, and computed again for the backward pass (Chen et al. 2016, arXiv 1604.06174). This needs the memory
     /// of one block instead of all, and one more forward pass; the gradients are bitwise equal.
     ///
     /// # Errors

@@ -3,8 +3,6 @@
 use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor, WithDType, bail};
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use crate::lm::{Stabiliser, TrainDefinition};
-
 /// Number of rows per task, and per partial sum.
 pub(super) const CHUNK_ROWS: usize = 64;
 
@@ -96,12 +94,6 @@ pub(in crate::lm) struct Objective {
 impl Objective {
     /// The mean cross-entropy alone.
     pub const CROSS_ENTROPY: Self = Self { exponent: 1.0, z_loss: 0.0 };
-
-    /// That of a training definition.
-    pub fn of(definition: &TrainDefinition) -> Self {
-        let z_loss = if definition.has(Stabiliser::ZLoss) { definition.z_loss } else { 0.0 };
-        Self { exponent: definition.loss_exponent, z_loss }
-    }
 
     /// The derivative of ℓ^e with respect to ℓ; exactly 1 if e = 1.
     pub(super) fn slope(self, loss: f64) -> f64 {

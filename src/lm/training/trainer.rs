@@ -16,7 +16,6 @@ use super::step::{Share, gradient_norm, learning_rate};
 use crate::lm::evaluation::{batch, evaluate};
 use crate::lm::memory_estimate as room;
 use crate::lm::model::BatchGradients;
-use crate::lm::operators::Objective;
 use crate::lm::tensor_file::{self, SafetensorsFile};
 use crate::lm::workers::{Alone, Workers};
 use crate::lm::{
@@ -289,7 +288,7 @@ impl<'a> Trainer<'a> {
             true => self.with_noise(&targets, starts)?,
             false => targets,
         };
-        let objective = Objective::of(self.definition);
+        let objective = self.definition.objective();
         Ok(self.model.gradients(&(inputs, targets), objective, recompute)?)
     }
 
@@ -300,8 +299,9 @@ impl<'a> Trainer<'a> {
         let symbols = self.corpus.vocabulary.size() as u64;
         let mut noisy: Vec<u32> = targets.to_vec1()?;
         let places = starts.iter().flat_map(|start| *start..start + context);
+        let of_seed = ChaCha8Rng::seed_from_u64(seed);
         for (target, place) in noisy.iter_mut().zip(places) {
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut rng = of_seed.clone();
             rng.set_stream(place as u64);
             if symbols > 1 && rng.random_bool(label_noise) {
                 let other = rng.random_range(1..symbols);

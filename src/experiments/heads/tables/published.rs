@@ -56,11 +56,8 @@ impl PublishedHeads {
 
     /// The models, by ε in descending order.
     pub fn models(&self) -> Vec<PublishedModel<'_>> {
-        let of = |row: &HeadRow| {
-            let model = &row.of.model;
-            (model.run.clone(), model.arm.clone(), model.step)
-        };
-        let runs = groups(&self.heads, of);
+        let runs =
+            groups(&self.heads, |HeadRow { of, .. }| (&of.model.run, &of.model.arm, of.model.step));
         let mut models = Vec::new();
         for epsilon in epsilons(self.heads.iter().map(|row| row.found.epsilon)) {
             for rows in &runs {

@@ -16,7 +16,7 @@ pub(crate) const CLAIMS: &[Claim] =
 
 const PLAIN: Claim = Claim {
     group: Group::Training,
-    origin: Origin::Derived,
+    origin: Origin::Here,
     needs_tuning: true,
     lacking: [
         "no runs that differ in the key alone",
@@ -28,6 +28,7 @@ const PLAIN: Claim = Claim {
 const ROBUST_TO_NOISE: Claim = Claim {
     id: "ExponentRobustToNoise",
     text: "Where training labels are wrong, minimising ℓ^e with e < 1 gives a lower loss on right labels",
+    origin: Origin::Other,
     place: "Hajra 2019, arXiv 1902.06127",
     rule: [
         "With label_noise the whole interval of the loss with e < 1, less that with e = 1, lies below −{0} nats, at every e.",
@@ -52,6 +53,7 @@ const EXPONENT_LOGITS: Claim = Claim {
 const TERNARY_LOSS: Claim = Claim {
     id: "TernaryLoss",
     text: "At equal parameters a model with ternary weights has no higher loss than one with float32 weights",
+    origin: Origin::Other,
     place: "Kaushal et al. 2024, arXiv 2407.12327",
     paper_says: Some("equal from a few billion parameters on"),
     rule: [

@@ -131,6 +131,9 @@ impl Looks {
         let all = firsts.clone();
         firsts.sort_by_cached_key(|run| natural(&label(run, &all)));
         let labels: Vec<String> = firsts.iter().map(|run| label(run, &firsts)).collect();
+        let first = firsts.first().map(|run| Variant::of_training(run));
+        // Runs of one variant only would have its one colour.
+        let is_alone = firsts.iter().all(|run| Some(Variant::of_training(run)) == first);
         let look = |(at, run): (usize, &&TrainingRun)| {
             let alike = |other: &TrainingRun| {
                 (other.of.context, other.of.recall) == (run.of.context, run.of.recall)
@@ -153,7 +156,12 @@ impl Looks {
             let before: BTreeSet<&String> =
                 (0..at).filter(|&other| is_before(other)).map(|other| &labels[other]).collect();
             let again = (0..at).filter(|&other| same(other)).count();
-            (run.name().to_owned(), (name, variant.ink().other(before.len() + again)))
+            let (nth, is_one) = (before.len() + again, labels.iter().all(|one| *one == labels[0]));
+            let ink = match is_alone && !is_one {
+                true => Ink::numbered(nth),
+                false => variant.ink().other(nth),
+            };
+            (run.name().to_owned(), (name, ink))
         };
         Self(firsts.iter().enumerate().map(look).collect())
     }

@@ -7,7 +7,6 @@ use candle_core::{Device, Tensor, Var};
 
 use crate::lm::TrainDefinition;
 use crate::lm::model::{Model, ModelShape, Weight};
-use crate::lm::operators::Objective;
 use crate::lm::tensor_file::SafetensorsFile;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/arms.safetensors");
@@ -81,7 +80,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         let model = model(&definition);
         let (tokens, targets) = text(&definition);
         let batch = (tokens, targets.flatten_all().unwrap());
-        let found = model.gradients(&batch, Objective::of(&definition), false).unwrap();
+        let found = model.gradients(&batch, definition.objective(), false).unwrap();
         let (loss, gradients) = (found.loss_nats, found.gradients.unwrap());
         let expected = match case {
             "mhsa" => mhsa.clone(),
