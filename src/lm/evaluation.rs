@@ -196,6 +196,7 @@ mod tests {
             qk_norm: false,
             sigma_reparam: false,
             ternary: false,
+            memory_slots: None,
             slopes: crate::lm::Slopes::None,
             sinusoid: 0.02,
             softcap: None,

@@ -1,6 +1,6 @@
 //! Memory check before training: a lower bound on what a definition needs, against what the machine has.
 
-use super::definition::{Dtype, Positions, TrainDefinition};
+use super::definition::{Arm, Dtype, Positions, TrainDefinition};
 use super::error::LmError;
 use crate::system::check_memory;
 
@@ -12,8 +12,8 @@ const TENSORS: f64 = 4096.0;
 /// The keys that reduce the size of a model and of its steps.
 const MODEL: &str = "layers, d_model, batch or context";
 
-/// Refuses a model if the memory cannot hold `copies` of its weights in float32. A block has 4·C·H·D + 8·C² weights, beside
-/// gains.
+/// Refuses a model if the memory cannot hold `copies` of its weights in float32. A block has 4·C·H·D + 8·C² weights with
+/// attention, beside gains.
 ///
 /// # Errors
 /// Too little memory.
@@ -33,7 +33,11 @@ pub(super) fn bytes_of_weights(definition: &TrainDefinition, vocabulary: usize) 
     let of_heads = heads as f64 * definition.head_dimension() as f64;
     let [layers, channels, context] = [layers, d_model, context].map(|size| size as f64);
     let positions = if definition.positions == Positions::Learned { context } else { 0.0 };
-    let of_blocks = layers * channels * (4.0 * of_heads + 8.0 * channels);
+    let of_mixer = match definition.arm {
+        Arm::Gam => 2.0 * channels + definition.memory_slots as f64,
+        _ => 4.0 * of_heads,
+    };
+    let of_blocks = layers * channels * (of_mixer + 8.0 * channels);
     FLOAT32 * (of_blocks + (vocabulary as f64 + positions) * channels)
 }
 

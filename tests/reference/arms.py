@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from decoder import Arm, forward, objective
 
-SYMBOLS, WIDTH, HEADS, CONTEXT, BATCH = 11, 8, 2, 9, 2
+SYMBOLS, WIDTH, HEADS, CONTEXT, BATCH, SLOTS = 11, 8, 2, 9, 2, 5
 GLOBAL, LOCAL = [None, None], [3, 3]
 CASES = {
     "mhsa": Arm([GLOBAL, GLOBAL]),
@@ -30,6 +30,7 @@ CASES = {
     "loss-exponent": Arm([GLOBAL, GLOBAL], loss_exponent=0.5),
     "rope": Arm([GLOBAL, GLOBAL], positions="rope"),
     "none": Arm([GLOBAL, GLOBAL], positions="none"),
+    "gam": Arm([[None], [None]], gated_memory=True),
     "all": Arm([[None, 3], [None, 3]], "rope", qk_norm=True, sigma_reparam=True, softcap=0.5, z_loss=0.1),
 }
 
@@ -55,6 +56,9 @@ def weights_of(arm):
             weights |= dict(gain(at + part, WIDTH // HEADS) for part in parts)
         square = [f"attention.{part}" for part in ("query", "key", "value", "output")]
         sizes = {part: (WIDTH, WIDTH) for part in square}
+        if arm.gated_memory:
+            parts = {"convolution": (3, WIDTH), "memory": (SLOTS, WIDTH), "gate": (WIDTH, 2 * WIDTH)}
+            sizes = {f"attention.{part}": shape for part, shape in parts.items()}
         sizes |= {"mlp.input": (WIDTH, 4 * WIDTH), "mlp.output": (4 * WIDTH, WIDTH)}
         for part, shape in sizes.items():
             weights |= dict([matrix(at + part, *shape)])

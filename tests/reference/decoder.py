@@ -19,6 +19,7 @@ class Arm:
     z_loss: float = 0.0
     loss_exponent: float = 1.0
     ternary: bool = False
+    gated_memory: bool = False
 
 
 def norm(x, gain):
@@ -41,6 +42,18 @@ def turned(x):
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
 
+def gated_memory(weights, at, y):
+    """What a layer of Gated Associative Memory adds to the residual stream, and its largest score, (1)."""
+    channels = y.shape[-1]
+    taps, memory = weights[at + "convolution"], weights[at + "memory"]
+    past = F.pad(y.transpose(1, 2), (len(taps) - 1, 0))
+    local = F.conv1d(past, taps.T[:, None], groups=channels).transpose(1, 2)
+    scores = y @ memory.T
+    gates = torch.sigmoid(y @ weights[at + "gate"])
+    recalled = scores.softmax(-1) @ memory
+    return gates[..., :channels] * local + gates[..., channels:] * recalled, scores.amax().view(1)
+
+
 def forward(arm, weights, vectors, tokens):
     """The output logits (batch, time, symbols) and each head's largest attention logit, (layers, heads)."""
 
@@ -54,6 +67,10 @@ def forward(arm, weights, vectors, tokens):
             w = w + ((w / scale).clamp(-1, 1).round() * scale - w).detach()
         return x @ w
 
+    def mlp(x, at):
+        y = norm(x, weights[at + "mlp.norm"])
+        return x + project(F.gelu(project(y, at + "mlp.input"), approximate="tanh"), at + "mlp.output")
+
     batch, time = tokens.shape
     x = weights["token_embedding"][tokens]
     if arm.positions == "learned":
@@ -62,6 +79,11 @@ def forward(arm, weights, vectors, tokens):
     for layer, windows in enumerate(arm.windows):
         at = f"layers.{layer}."
         y = norm(x, weights[at + "attention.norm"])
+        if arm.gated_memory:
+            mixed, most = gated_memory(weights, at + "attention.", y)
+            x = mlp(x + mixed, at)
+            largest.append(most)
+            continue
         by_head = lambda part: project(y, at + part).view(batch, time, len(windows), -1)
         q, k, v = (by_head(f"attention.{part}") for part in ("query", "key", "value"))
         if arm.qk_norm:
@@ -76,9 +98,7 @@ def forward(arm, weights, vectors, tokens):
         if arm.softcap:
             z = arm.softcap * torch.tanh(z / arm.softcap)
         p = z.masked_fill(~seen, -math.inf).softmax(-1)
-        x = x + project((p @ v).transpose(1, 2).reshape(x.shape), at + "attention.output")
-        y = norm(x, weights[at + "mlp.norm"])
-        x = x + project(F.gelu(project(y, at + "mlp.input"), approximate="tanh"), at + "mlp.output")
+        x = mlp(x + project((p @ v).transpose(1, 2).reshape(x.shape), at + "attention.output"), at)
     return norm(x, weights["norm"]) @ weights["token_embedding"].T, torch.stack(largest).detach()
 
 

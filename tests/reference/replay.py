@@ -4,7 +4,9 @@ The losses and gradient norms that tests/training/replay.rs holds the trainer to
 weights that rank-study itself draws, so both sides begin at the same point:
 
     rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out start
-    python replay.py start/checkpoint/training.safetensors
+    rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out gam \
+        --set heads=1 --set arm=gam --set memory_slots=24
+    python replay.py start/checkpoint/training.safetensors gam/checkpoint/training.safetensors
 
 with replay.toml and replay.txt as in tests/training/replay.rs. Needs torch 2.9 or later and safetensors. Computed in
 float64. torch.optim.Muon orthogonalises in bfloat16: `Muon` here does the same in float64, and `check_muon` compares
@@ -31,11 +33,12 @@ ARMS = {
     "z-loss": (Arm(GLOBAL, z_loss=0.1), None, False),
     "ternary": (Arm(GLOBAL, ternary=True), None, False),
     "loss-exponent": (Arm(GLOBAL, loss_exponent=0.5), None, False),
+    "gam": (Arm([[None], [None]], gated_memory=True), None, False),
     "muon": (Arm(GLOBAL), None, True),
     "muon with qk-clip": (Arm(GLOBAL), 0.2, True),
 }
 
-stored = load_file(sys.argv[1])
+stored, without_attention = map(load_file, sys.argv[1:])
 symbols = sorted(set(TEXT))
 # The training half has context + 1 characters, so every window of the batch of two is the same one.
 tokens = torch.tensor([symbols.index(c) for c in TEXT[: CONTEXT + 1]])
@@ -104,7 +107,8 @@ def clip(weights, largest, threshold):
 
 
 def steps(arm, threshold, with_muon):
-    weights = {name: w.double().clone().requires_grad_() for name, w in stored.items() if "moment" not in name}
+    start = without_attention if arm.gated_memory else stored
+    weights = {name: w.double().clone().requires_grad_() for name, w in start.items() if "moment" not in name}
     vectors = {}
     if arm.sigma_reparam:
         matrices = [name for name, w in weights.items() if w.dim() == 2 and "embedding" not in name]

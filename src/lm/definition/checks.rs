@@ -1,6 +1,6 @@
 //! Valid values of the keys of a training definition.
 
-use super::choices::{Positions, Stabiliser};
+use super::choices::{Arm, Optimiser, Positions, Slopes, Stabiliser};
 use super::keys::TrainDefinition;
 use crate::lm::LmError;
 use crate::lm::error::require;
@@ -23,6 +23,7 @@ impl TrainDefinition {
             ("heads", self.heads),
             ("d_head", self.d_head.unwrap_or(1)),
             ("window", self.window),
+            ("memory_slots", self.memory_slots),
             ("context", self.context),
             ("batch", self.batch),
             ("accumulation", self.accumulation),
@@ -100,8 +101,28 @@ impl TrainDefinition {
         require(all < MOST_TOKENS, "steps", steps, why)
     }
 
+    /// Checks the keys of a model without attention.
+    fn check_without_attention(&self) -> Result<(), LmError> {
+        require(self.heads == 1, "heads", self.heads, "must be 1 with arm = gam")?;
+        let d_head = self.head_dimension();
+        require(d_head == self.d_model, "d_head", d_head, "must not be set with arm = gam")?;
+        for (key, found, is_default) in [
+            ("positions", self.positions.name(), self.positions != Positions::Rope),
+            ("slopes", self.slopes.name(), self.slopes == Slopes::None),
+            ("optimiser", "muon", self.optimiser == Optimiser::Adamw),
+            ("ternary", "true", !self.ternary),
+        ] {
+            require(is_default, key, found, "is not available with arm = gam")?;
+        }
+        let others = self.stabilisers.iter().any(|other| *other != Stabiliser::ZLoss);
+        require(!others, "stabilisers", "those of attention", "must be empty with arm = gam")
+    }
+
     /// Checks the variant and the keys that belong to it.
     fn check_arm(&self) -> Result<(), LmError> {
+        if self.arm == Arm::Gam {
+            self.check_without_attention()?;
+        }
         self.arm.check(self.layers, self.heads, self.global_heads)?;
         require(
             !(self.ternary && self.has(Stabiliser::SigmaReparam)),

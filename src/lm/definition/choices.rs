@@ -46,6 +46,10 @@ pub enum Arm {
     QkClip,
     /// [`Stabiliser::ZLoss`].
     ZLoss,
+    /// No attention: a causal convolution over three tokens beside a learned memory of `memory_slots` vectors, both gated
+    /// (Gated Associative Memory: Acharya 2025, arXiv 2509.00605, without biases). Needs `heads = 1`. The scores
+    /// of the memory are logged in the place of logits.
+    Gam,
 }
 
 impl Arm {
@@ -64,6 +68,7 @@ impl Arm {
             Self::QkNorm => "QK-norm",
             Self::SigmaReparam => "σReparam",
             Self::QkClip => "QK-clip",
+            Self::Gam => "gated memory",
             Self::Softcap | Self::ZLoss => self.name(),
         }
     }

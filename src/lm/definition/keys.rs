@@ -35,6 +35,8 @@ pub struct TrainDefinition {
     pub label_noise: f64,
     /// Whether the matrices of blocks have only the values −γ, 0 and γ, with γ the mean of |W| (TriLM, arXiv 2407.12327).
     pub ternary: bool,
+    /// Vectors in each layer's memory of arm `gam`.
+    pub memory_slots: usize,
     /// Decoder blocks.
     pub layers: usize,
     /// Width of the residual stream; a multiple of `heads` unless `d_head` is set.
@@ -116,6 +118,7 @@ impl Default for TrainDefinition {
             loss_exponent: 1.0,
             label_noise: 0.0,
             ternary: false,
+            memory_slots: 512,
             layers: 3,
             d_model: 64,
             heads: 4,

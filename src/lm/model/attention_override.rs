@@ -64,29 +64,30 @@ impl Model {
         let (sizes, t) = ((1, tokens.len()), tokens.len());
         let mut x = self.decoder.embed(&Tensor::from_slice(tokens, sizes, &Device::Cpu)?, 0)?.0;
         for (layer, block) in self.decoder.blocks.iter().enumerate() {
-            let ([q, k, v], _) = block.heads_of(&x, sizes, 0)?;
+            let heads = block.attention()?;
+            let ([q, k, v], _) = heads.heads_of(&x, sizes, 0)?;
             let (_, _, _, d) = q.dims4()?;
-            let [stream, projected_q, projected_k] = block.projected(&x)?;
+            let [stream, projected_q, projected_k] = heads.projected(&x)?;
             let (_, channels) = stream.dims2()?;
             let stream = Arc::new(elements(&stream, (t, channels))?);
             let by_head = |x: Tensor| x.reshape(q.shape());
             let projected = [by_head(projected_q)?, by_head(projected_k)?];
-            let normalised = block.gains()?.map(|gains| NormalisedInputs::Each {
+            let normalised = heads.gains()?.map(|gains| NormalisedInputs::Each {
                 gains,
                 epsilon: EPSILON,
                 centred: true,
             });
-            let turns = block.rotation.as_ref().map(|rotation| {
+            let turns = heads.rotation.as_ref().map(|rotation| {
                 let turns = rotation.turns(t).to_vec();
                 Array2::from_shape_vec((t, d / 2), turns).map_err(candle_core::Error::wrap)
             });
             let turns = turns.transpose()?.map(Arc::new);
-            let slopes = block.slopes().map(Tensor::to_vec1::<f32>).transpose()?;
+            let slopes = heads.slopes().map(Tensor::to_vec1::<f32>).transpose()?;
             // (T, H·D): the heads' own outputs, and the outputs with replaced heads.
-            let own = attention(&q, &k, &v, block.slopes(), &block.heads)?;
+            let own = attention(&q, &k, &v, heads.slopes(), &heads.heads)?;
             let mut outputs = own.output.reshape((t, ()))?;
             let mut replaced = None;
-            for (head, &kind) in block.heads.kinds.iter().enumerate() {
+            for (head, &kind) in heads.heads.kinds.iter().enumerate() {
                 let inputs = HeadInputs {
                     stream: stream.clone(),
                     projected: [one_head(&projected[0], head)?, one_head(&projected[1], head)?],
@@ -102,7 +103,7 @@ impl Model {
                     keys: one_head(&k, head)?,
                     key_head: head,
                     scale: 1.0 / (d as f64).sqrt(),
-                    softcap: block.heads.softcap,
+                    softcap: heads.heads.softcap,
                     bias: slopes.as_ref().map(|slopes| PositionBias::Linear(slopes[head])),
                     sink: None,
                     inputs,
@@ -121,7 +122,8 @@ impl Model {
                 let data = all.into_raw_vec_and_offset().0;
                 outputs = Tensor::from_vec(data, shape, &Device::Cpu)?.to_dtype(dtype)?;
             }
-            x = block.after_attention(&x, &outputs)?.0;
+            let (mixed, _) = heads.add_output(&x, &outputs)?;
+            x = block.add_mlp(&mixed)?.0;
         }
         Ok(x)
     }
@@ -160,14 +162,14 @@ fn elements(x: &Tensor, shape: (usize, usize)) -> Result<Array2<f32>, LmError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::model::tests::every_kind;
+    use crate::lm::model::tests::{with_attention, without_attention};
 
     const PASSAGE: [u32; 23] =
         [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6];
 
     /// Models with weights so large that attention is far from uniform.
     fn far_from_uniform() -> Vec<Model> {
-        let models = every_kind();
+        let models = with_attention();
         for weight in models.iter().flat_map(|model| &model.weights) {
             weight.variable.set(&(weight.variable.as_tensor() * 8.0).unwrap()).unwrap();
         }
@@ -222,12 +224,13 @@ mod tests {
 
     #[test]
     fn passages_without_a_next_token_and_attention_of_another_shape_are_refused() {
-        let model = &every_kind()[0];
+        let model = &with_attention()[0];
         for passage in [&[][..], &[1]] {
             let error = model.passage_loss(passage, &mut |_| Ok(None)).unwrap_err();
             assert!(error.to_string().contains("of the 2 tokens"), "{error}");
         }
         let wrong = model.passage_loss(&[1, 2], &mut |_| Ok(Some(Array2::zeros((3, 2)))));
         assert!(wrong.unwrap_err().to_string().contains("(3, 2)"));
+        assert!(without_attention().probe(&PASSAGE).unwrap_err().to_string().contains("gam"));
     }
 }

@@ -1,53 +1,37 @@
-//! One decoder block: attention, then an MLP, each after a norm and added to the residual stream.
+//! One decoder block: a mixer of tokens, then an MLP, each after a norm and added to the residual stream.
 
 use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::weights::{Gradients, ModelShape, Parameter, SINGULAR_VECTOR, Tensors};
-use crate::lm::Slopes;
-use crate::lm::attention::{Attended, AttentionGradients, Heads, attention};
-use crate::lm::operators::{
-    Rotation, add_linear, add_mlp, layer_norm, linear, rotate, spectrally_normalised,
-};
+use super::gated_memory::GatedMemory;
+use super::projection::Projection;
+use super::self_attention::SelfAttention;
+use super::weights::{Gradients, ModelShape, Parameter, Tensors};
+use crate::lm::operators::{Rotation, add_mlp, layer_norm};
 
 pub(super) struct Block {
     /// Dtype of the inputs and outputs of products; the residual stream is float32.
     dtype: DType,
-    attention_norm: Parameter,
-    query: Projection,
-    key: Projection,
-    value: Projection,
-    attention_output: Projection,
-    /// The gains of queries and keys, (D) each, if they are normalised.
-    query_key_norms: Option<[Parameter; 2]>,
-    /// The rotary angles of queries and keys, if the model uses RoPE.
-    pub(super) rotation: Option<Arc<Rotation>>,
-    mlp_norm: Parameter,
+    pub(super) mixer: Mixer,
+    norm: Parameter,
     mlp_input: Projection,
     mlp_output: Projection,
-    pub(super) heads: Heads,
-    /// Slopes of the linear position bias, (H), if any.
-    slopes: Option<Parameter>,
 }
 
-/// The backward pass of a block: maps the gradient of the residual stream after it to the gradient before it. Gradients
-/// of weights are added to those passed in.
+/// What moves information between tokens.
+pub(super) enum Mixer {
+    Attention(SelfAttention),
+    GatedMemory(GatedMemory),
+}
+
+/// The backward pass of a block or of a part of it: maps the gradient of the residual stream after it to the gradient
+/// before it. Gradients of weights are added to those passed in.
 pub(super) type BlockPullback<'b> = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<Tensor> + 'b>;
 
-/// Maps the gradients of queries, keys and values, and that of the residual stream after the block's attention, to the
-/// gradient of the stream before the block.
-pub(super) type HeadsPullback =
-    Box<dyn FnOnce([Tensor; 3], Tensor, &mut Gradients) -> Result<Tensor>>;
-
-/// Maps the gradient of the residual stream after a block to the gradient before its MLP and to that of its heads'
-/// outputs.
-pub(super) type OutputPullback =
-    Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<(Tensor, Tensor)>>;
-
-/// The forward pass of a block.
+/// The forward pass of a block or of its mixer.
 pub(super) struct BlockPass {
-    /// The residual stream after the block.
+    /// The residual stream after it.
     pub(super) x: Tensor,
     /// Statistics of its heads, (H, 3).
     pub(super) statistics: Tensor,
@@ -62,171 +46,51 @@ impl Block {
         tensors: &Tensors,
         rotation: Option<Arc<Rotation>>,
     ) -> Result<Self> {
-        let name = |part: &str| format!("layers.{layer}.{part}");
-        let get = |part: &str| tensors.parameter(&name(part));
-        let projection = |part: &str| Projection::new(shape, &name(part), tensors);
-        let norms =
-            || -> Result<_> { Ok([get("attention.query_norm")?, get("attention.key_norm")?]) };
-        let query = projection("attention.query")?;
-        let slopes = match shape.slopes {
-            Slopes::None => None,
-            Slopes::Alibi => {
-                let slopes = Slopes::of_alibi(shape.heads[layer].len());
-                let tensor = Tensor::new(slopes, query.weight.tensor.device())?;
-                Some(Parameter { index: None, tensor })
-            }
-            Slopes::Learned => Some(get("attention.slopes")?),
+        let projection =
+            |part: &str| Projection::new(shape, &format!("layers.{layer}.mlp.{part}"), tensors);
+        let mixer = match shape.memory_slots {
+            Some(_) => Mixer::GatedMemory(GatedMemory::new(shape, layer, tensors)?),
+            None => Mixer::Attention(SelfAttention::new(shape, layer, tensors, rotation)?),
         };
         Ok(Self {
             dtype: shape.dtype.of_tensors(),
-            attention_norm: get("attention.norm")?,
-            query,
-            key: projection("attention.key")?,
-            value: projection("attention.value")?,
-            attention_output: projection("attention.output")?,
-            query_key_norms: shape.qk_norm.then(norms).transpose()?,
-            rotation,
-            mlp_norm: get("mlp.norm")?,
-            mlp_input: projection("mlp.input")?,
-            mlp_output: projection("mlp.output")?,
-            heads: Heads::new(&shape.heads[layer], shape.softcap),
-            slopes,
+            mixer,
+            norm: tensors.parameter(&format!("layers.{layer}.mlp.norm"))?,
+            mlp_input: projection("input")?,
+            mlp_output: projection("output")?,
         })
+    }
+
+    /// The block's attention.
+    ///
+    /// # Errors
+    /// Another mixer.
+    pub(super) fn attention(&self) -> Result<&SelfAttention> {
+        match &self.mixer {
+            Mixer::Attention(attention) => Ok(attention),
+            Mixer::GatedMemory(_) => bail!("a model of arm gam has no queries and keys"),
+        }
     }
 
     /// The forward pass of a block, with the pass back.
     pub(super) fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<BlockPass> {
-        let ([q, k, v], to_stream) = self.heads_of(x, sizes, 0)?;
-        let Attended { output, statistics, pullback } =
-            attention(&q, &k, &v, self.slopes(), &self.heads)?;
-        let (x, to_attended) = self.after_attention(x, &output)?;
-        let own_slopes = self.slopes.clone();
+        let BlockPass { x, statistics, pullback } = match &self.mixer {
+            Mixer::Attention(attention) => attention.forward(x, sizes)?,
+            Mixer::GatedMemory(memory) => memory.forward(x, sizes)?,
+        };
+        let (x, to_mixed) = self.add_mlp(&x)?;
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
-            let (gradient, d_attended) = to_attended(gradient, gradients)?;
-            let AttentionGradients { heads: [dq, dk, dv], slopes } = pullback(&d_attended)?;
-            if let Some((of, slopes)) = own_slopes.zip(slopes) {
-                gradients.add(&of, slopes)?;
-            }
-            to_stream([dq, dk, dv], gradient, gradients)
+            pullback(to_mixed(gradient, gradients)?, gradients)
         };
         Ok(BlockPass { x, statistics, pullback: Box::new(back) })
     }
 
-    /// Queries, keys and values as attention receives them, (B, T, H, D) each, for sequences that start at
-    /// position `first`; and the backward pass from their gradients to that of the residual stream.
-    pub(super) fn heads_of(
-        &self,
-        x: &Tensor,
-        sizes: (usize, usize),
-        first: usize,
-    ) -> Result<([Tensor; 3], HeadsPullback)> {
-        let gain = self.attention_norm.clone();
-        let (x, to_norm) = layer_norm(x, &gain.tensor, self.dtype)?;
-        let [query, key, value] = [&self.query, &self.key, &self.value].map(Projection::factor);
-        let factors = [query?, key?, value?];
-        let (projected, to_linear) = linear(&x, &factors.each_ref().map(|factor| &factor.matrix))?;
-        let [q, k, v] = &projected[..] else {
-            bail!("three projections gave {} products", projected.len());
-        };
-        let (q, to_q) = self.query_or_key(q, 0, sizes, first)?;
-        let (k, to_k) = self.query_or_key(k, 1, sizes, first)?;
-        let flat = v.dims2()?;
-        let v = v.reshape(q.shape())?;
-        let back = move |d_heads: [Tensor; 3], gradient: Tensor, gradients: &mut Gradients| {
-            let [dq, dk, dv] = d_heads;
-            let [dq, dk] = [to_q(dq, gradients)?, to_k(dk, gradients)?];
-            let (dx, d_matrices) = to_linear(&[&dq, &dk, &dv.reshape(flat)?])?;
-            for (factor, d_matrix) in factors.into_iter().zip(d_matrices) {
-                (factor.pullback)(d_matrix, gradients)?;
-            }
-            // The residual stream also bypasses attention.
-            let [gradient, d_gain] = to_norm(&dx, Some(&gradient))?;
-            gradients.add(&gain, d_gain)?;
-            Ok(gradient)
-        };
-        Ok(([q, k, v], Box::new(back)))
-    }
-
-    /// The inputs of queries and keys, for a probe: the normalised layer input, (B·T, C), and its projections
-    /// before any normalisation or rotation, (B·T, C) each.
-    pub(super) fn projected(&self, x: &Tensor) -> Result<[Tensor; 3]> {
-        let (x, _) = layer_norm(x, &self.attention_norm.tensor, self.dtype)?;
-        let [query, key] = [&self.query, &self.key].map(|projection| projection.factor());
-        let (q, _) = linear(&x, &[&query?.matrix])?;
-        let (k, _) = linear(&x, &[&key?.matrix])?;
-        match (&q[..], &k[..]) {
-            ([q], [k]) => Ok([x, q.clone(), k.clone()]),
-            _ => bail!("one projection gave several products"),
-        }
-    }
-
-    /// The slopes of the linear position bias, (H), if there is one.
-    pub(super) fn slopes(&self) -> Option<&Tensor> {
-        self.slopes.as_ref().map(|slopes| &slopes.tensor)
-    }
-
-    /// The gains of queries and keys, (D) each, if they are normalised.
-    pub(super) fn gains(&self) -> Result<Option<[Vec<f32>; 2]>> {
-        let Some([query, key]) = &self.query_key_norms else { return Ok(None) };
-        Ok(Some([query.tensor.to_vec1()?, key.tensor.to_vec1()?]))
-    }
-
-    /// Queries (`which` = 0) or keys (1) from their projection, (B·T, C): normalised and rotated if the model does so.
-    fn query_or_key(
-        &self,
-        x: &Tensor,
-        which: usize,
-        (b, t): (usize, usize),
-        first: usize,
-    ) -> Result<(Tensor, BlockPullback<'static>)> {
-        let (bt, c) = x.dims2()?;
-        let h = self.heads.kinds.len();
-        let d = c / h;
-        let mut x = x.clone();
-        let mut to_norm = None;
-        if let Some(gains) = &self.query_key_norms {
-            let gain = gains[which].clone();
-            let (y, back) = layer_norm(&x.reshape((bt * h, d))?, &gain.tensor, self.dtype)?;
-            to_norm = Some((gain, back));
-            x = y;
-        }
-        x = x.reshape((b, t, h, d))?;
-        let mut to_turn = None;
-        if let Some(rotation) = &self.rotation {
-            let (y, back) = rotate(&x, rotation, first)?;
-            to_turn = Some(back);
-            x = y;
-        }
-        let back = move |mut gradient: Tensor, gradients: &mut Gradients| {
-            if let Some(to_turn) = to_turn {
-                [gradient] = to_turn(&gradient)?;
-            }
-            if let Some((gain, to_norm)) = to_norm {
-                let [dx, d_gain] = to_norm(&gradient.reshape((bt * h, d))?, None)?;
-                gradients.add(&gain, d_gain)?;
-                gradient = dx;
-            }
-            gradient.reshape((bt, c))
-        };
-        Ok((x, Box::new(back)))
-    }
-
-    /// The residual stream after the block, given the stream `x` before it and the outputs of its heads, with B·T·C
-    /// elements. Also returns the backward pass to the gradients of both.
-    pub(super) fn after_attention(
-        &self,
-        x: &Tensor,
-        attended: &Tensor,
-    ) -> Result<(Tensor, OutputPullback)> {
-        let projection = self.attention_output.factor()?;
-        let flat = attended.reshape((x.dim(0)?, ()))?;
-        let (x, to_linear) = add_linear(x, &flat, &projection.matrix)?;
-        let gain = self.mlp_norm.clone();
-        let (normed, to_norm) = layer_norm(&x, &gain.tensor, self.dtype)?;
+    /// The residual stream after the block, given the stream `x` after its mixer. Also returns the backward pass.
+    pub(super) fn add_mlp(&self, x: &Tensor) -> Result<(Tensor, BlockPullback<'static>)> {
+        let (gain, dtype) = (self.norm.clone(), self.dtype);
+        let (normed, to_norm) = layer_norm(x, &gain.tensor, dtype)?;
         let (input, output) = (self.mlp_input.factor()?, self.mlp_output.factor()?);
-        let (x, to_mlp) = add_mlp(&x, &normed, &input.matrix, &output.matrix)?;
-
-        let (dtype, shape) = (self.dtype, attended.shape().clone());
+        let (x, to_mlp) = add_mlp(x, &normed, &input.matrix, &output.matrix)?;
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             let [d_normed, d_input, d_output] = to_mlp(&gradient.to_dtype(dtype)?)?;
             (input.pullback)(d_input, gradients)?;
@@ -234,75 +98,8 @@ impl Block {
             // The residual stream also bypasses the MLP.
             let [gradient, d_gain] = to_norm(&d_normed, Some(&gradient))?;
             gradients.add(&gain, d_gain)?;
-            let (d_attended, d_matrices) = to_linear(&[&gradient.to_dtype(dtype)?])?;
-            for (factor, d_matrix) in [projection].into_iter().zip(d_matrices) {
-                (factor.pullback)(d_matrix, gradients)?;
-            }
-            Ok((gradient, d_attended.reshape(shape)?))
+            Ok(gradient)
         };
         Ok((x, Box::new(back)))
-    }
-}
-
-/// A matrix, inputs × outputs, by which activations are multiplied.
-struct Projection {
-    dtype: DType,
-    weight: Parameter,
-    /// The gain γ and the singular vector, if the matrix is γ/σ(W) · W.
-    spectral: Option<(Parameter, Tensor)>,
-    ternary: bool,
-}
-
-/// Maps the gradient of a matrix to those of the weights from which it is computed.
-type FactorPullback = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<()>>;
-
-/// A matrix by which activations are multiplied, and the backward pass to its weights.
-struct Factor {
-    matrix: Tensor,
-    pullback: FactorPullback,
-}
-
-/// γ · round(clip(W/γ, −1, 1)) with γ the mean of |W| (TriLM: Kaushal et al. 2024, arXiv 2407.12327). A matrix of zeros stays.
-fn ternary(weight: &Tensor) -> Result<Tensor> {
-    let scale = weight.abs()?.mean_all()?.to_scalar::<f32>()?;
-    if scale == 0.0 {
-        return Ok(weight.clone());
-    }
-    let scale = f64::from(scale);
-    (weight / scale)?.clamp(-1f32, 1f32)?.round()? * scale
-}
-
-impl Projection {
-    fn new(shape: &ModelShape, name: &str, tensors: &Tensors) -> Result<Self> {
-        let spectral = || -> Result<_> {
-            let vector = tensors.vector(&format!("{name}{SINGULAR_VECTOR}"))?;
-            Ok((tensors.parameter(&format!("{name}.gain"))?, vector))
-        };
-        Ok(Self {
-            dtype: shape.dtype.of_tensors(),
-            weight: tensors.parameter(name)?,
-            spectral: shape.sigma_reparam.then(spectral).transpose()?,
-            ternary: shape.ternary,
-        })
-    }
-
-    fn factor(&self) -> Result<Factor> {
-        let weight = self.weight.clone();
-        let Some((gain, vector)) = self.spectral.clone() else {
-            // The gradient of ternary values is taken as that of the weights: a straight-through estimator.
-            let values =
-                if self.ternary { ternary(&weight.tensor)? } else { weight.tensor.clone() };
-            return Ok(Factor {
-                matrix: values.to_dtype(self.dtype)?,
-                pullback: Box::new(move |d_matrix, gradients| gradients.add(&weight, d_matrix)),
-            });
-        };
-        let (scaled, back) = spectrally_normalised(&weight.tensor, &gain.tensor, &vector)?;
-        let pullback = move |d_matrix: Tensor, gradients: &mut Gradients| {
-            let [d_weight, d_gain] = back(&d_matrix.to_dtype(DType::F32)?)?;
-            gradients.add(&weight, d_weight)?;
-            gradients.add(&gain, d_gain)
-        };
-        Ok(Factor { matrix: scaled.to_dtype(self.dtype)?, pullback: Box::new(pullback) })
     }
 }

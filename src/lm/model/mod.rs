@@ -6,9 +6,12 @@
 mod attention_override;
 mod block;
 mod decoder;
+mod gated_memory;
 mod gradients;
 mod language_model;
+mod projection;
 mod qk_clip;
+mod self_attention;
 mod session;
 #[cfg(test)]
 pub(super) mod tests;

@@ -1,10 +1,12 @@
 //! Inference of one sequence token by token, with a key–value cache.
 
-use candle_core::{DType, Device, Result, Tensor};
+use candle_core::{DType, Device, Result, Tensor, bail};
 use ndarray::{Array1, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
+use super::block::Mixer;
 use super::language_model::Model;
+use super::self_attention::SelfAttention;
 use crate::lm::LmError;
 use crate::lm::attention::{Heads, attention};
 use crate::lm::operators::{matrix, tied_logits, with_elements};
@@ -20,9 +22,16 @@ const TASK_TOKENS: usize = 1024;
 /// local head those of its last w tokens.
 pub struct Session<'m> {
     model: &'m Model,
-    /// One cache per layer and head.
-    caches: Vec<Vec<HeadCache>>,
+    /// One cache per layer.
+    caches: Vec<LayerCache>,
     tokens: usize,
+}
+
+/// What a layer keeps of the tokens read.
+enum LayerCache {
+    Heads(Vec<HeadCache>),
+    /// The last inputs of a convolution.
+    Recent(Option<Tensor>),
 }
 
 /// One head's keys and values, (tokens, D) each.
@@ -44,8 +53,11 @@ impl Model {
             keys: Vec::new(),
             values: Vec::new(),
         };
-        let heads = &self.shape.heads;
-        let caches = heads.iter().map(|layer| layer.iter().map(cache).collect()).collect();
+        let layer = |heads: &Vec<HeadKind>| match self.shape.memory_slots {
+            Some(_) => LayerCache::Recent(None),
+            None => LayerCache::Heads(heads.iter().map(cache).collect()),
+        };
+        let caches = self.shape.heads.iter().map(layer).collect();
         Session { model: self, caches, tokens: 0 }
     }
 }
@@ -77,7 +89,11 @@ impl Session<'_> {
     /// Size of the cache in bytes.
     pub fn cache_bytes(&self) -> usize {
         let numbers = |cache: &HeadCache| cache.keys.len() + cache.values.len();
-        self.caches.iter().flatten().map(numbers).sum::<usize>() * size_of::<f32>()
+        let of_layer = |cache: &LayerCache| match cache {
+            LayerCache::Heads(heads) => heads.iter().map(numbers).sum(),
+            LayerCache::Recent(recent) => recent.as_ref().map_or(0, Tensor::elem_count),
+        };
+        self.caches.iter().map(of_layer).sum::<usize>() * size_of::<f32>()
     }
 
     /// The logits after the last of `tokens`, (1, V). At the start of a sequence any number of tokens, later one.
@@ -86,21 +102,40 @@ impl Session<'_> {
         let ids = Tensor::from_slice(tokens, (1, time), &Device::Cpu)?;
         let decoder = &self.model.decoder;
         let (mut x, _) = decoder.embed(&ids, first)?;
-        for (block, caches) in decoder.blocks.iter().zip(&mut self.caches) {
-            let ([q, k, v], _) = block.heads_of(&x, (1, time), first)?;
-            keep(caches, &k.to_dtype(DType::F32)?, &v.to_dtype(DType::F32)?)?;
-            let attended = if first == 0 {
-                attention(&q, &k, &v, block.slopes(), &block.heads)?.output
-            } else {
-                let exact = q.to_dtype(DType::F32)?;
-                attend(caches, &exact, block.slopes(), &block.heads)?.to_dtype(q.dtype())?
+        for (block, cache) in decoder.blocks.iter().zip(&mut self.caches) {
+            x = match (&block.mixer, cache) {
+                (Mixer::Attention(attention), LayerCache::Heads(caches)) => {
+                    next(attention, &x, caches, first)?
+                }
+                (Mixer::GatedMemory(memory), LayerCache::Recent(recent)) => {
+                    memory.add_next(&x, recent)?
+                }
+                _ => bail!("a cache of another kind of layer"),
             };
-            (x, _) = block.after_attention(&x, &attended)?;
+            (x, _) = block.add_mlp(&x)?;
         }
         self.tokens += time;
         let (hidden, _) = decoder.after_blocks(&x.narrow(0, time - 1, 1)?)?;
         tied_logits(&hidden, &decoder.output_embedding()?)?.to_dtype(DType::F32)
     }
+}
+
+/// The residual stream after attention over the cached entries, for new tokens from position `first` on, which are cached.
+fn next(
+    layer: &SelfAttention,
+    x: &Tensor,
+    caches: &mut [HeadCache],
+    first: usize,
+) -> Result<Tensor> {
+    let ([q, k, v], _) = layer.heads_of(x, (1, x.dim(0)?), first)?;
+    keep(caches, &k.to_dtype(DType::F32)?, &v.to_dtype(DType::F32)?)?;
+    let attended = if first == 0 {
+        attention(&q, &k, &v, layer.slopes(), &layer.heads)?.output
+    } else {
+        let exact = q.to_dtype(DType::F32)?;
+        attend(caches, &exact, layer.slopes(), &layer.heads)?.to_dtype(q.dtype())?
+    };
+    Ok(layer.add_output(x, &attended)?.0)
 }
 
 /// Appends the keys and values, (1, T, H, D), of new tokens to the caches.
@@ -253,6 +288,9 @@ mod tests {
                 stabilisers: stabilisers.to_vec(),
                 ..TrainDefinition::default()
             };
+            if arm == "gam" {
+                definition.heads = 1;
+            }
             definition.set("arm", arm).unwrap();
             definition.set("positions", positions).unwrap();
             definition
@@ -266,6 +304,8 @@ mod tests {
             ("ls", "learned", "none", &[SigmaReparam], 8),
             ("ls", "sinusoidal", "alibi", &[], 3),
             ("ls", "none", "learned", &[Softcap], 20),
+            ("gam", "learned", "none", &[], 1),
+            ("gam", "none", "none", &[], 20),
         ] {
             let mut definition = definition(arm, positions, stabilisers);
             definition.set("slopes", slopes).unwrap();

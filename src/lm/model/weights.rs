@@ -5,9 +5,10 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::gated_memory::TAPS;
 use crate::lm::operators::plus;
 use crate::lm::tensor_file::SafetensorsFile;
-use crate::lm::{Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
+use crate::lm::{Arm, Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
 use crate::targets::HeadKind;
 
 /// The sizes and components of a model. The names and shapes of its weights and its computation depend on nothing
@@ -36,6 +37,8 @@ pub struct ModelShape {
     pub sigma_reparam: bool,
     /// Whether a block's matrices have only the values −γ, 0 and γ.
     pub ternary: bool,
+    /// Slots of the memory that takes the place of attention, if it does: [`Arm::Gam`](crate::lm::Arm::Gam).
+    pub memory_slots: Option<usize>,
     /// The softcap c of attention logits c tanh(z/c): [`Stabiliser::Softcap`].
     pub softcap: Option<f32>,
     /// Precision of products and attention.
@@ -58,6 +61,7 @@ impl ModelShape {
             qk_norm: definition.has(Stabiliser::QkNorm),
             sigma_reparam: definition.has(Stabiliser::SigmaReparam),
             ternary: definition.ternary,
+            memory_slots: (definition.arm == Arm::Gam).then_some(definition.memory_slots),
             softcap: definition.has(Stabiliser::Softcap).then_some(softcap),
             dtype: definition.dtype,
         }
@@ -105,17 +109,28 @@ struct Plan {
 }
 
 /// The matrices of a block: name, inputs and outputs. The heads have H·D channels together.
-fn matrices(shape: &ModelShape) -> [(&'static str, usize, usize); 6] {
+fn matrices(shape: &ModelShape) -> Vec<(&'static str, usize, usize)> {
     let c = shape.d_model;
     let of_heads = shape.d_head * shape.heads.first().map_or(0, Vec::len);
-    [
-        ("attention.query", c, of_heads),
-        ("attention.key", c, of_heads),
-        ("attention.value", c, of_heads),
-        ("attention.output", of_heads, c),
-        ("mlp.input", c, 4 * c),
-        ("mlp.output", 4 * c, c),
-    ]
+    let mixer = match shape.memory_slots {
+        Some(slots) => vec![
+            ("attention.convolution", TAPS, c),
+            ("attention.memory", slots, c),
+            ("attention.gate", c, 2 * c),
+        ],
+        None => vec![
+            ("attention.query", c, of_heads),
+            ("attention.key", c, of_heads),
+            ("attention.value", c, of_heads),
+            ("attention.output", of_heads, c),
+        ],
+    };
+    [mixer, vec![("mlp.input", c, 4 * c), ("mlp.output", 4 * c, c)]].concat()
+}
+
+/// Deviation of the initial taps of a convolution of K tokens per channel: that of PyTorch, uniform within ±1/√K.
+fn of_taps() -> f32 {
+    1.0 / (3.0 * TAPS as f32).sqrt()
 }
 
 /// Ends the name of a vector v that is part of a model's state but not trained: power iteration on it gives the spectral norm
@@ -156,7 +171,11 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
             all.push(vector(name("attention.slopes"), slopes));
         }
         for (part, inputs, outputs) in matrices(shape) {
-            let deviation = if part.ends_with("output") { residual } else { normal };
+            let deviation = match part {
+                "attention.output" | "mlp.output" => residual,
+                "attention.convolution" => of_taps(),
+                _ => normal,
+            };
             all.push(matrix(name(part), inputs, outputs, deviation));
             if shape.sigma_reparam {
                 all.push(gain(name(&format!("{part}.gain")), 1));

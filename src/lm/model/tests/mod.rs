@@ -26,6 +26,7 @@ fn shape() -> ModelShape {
         qk_norm: false,
         sigma_reparam: false,
         ternary: false,
+        memory_slots: None,
         softcap: None,
         dtype: Dtype::Float32,
     }
@@ -33,6 +34,20 @@ fn shape() -> ModelShape {
 
 /// One model for each component and each supported combination.
 pub(in crate::lm) fn every_kind() -> Vec<Model> {
+    let mut models = with_attention();
+    models.push(without_attention());
+    models
+}
+
+/// A model whose layers have a gated memory of seven slots.
+pub(in crate::lm) fn without_attention() -> Model {
+    let heads = vec![vec![HeadKind::Global]; 2];
+    let shape = ModelShape { heads, d_head: 24, memory_slots: Some(7), ..shape() };
+    Model::new(shape, 0.02, 7).unwrap()
+}
+
+/// One model for each component of attention and each supported combination.
+pub(in crate::lm) fn with_attention() -> Vec<Model> {
     let shape = shape();
     let shapes = [
         shape.clone(),
@@ -124,24 +139,30 @@ fn gradients_are_slopes(model: &Model) {
 
 #[test]
 fn a_token_does_not_see_the_ones_after_it() {
-    let model = small();
-    let (ids, _) = text(&model);
+    for model in every_kind() {
+        let changed = tokens_with_other_logits(&model, |token| token >= 30);
+        assert!(changed.iter().all(|&token| token >= 30), "{:?}: {changed:?}", model.shape);
+    }
+}
+
+/// Each of two layers of a gated memory reads its own token and the two before.
+#[test]
+fn without_attention_a_token_sees_two_tokens_back_per_layer() {
+    let changed = tokens_with_other_logits(&without_attention(), |token| token == 20);
+    assert_eq!(changed, [20, 21, 22, 23, 24]);
+}
+
+/// The tokens of the first sequence whose logits change if those tokens that `alters` names are others.
+fn tokens_with_other_logits(model: &Model, alters: impl Fn(usize) -> bool) -> Vec<usize> {
+    let (ids, _) = text(model);
     let (b, t) = ids.dims2().unwrap();
-    let changed: Vec<u32> = ids
-        .flatten_all()
-        .unwrap()
-        .to_vec1::<u32>()
-        .unwrap()
-        .into_iter()
-        .enumerate()
-        .map(|(i, id)| if i % t >= 30 { (id + 1) % 19 } else { id })
-        .collect();
+    let own = ids.flatten_all().unwrap().to_vec1::<u32>().unwrap();
+    let other = |(i, id): (usize, &u32)| if alters(i % t) { (id + 1) % 19 } else { *id };
+    let changed = own.iter().enumerate().map(other).collect();
     let changed = Tensor::from_vec(changed, (b, t), &Device::Cpu).unwrap();
-    let logits = |ids: &Tensor| {
-        let logits = model.predict(ids).unwrap().logits().unwrap().reshape((b, t, 19)).unwrap();
-        logits.narrow(1, 0, 30).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap()
-    };
-    assert!(logits(&ids) == logits(&changed), "an earlier token's logits changed");
+    let logits = |ids| model.predict(ids).unwrap().logits().unwrap().to_vec2::<f32>().unwrap();
+    let (before, after) = (logits(&ids), logits(&changed));
+    (0..t).filter(|&token| before[token] != after[token]).collect()
 }
 
 #[test]
@@ -196,7 +217,7 @@ fn in_bfloat16_gradients_are_rounded_and_point_where_those_of_float32_do() {
 
 #[test]
 fn probed_queries_and_keys_give_the_logits_that_were_measured() {
-    for model in every_kind() {
+    for model in with_attention() {
         probe_agrees(&model);
     }
 }

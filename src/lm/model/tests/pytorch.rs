@@ -53,7 +53,7 @@ fn text(definition: &TrainDefinition) -> (Tensor, Tensor) {
 #[test]
 fn the_gradients_of_every_arm_are_those_of_pytorch() {
     let stabilised = r#"["qk-norm", "sigma-reparam", "softcap", "z-loss"]"#;
-    let cases: [(&str, &[(&str, &str)]); 14] = [
+    let cases: [(&str, &[(&str, &str)]); 15] = [
         ("mhsa", &[]),
         ("ls", &[("arm", "ls")]),
         ("local-only", &[("arm", "local-only")]),
@@ -68,6 +68,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         ("mhsa", &[("arm", "qk-clip")]),
         ("rope", &[("positions", "rope")]),
         ("none", &[("positions", "none")]),
+        ("gam", &[("heads", "1"), ("arm", "gam"), ("memory_slots", "5")]),
         ("all", &[("arm", "ls"), ("positions", "rope"), ("stabilisers", stabilised)]),
     ];
     let stored = SafetensorsFile::open(Path::new(FILE)).unwrap();
