@@ -1,10 +1,13 @@
-//! Verdicts on other published systems: pairs of runs that differ in one key, each at its own best learning rate.
+//! Verdicts on other published systems: pairs of runs that differ in one key (and those that belong to it), each at its own
+//! best learning rate.
 
 use super::scale_of_runs;
 use crate::claims::ruling::Ruling;
 use crate::claims::words::joined;
 use crate::claims::{Claim, Group, Origin, Verdict};
-use crate::experiments::training::claims::pairs::{Compare, Pairs, difference, log_ratio};
+use crate::experiments::training::claims::pairs::{
+    Compare, Pairs, PairsOfSetting, difference, log_ratio,
+};
 use crate::experiments::training::claims::training::{LOGITS_ALIKE, NO_WORSE_NATS};
 use crate::experiments::training::claims::tuning::Tuned;
 use crate::experiments::training::tables::training::{TrainingRun, Trainings};
@@ -12,7 +15,7 @@ use crate::table::Estimate;
 
 /// The claims that [`verdicts`] decides.
 pub(crate) const CLAIMS: &[Claim] =
-    &[ROBUST_TO_NOISE, EXPONENT_LOGITS, TERNARY_LOSS, TERNARY_LOGITS];
+    &[ROBUST_TO_NOISE, EXPONENT_LOGITS, TERNARY_LOSS, TERNARY_LOGITS, MEMORY_LOSS, MEMORY_SCORES];
 
 const PLAIN: Claim = Claim {
     group: Group::Training,
@@ -76,9 +79,33 @@ const TERNARY_LOGITS: Claim = Claim {
     ..PLAIN
 };
 
+const MEMORY_LOSS: Claim = Claim {
+    id: "GatedMemoryLoss",
+    text: "At equal parameters a gated memory has no higher loss than multi-head attention",
+    origin: Origin::Other,
+    place: "Acharya 2025, arXiv 2509.00605",
+    rule: [
+        "The whole interval of the loss with a gated memory, less that with attention, lies below {0} nats.",
+        "The whole interval lies above {0} nats.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    ..PLAIN
+};
+
+const MEMORY_SCORES: Claim = Claim {
+    id: "GatedMemoryScores",
+    text: "The scores of a gated memory grow larger than the logits of multi-head attention",
+    place: "asked of Acharya 2025, arXiv 2509.00605",
+    ..TERNARY_LOGITS
+};
+
 /// Whether a run has labels that are wrong.
 fn has_noise(run: &TrainingRun) -> bool {
     run.settings.get("label_noise").is_some_and(|noise| noise != "0.0")
+}
+
+fn has_memory(run: &TrainingRun) -> bool {
+    run.of.model.arm == "gam"
 }
 
 /// How a claim compares runs.
@@ -86,6 +113,8 @@ struct Compared {
     claim: Claim,
     /// The key in which the runs of a pair differ, and its value in "theirs".
     key: [&'static str; 2],
+    /// Keys that may differ too.
+    beside: &'static [&'static str],
     is_compared: fn(&TrainingRun) -> bool,
     value: fn(&TrainingRun) -> Option<f64>,
     compare: Compare,
@@ -97,6 +126,7 @@ struct Compared {
 const LOSS: Compared = Compared {
     claim: TERNARY_LOSS,
     key: ["ternary", "false"],
+    beside: &[],
     is_compared: |_| true,
     value: TrainingRun::loss,
     compare: difference,
@@ -115,7 +145,10 @@ const PEAK: Compared = Compared {
     ..LOSS
 };
 
-const ALL: [Compared; 4] = [
+/// A gated memory has one head and as many slots as its parameters allow; attention has the positions that suit it.
+const BESIDE_MEMORY: &[&str] = &["heads", "memory_slots", "positions"];
+
+const ALL: [Compared; 6] = [
     Compared {
         claim: ROBUST_TO_NOISE,
         key: ["loss_exponent", "1.0"],
@@ -132,6 +165,20 @@ const ALL: [Compared; 4] = [
     },
     LOSS,
     PEAK,
+    Compared {
+        claim: MEMORY_LOSS,
+        key: ["arm", "mhsa"],
+        beside: BESIDE_MEMORY,
+        is_compared: has_memory,
+        ..LOSS
+    },
+    Compared {
+        claim: MEMORY_SCORES,
+        key: ["arm", "mhsa"],
+        beside: BESIDE_MEMORY,
+        is_compared: has_memory,
+        ..PEAK
+    },
 ];
 
 /// The verdicts on those of [`CLAIMS`] for whose key there are runs with another value than usual.
@@ -144,7 +191,9 @@ pub(crate) fn verdicts(study: &Trainings) -> Vec<Verdict> {
 impl Compared {
     fn is_ours_in(&self, study: &Trainings) -> bool {
         let [key, usual] = self.key;
-        study.runs.iter().any(|run| run.settings.get(key).is_some_and(|value| value != usual))
+        let is_other =
+            |run: &TrainingRun| run.settings.get(key).is_some_and(|value| value != usual);
+        study.runs.iter().any(|run| is_other(run) && (self.is_compared)(run))
     }
 
     /// Whether two runs differ in the key alone.
@@ -152,7 +201,7 @@ impl Compared {
         let [key, usual] = self.key;
         let without = |run: &TrainingRun| {
             let mut settings = run.settings.clone();
-            settings.remove(key);
+            [key].iter().chain(self.beside).for_each(|key| settings.remove(key));
             (run.of.seed, run.of.corpus.clone(), settings)
         };
         let [ours, theirs] = [our, their].map(|run| run.settings.get(key));
@@ -166,12 +215,9 @@ impl Compared {
         let Some(pairs) = pairs else { return Verdict::lacking(self.claim) };
         let ruling = pairs.every(self.compare, self.ruling).undecided_if(!tuned.is_tuned);
         let values = pairs.estimates(self.compare).map(|found| (self.words)(found.without_ends()));
-        let each = pairs
-            .settings
-            .iter()
-            .map(|one| format!("{} {}", one.ours, (self.words)(one.estimate(self.compare))));
+        let words = |one: &PairsOfSetting| (self.words)(one.estimate(self.compare));
         let sentences = [
-            format!("Beside {} = {}: {}", self.key[0], self.key[1], joined(each, ", ")),
+            format!("Beside {} = {}: {}", self.key[0], self.key[1], pairs.by_setting(words)),
             scale_of_runs(&tuned.study.runs),
             tuned.note().to_owned(),
         ];
@@ -192,6 +238,7 @@ mod tests {
             let [own, peak] = if value == usual { [2.0, 30.0] } else { [2.0 + loss, 30.0 * ratio] };
             let own = own + 0.001 * seed as f64;
             let mut run = TrainingRun::made_up(value, "mhsa", seed, peak, own);
+            run.of.model.arm = if value == "gam" { value } else { "mhsa" }.to_owned();
             for (key, value) in [(key, value), ("label_noise", "0.3")] {
                 run.settings.insert(key, &value.into());
             }
@@ -211,6 +258,7 @@ mod tests {
         for (key, other, up, raises) in [
             (["loss_exponent", "1.0"], "0.5", -0.1, false),
             (["ternary", "false"], "true", 0.0, true),
+            (["arm", "mhsa"], "gam", 0.0, true),
         ] {
             let with = |loss, ratio| at_three_rates(&runs(key, other, loss, ratio));
             let [holds, fails] = if raises { [2.0, 1.0] } else { [0.5, 1.0] };

@@ -119,6 +119,7 @@ const INKS: &[(Variant<'static>, Rgb, Marker)] = &[
     (Variant::plain("softcap"), (68, 68, 68), Marker::Triangle),
     (Variant::plain("qk-clip"), (68, 170, 153), Marker::Diamond),
     (Variant::plain("z-loss"), (187, 153, 204), Marker::Circle),
+    (Variant::plain("gam"), (204, 102, 119), Marker::Inverted),
 ];
 
 /// The labels and inks of all runs of a study.
