@@ -21,7 +21,7 @@ pub(super) struct Block {
 
 /// What moves information between tokens.
 pub(super) enum Mixer {
-    Attention(SelfAttention),
+    Attention(Box<SelfAttention>),
     GatedMemory(GatedMemory),
 }
 
@@ -50,7 +50,10 @@ impl Block {
             |part: &str| Projection::new(shape, &format!("layers.{layer}.mlp.{part}"), tensors);
         let mixer = match shape.memory_slots {
             Some(_) => Mixer::GatedMemory(GatedMemory::new(shape, layer, tensors)?),
-            None => Mixer::Attention(SelfAttention::new(shape, layer, tensors, rotation)?),
+            None => {
+                let attention = SelfAttention::new(shape, layer, tensors, rotation)?;
+                Mixer::Attention(Box::new(attention))
+            }
         };
         Ok(Self {
             dtype: shape.dtype.of_tensors(),
