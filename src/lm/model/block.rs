@@ -7,7 +7,7 @@ use candle_core::{DType, Result, Tensor, bail};
 use super::gated_memory::GatedMemory;
 use super::projection::Projection;
 use super::self_attention::SelfAttention;
-use super::weights::{Gradients, ModelShape, Parameter, Tensors};
+use super::weights::{BlockPass, BlockPullback, Gradients, ModelShape, Parameter, Tensors};
 use crate::lm::operators::{Rotation, add_mlp, layer_norm};
 
 pub(super) struct Block {
@@ -23,19 +23,6 @@ pub(super) struct Block {
 pub(super) enum Mixer {
     Attention(Box<SelfAttention>),
     GatedMemory(GatedMemory),
-}
-
-/// The backward pass of a block or of a part of it: maps the gradient of the residual stream after it to the gradient
-/// before it. Gradients of weights are added to those passed in.
-pub(super) type BlockPullback<'b> = Box<dyn FnOnce(Tensor, &mut Gradients) -> Result<Tensor> + 'b>;
-
-/// The forward pass of a block or of its mixer.
-pub(super) struct BlockPass {
-    /// The residual stream after it.
-    pub(super) x: Tensor,
-    /// Statistics of its heads, (H, 3).
-    pub(super) statistics: Tensor,
-    pub(super) pullback: BlockPullback<'static>,
 }
 
 impl Block {

@@ -2,12 +2,8 @@
 
 use candle_core::{D, DType, Result, Tensor, bail};
 
-use super::block::{BlockPass, BlockPullback};
-use super::weights::{Gradients, ModelShape, Parameter, Tensors};
+use super::weights::{BlockPass, BlockPullback, Gradients, ModelShape, Parameter, TAPS, Tensors};
 use crate::lm::operators::{layer_norm, linear, plus};
-
-/// Tokens that the convolution reads, its own included.
-pub(in crate::lm) const TAPS: usize = 3;
 
 /// x + σ(y G₁) ∘ conv(y) + σ(y G₂) ∘ softmax(y Mᵀ) M, with y the normalised layer input, M the memory, (S, C), of S slots,
 /// G = [G₁ G₂] the gate, (C, 2C), and conv a causal convolution of each channel over [`TAPS`] tokens (Acharya 2025,

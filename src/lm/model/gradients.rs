@@ -2,9 +2,8 @@
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::block::BlockPullback;
 use super::language_model::Model;
-use super::weights::{Gradients, Weight};
+use super::weights::{BlockPullback, Gradients, Weight};
 use crate::lm::LmError;
 use crate::lm::attention::HeadStatistics;
 use crate::lm::operators::{Objective, OutputLoss, output_loss};

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use candle_core::{DType, Result, Tensor, bail};
 
-use super::block::{BlockPass, BlockPullback};
 use super::projection::Projection;
-use super::weights::{Gradients, ModelShape, Parameter, Tensors};
+use super::weights::{BlockPass, BlockPullback, Gradients, ModelShape, Parameter, Tensors};
 use crate::lm::Slopes;
 use crate::lm::attention::{Attended, AttentionGradients, Heads, attention};
 use crate::lm::operators::{Rotation, add_linear, layer_norm, linear, rotate};

@@ -5,7 +5,6 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::gated_memory::TAPS;
 use crate::lm::operators::plus;
 use crate::lm::tensor_file::SafetensorsFile;
 use crate::lm::{Arm, Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
@@ -107,6 +106,9 @@ struct Plan {
     dimensions: Vec<usize>,
     start: Start,
 }
+
+/// Tokens that the convolution of a gated memory reads, its own included.
+pub(super) const TAPS: usize = 3;
 
 /// The matrices of a block: name, inputs and outputs. The heads have H·D channels together.
 fn matrices(shape: &ModelShape) -> Vec<(&'static str, usize, usize)> {
@@ -288,4 +290,18 @@ impl Gradients {
         *so_far = Some(plus(so_far.take(), gradient)?);
         Ok(())
     }
+}
+
+/// The backward pass of a block or of a part of it: maps the gradient of the residual stream after it to the gradient
+/// before it. Gradients of weights are added to those passed in.
+pub(super) type BlockPullback<'b> =
+    Box<dyn FnOnce(Tensor, &mut Gradients) -> candle_core::Result<Tensor> + 'b>;
+
+/// The forward pass of a block or of its mixer.
+pub(super) struct BlockPass {
+    /// The residual stream after it.
+    pub(super) x: Tensor,
+    /// Statistics of its heads, (H, 3).
+    pub(super) statistics: Tensor,
+    pub(super) pullback: BlockPullback<'static>,
 }
