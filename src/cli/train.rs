@@ -17,6 +17,7 @@ use crate::lm::{
     Corpus, LmError, Outcome as TrainOutcome, StepRow, Texts, TrainDefinition, TrainSummary,
     Workers,
 };
+use crate::run::series::RunSeries;
 use crate::run::{Begin, Extension, RunError, RunObserver, Training};
 use crate::study::{Preset, StudyDefinition};
 
@@ -125,6 +126,9 @@ fn of_folder(error: RunError) -> anyhow::Error {
 }
 
 fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
+    // Over all steps, those before a resumption too.
+    let course = RunSeries::read(&args.out).map(|series| series.course()).ok();
+    let peak = course.and_then(|course| course.peak_max_abs_logit);
     if args.json.is_set {
         let object = serde_json::json!({
             "outcome": summary.outcome.name(),
@@ -133,20 +137,22 @@ fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
             "train_loss_nats": summary.train_loss_nats,
             "valid_loss_nats": summary.valid_loss_nats,
             "max_abs_logit": summary.max_abs_logit,
+            "peak_max_abs_logit": peak,
             "wall_time_s": summary.wall_time_s,
         });
         say!("{object}");
         return;
     }
     let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.4}"));
-    say!("outcome           {}", summary.outcome.name());
-    say!("steps             {} of {steps}", summary.steps);
-    say!("parameters        {}", summary.parameters);
-    say!("train_loss_nats   {}", shown(summary.train_loss_nats));
-    say!("valid_loss_nats   {}", shown(summary.valid_loss_nats));
-    say!("max_abs_logit     {}", shown(summary.max_abs_logit));
-    say!("wall_time_s       {:.1}", summary.wall_time_s);
-    say!("files             {}", args.out.display());
+    say!("outcome             {}", summary.outcome.name());
+    say!("steps               {} of {steps}", summary.steps);
+    say!("parameters          {}", summary.parameters);
+    say!("train_loss_nats     {}", shown(summary.train_loss_nats));
+    say!("valid_loss_nats     {}", shown(summary.valid_loss_nats));
+    say!("max_abs_logit       {}", shown(summary.max_abs_logit));
+    say!("peak_max_abs_logit  {}", shown(peak));
+    say!("wall_time_s         {:.1}", summary.wall_time_s);
+    say!("files               {}", args.out.display());
 }
 
 impl RunObserver for Progress {

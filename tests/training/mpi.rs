@@ -158,7 +158,7 @@ fn a_stop_signal_to_one_worker_stops_all_after_the_same_step() {
         kill("-TERM", &pids(&mpirun)[told]);
         let Ended { code, stdout, stderr } = Ended::of(&mpirun.wait_with_output().unwrap());
         assert_eq!(code, binary::STOPPED, "{stdout}{stderr}");
-        assert_eq!(stdout.matches("outcome           stopped").count(), 1, "{stdout}");
+        assert_eq!(stdout.matches("outcome             stopped").count(), 1, "{stdout}");
         // Other workers, as many or as few as there are, take the run up at that step.
         let steps = folder.csv(&format!("{out}/steps.csv")).1.len() + 20;
         let to = format!("steps={steps}");

@@ -119,7 +119,7 @@ fn a_run_stopped_by_a_signal_says_so_and_is_resumed_exactly() {
         binary::send(signal, &child);
         let Ended { code, stdout, stderr } = Ended::of(&child.wait_with_output().unwrap());
         assert_eq!(code, binary::STOPPED, "{signal}: {stderr}");
-        assert!(stdout.contains("outcome           stopped"), "{signal}: {stdout}");
+        assert!(stdout.contains("outcome             stopped"), "{signal}: {stdout}");
         assert!(stderr.is_empty() || stderr.contains("run the same command"), "{stderr}");
         assert_eq!(outcome(&out), "stopped");
         folder.done(&resume(&out));
@@ -141,7 +141,7 @@ fn a_hangup_that_was_ignored_stays_ignored() {
     binary::send("-HUP", &child);
     let ended = Ended::of(&child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(0));
-    assert!(ended.stdout.contains("outcome           completed"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("outcome             completed"), "{}", ended.stdout);
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl TrainDefinition {
             ("optimiser", "muon", self.optimiser == Optimiser::Adamw),
             ("ternary", "true", !self.ternary),
         ] {
-            require(is_default, key, found, "is not available with arm = gam")?;
+            require(is_default, key, found, "is not available with arm = gam; leave it out")?;
         }
         let others = self.stabilisers.iter().any(|other| *other != Stabiliser::ZLoss);
         require(!others, "stabilisers", "those of attention", "must be empty with arm = gam")

@@ -162,3 +162,23 @@ fn settings_that_need_each_other_say_so() {
         assert!(error.starts_with(said), "{error}");
     }
 }
+
+#[test]
+fn without_attention_keys_of_attention_are_refused() {
+    let mut definition = TrainDefinition { heads: 1, ..TrainDefinition::default() };
+    definition.set("arm", "gam").unwrap();
+    for (key, value) in [
+        ("heads", "4"),
+        ("d_head", "16"),
+        ("positions", "rope"),
+        ("slopes", "alibi"),
+        ("optimiser", "muon"),
+        ("ternary", "true"),
+        ("stabilisers", r#"["softcap"]"#),
+        ("memory_slots", "0"),
+    ] {
+        let error = definition.set(key, value).unwrap_err().to_string();
+        assert!(error.starts_with(key), "{key}={value}: {error}");
+    }
+    definition.set("stabilisers", r#"["z-loss"]"#).unwrap();
+}
