@@ -638,7 +638,7 @@ fn every_study_that_comes_with_the_project_reads() {
         let is_toml = path.extension().is_some_and(|end| end == "toml");
         if is_toml && text.contains("study = ") && is_here {
             let listed = folder.done(&["sweep", path.to_str().unwrap(), "--list"]);
-            assert!(listed.lines().count() > 1, "{}: {listed}", path.display());
+            assert!(!listed.trim().is_empty(), "{} lists no configuration", path.display());
             studies += 1;
         }
     }
