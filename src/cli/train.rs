@@ -187,15 +187,33 @@ fn definition(args: &TrainArgs) -> Result<TrainDefinition> {
     Ok(definition)
 }
 
-/// Sets the keys of all `--set KEY=VALUE`.
+/// Sets the keys of all `--set KEY=VALUE`. One that is refused is tried again after the others, since it may need them.
 pub fn set_keys(definition: &mut TrainDefinition, sets: &[String]) -> Result<()> {
-    for set in sets {
+    let pair = |set| -> Result<(&String, &str, &str)> {
+        let set: &String = set;
         let (key, value) = set
             .split_once('=')
             .ok_or_else(|| UsageError(format!("--set must be KEY=VALUE ({set:?} found)")))?;
-        definition.set(key.trim(), value.trim()).flag(format!("--set {set}"))?;
+        Ok((set, key.trim(), value.trim()))
+    };
+    let mut left = sets.iter().map(pair).collect::<Result<Vec<_>>>()?;
+    loop {
+        let (before, mut first) = (left.len(), None);
+        left.retain(|&(set, key, value)| match definition.set(key, value) {
+            Ok(()) => false,
+            Err(error) => {
+                first.get_or_insert((set, error));
+                true
+            }
+        });
+        match first {
+            None => return Ok(()),
+            Some((set, error)) if left.len() == before => {
+                return Err(error).flag(format!("--set {set}"));
+            }
+            Some(_) => {}
+        }
     }
-    Ok(())
 }
 
 /// Returns a message if the window covers the whole context, else `None`.
@@ -227,5 +245,25 @@ fn of_study(study: &StudyDefinition, name: &str) -> Result<TrainDefinition> {
                 names.join(", ")
             )))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_need_each_other_are_set_in_any_order() {
+        let set = |sets: &[&str]| {
+            let mut definition = TrainDefinition::default();
+            let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+            set_keys(&mut definition, &sets).map(|()| definition)
+        };
+        for sets in [["arm=gam", "heads=1"], ["heads=1", "arm=gam"]] {
+            assert_eq!(set(&sets).unwrap().arm.name(), "gam");
+        }
+        let error = format!("{:#}", set(&["steps=7", "arm=gam", "window=9"]).unwrap_err());
+        assert!(error.starts_with("--set arm=gam: heads must be 1"), "{error}");
+        assert_eq!(set(&["window=9", "window=7"]).unwrap().window, 7);
     }
 }
