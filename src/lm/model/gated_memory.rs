@@ -3,7 +3,7 @@
 use candle_core::{D, DType, Result, Tensor, bail};
 
 use super::weights::{BlockPass, BlockPullback, Gradients, ModelShape, Parameter, TAPS, Tensors};
-use crate::lm::operators::{layer_norm, linear, plus};
+use crate::lm::operators::{layer_norm, linear};
 
 /// x + σ(y G₁) ∘ conv(y) + σ(y G₂) ∘ softmax(y Mᵀ) M, with y the normalised layer input, M the memory, (S, C), of S slots,
 /// G = [G₁ G₂] the gate, (C, 2C), and conv a causal convolution of each channel over [`TAPS`] tokens (Acharya 2025,
@@ -121,27 +121,19 @@ fn moved(x: &Tensor, by: usize, ahead: bool) -> Result<Tensor> {
 
 /// Σₖ tapsₖ ∘ xₜ₋₍K₋₁₋ₖ₎ for x of shape (B, T, C) and taps of (K, C).
 fn convolve(x: &Tensor, taps: &Tensor) -> Result<Tensor> {
-    let mut sum = None;
-    for tap in 0..TAPS {
-        let term = moved(x, TAPS - 1 - tap, true)?.broadcast_mul(&taps.narrow(0, tap, 1)?)?;
-        sum = Some(plus(sum, term)?);
-    }
-    match sum {
-        Some(sum) => Ok(sum),
-        None => x.zeros_like(),
-    }
+    let term = |tap: usize| moved(x, TAPS - 1 - tap, true)?.broadcast_mul(&taps.narrow(0, tap, 1)?);
+    (1..TAPS).try_fold(term(0)?, |sum, tap| sum + term(tap)?)
 }
 
 /// The gradients of the inputs of [`convolve`].
 fn convolve_back(x: &Tensor, taps: &Tensor, gradient: &Tensor) -> Result<(Tensor, Tensor)> {
-    let (mut dx, mut d_taps) = (None, Vec::new());
-    for tap in 0..TAPS {
-        let by = TAPS - 1 - tap;
-        let term = gradient.broadcast_mul(&taps.narrow(0, tap, 1)?)?;
-        dx = Some(plus(dx, moved(&term, by, false)?)?);
-        d_taps.push((moved(x, by, true)? * gradient)?.sum((0, 1))?);
-    }
-    Ok((dx.unwrap_or(x.zeros_like()?), Tensor::stack(&d_taps, 0)?))
+    let term = |tap: usize| {
+        moved(&gradient.broadcast_mul(&taps.narrow(0, tap, 1)?)?, TAPS - 1 - tap, false)
+    };
+    let of_tap = |tap: usize| (moved(x, TAPS - 1 - tap, true)? * gradient)?.sum((0, 1));
+    let dx = (1..TAPS).try_fold(term(0)?, |sum, tap| sum + term(tap)?)?;
+    let d_taps = (0..TAPS).map(of_tap).collect::<Result<Vec<_>>>()?;
+    Ok((dx, Tensor::stack(&d_taps, 0)?))
 }
 
 fn softmax(scores: &Tensor) -> Result<Tensor> {

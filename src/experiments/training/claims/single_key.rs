@@ -184,16 +184,15 @@ const ALL: [Compared; 6] = [
 /// The verdicts on those of [`CLAIMS`] for whose key there are runs with another value than usual.
 pub(crate) fn verdicts(study: &Trainings) -> Vec<Verdict> {
     let tuned = Tuned::of(study, &[], |_| true);
-    let of_study = ALL.iter().filter(|one| one.is_ours_in(study));
+    let of_study = ALL.iter().filter(|one| study.runs.iter().any(|run| one.is_ours(run)));
     of_study.map(|one| one.verdict(&tuned)).collect()
 }
 
 impl Compared {
-    fn is_ours_in(&self, study: &Trainings) -> bool {
+    /// Whether a run has another value of the key than usual, and is compared.
+    fn is_ours(&self, run: &TrainingRun) -> bool {
         let [key, usual] = self.key;
-        let is_other =
-            |run: &TrainingRun| run.settings.get(key).is_some_and(|value| value != usual);
-        study.runs.iter().any(|run| is_other(run) && (self.is_compared)(run))
+        run.settings.get(key).is_some_and(|value| value != usual) && (self.is_compared)(run)
     }
 
     /// Whether two runs differ in the key alone.
@@ -204,9 +203,8 @@ impl Compared {
             [key].iter().chain(self.beside).for_each(|key| settings.remove(key));
             (run.of.seed, run.of.corpus.clone(), settings)
         };
-        let [ours, theirs] = [our, their].map(|run| run.settings.get(key));
-        let differ = theirs == Some(usual) && ours.is_some_and(|value| value != usual);
-        differ && (self.is_compared)(our) && without(our) == without(their)
+        let is_theirs = their.settings.get(key) == Some(usual);
+        is_theirs && self.is_ours(our) && without(our) == without(their)
     }
 
     fn verdict(&self, tuned: &Tuned) -> Verdict {
