@@ -166,7 +166,7 @@ pub struct TrainedArgs {
 }
 
 /// The whole text, and the names of its splits.
-pub const SPLITS: [&str; 4] = ["all", "train", "valid", "test"];
+pub const SPLITS: [&str; 6] = ["all", "train", "valid", "test", "upstream", "upstream-valid"];
 
 impl TrainedArgs {
     /// Reads the model and the text.
@@ -180,9 +180,7 @@ impl TrainedArgs {
 
     /// The split of the text, or `None` for the whole text.
     pub fn split(&self) -> Option<Split> {
-        [Split::Train, Split::Valid, Split::Test]
-            .into_iter()
-            .find(|split| split.name() == self.split)
+        Split::ALL.into_iter().find(|split| split.name() == self.split)
     }
 
     /// The flag --text with its value, for errors.

@@ -136,6 +136,7 @@ fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
             "parameters": summary.parameters,
             "train_loss_nats": summary.train_loss_nats,
             "valid_loss_nats": summary.valid_loss_nats,
+            "upstream_loss_nats": summary.upstream_loss_nats,
             "max_abs_logit": summary.max_abs_logit,
             "peak_max_abs_logit": peak,
             "wall_time_s": summary.wall_time_s,
@@ -149,6 +150,9 @@ fn print(summary: &TrainSummary, steps: usize, args: &TrainArgs) {
     say!("parameters          {}", summary.parameters);
     say!("train_loss_nats     {}", shown(summary.train_loss_nats));
     say!("valid_loss_nats     {}", shown(summary.valid_loss_nats));
+    if summary.upstream_loss_nats.is_some() {
+        say!("upstream_loss_nats  {}", shown(summary.upstream_loss_nats));
+    }
     say!("max_abs_logit       {}", shown(summary.max_abs_logit));
     say!("peak_max_abs_logit  {}", shown(peak));
     say!("wall_time_s         {:.1}", summary.wall_time_s);

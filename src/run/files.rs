@@ -9,8 +9,8 @@ use super::error::RunError;
 use super::events::{Events, Scalars};
 use super::heads_log::{HEADS, HEADS_LOG, restore_log, write_heads};
 use crate::lm::{
-    EvaluationRow, HeadLogRow, LmError, Outcome, Recorder, StepRow, TrainDefinition, TrainSummary,
-    Trainer,
+    EvaluationRow, HeadLogRow, LmError, Outcome, Recorder, Split, StepRow, TrainDefinition,
+    TrainSummary, Trainer,
 };
 use crate::system::{FileError, disk, remove_if_there};
 
@@ -48,6 +48,7 @@ pub(crate) struct RunFiles<'a> {
 struct Last {
     losses: VecDeque<f64>,
     valid_loss: Option<f64>,
+    upstream_loss: Option<f64>,
     /// The last step with recorded heads, and the largest |logit| over its heads.
     logit: (usize, Option<f64>),
 }
@@ -58,6 +59,14 @@ impl Last {
             self.losses.pop_front();
         }
         self.losses.push_back(loss);
+    }
+
+    fn remember_evaluation(&mut self, row: &EvaluationRow) {
+        let of_split = match row.split {
+            Split::UpstreamValid => &mut self.upstream_loss,
+            _ => &mut self.valid_loss,
+        };
+        *of_split = Some(row.loss_nats);
     }
 
     fn remember_head(&mut self, head: &HeadLogRow) {
@@ -103,7 +112,7 @@ impl<'a> RunFiles<'a> {
             }
         })?;
         let evals = CsvLog::open(&folder.join(EVALUATIONS), at, |row: EvaluationRow| {
-            logged.valid_loss = Some(row.loss_nats);
+            logged.remember_evaluation(&row);
             scalars.push((row.step, of_evaluation(&row)));
         })?;
         // In the order in which they were first written.
@@ -128,11 +137,12 @@ impl<'a> RunFiles<'a> {
 
     /// Completes the summary of a run: its training loss, and what the trainer does not know if it took no step now.
     pub fn complete(&self, summary: &mut TrainSummary) {
-        let Last { losses, valid_loss, logit: (_, logit) } = &self.last;
+        let Last { losses, valid_loss, upstream_loss, logit: (_, logit) } = &self.last;
         let mean = || losses.iter().sum::<f64>() / losses.len() as f64;
         summary.train_loss_nats = (!losses.is_empty()).then(mean);
         if !matches!(summary.outcome, Outcome::Diverged { .. }) {
             summary.valid_loss_nats = summary.valid_loss_nats.or(*valid_loss);
+            summary.upstream_loss_nats = summary.upstream_loss_nats.or(*upstream_loss);
         }
         summary.max_abs_logit = summary.max_abs_logit.or(*logit);
     }
@@ -179,7 +189,7 @@ impl Recorder for RunFiles<'_> {
     fn eval(&mut self, row: &EvaluationRow) -> io::Result<()> {
         self.evals.push(row)?;
         self.evals.flush()?;
-        self.last.valid_loss = Some(row.loss_nats);
+        self.last.remember_evaluation(row);
         self.events.push(row.step, &of_evaluation(row))?;
         self.events.flush()
     }
@@ -205,7 +215,7 @@ fn of_head(row: &HeadLogRow) -> Scalars {
 }
 
 fn of_evaluation(row: &EvaluationRow) -> Scalars {
-    vec![("loss/valid".to_owned(), row.loss_nats)]
+    vec![(format!("loss/{}", row.split.name()), row.loss_nats)]
 }
 
 /// Makes the folder of a run that begins, and removes the checkpoints and heads of an earlier run there: the checkpoints

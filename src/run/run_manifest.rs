@@ -42,6 +42,7 @@ struct RunResult {
     steps: usize,
     train_loss_nats: Option<f64>,
     valid_loss_nats: Option<f64>,
+    upstream_loss_nats: Option<f64>,
     max_abs_logit: Option<f64>,
 }
 
@@ -183,7 +184,9 @@ fn about(corpus: &Corpus, source: &str) -> Table {
     }
     for split in Split::ALL {
         let tokens = corpus.split(split).len();
-        insert(&format!("{}_tokens", split.name()), (tokens as i64).into());
+        if tokens > 0 || !matches!(split, Split::Upstream | Split::UpstreamValid) {
+            insert(&format!("{}_tokens", split.name()), (tokens as i64).into());
+        }
     }
     if let Some(entropy) = corpus.entropy_nats {
         insert("entropy_nats", entropy.into());
@@ -203,11 +206,19 @@ pub(crate) fn resumed(manifest: &mut Manifest, step: usize, world: usize) {
 
 /// Records the result of the run.
 pub(crate) fn end(manifest: &mut Manifest, summary: &TrainSummary) {
-    let &TrainSummary { steps, train_loss_nats, valid_loss_nats, max_abs_logit, .. } = summary;
+    let &TrainSummary {
+        steps,
+        train_loss_nats,
+        valid_loss_nats,
+        upstream_loss_nats,
+        max_abs_logit,
+        ..
+    } = summary;
     // The run's time includes the time before a resumption.
     manifest.wall_time_s = 0.0;
     manifest.end(summary.wall_time_s);
-    let found = RunResult { steps, train_loss_nats, valid_loss_nats, max_abs_logit };
+    let found =
+        RunResult { steps, train_loss_nats, valid_loss_nats, upstream_loss_nats, max_abs_logit };
     manifest.insert(RESULT, Table::try_from(found).expect("numbers can be written as TOML"));
     manifest.insert(OUTCOME, summary.outcome.name());
 }
@@ -225,7 +236,8 @@ pub(crate) fn result(manifest: &Manifest) -> Option<TrainSummary> {
 /// Returns the result of a run that has ended or was stopped; `None` if it is running or was killed.
 pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainSummary> {
     let found: RunResult = manifest.table(RESULT)?.clone().try_into().ok()?;
-    let RunResult { steps, train_loss_nats, valid_loss_nats, max_abs_logit } = found;
+    let RunResult { steps, train_loss_nats, valid_loss_nats, upstream_loss_nats, max_abs_logit } =
+        found;
     let outcome = match manifest.text(OUTCOME) {
         "completed" => Outcome::Completed,
         "diverged" => Outcome::Diverged { step: steps },
@@ -238,6 +250,7 @@ pub(crate) fn so_far(manifest: &Manifest) -> Option<TrainSummary> {
         parameters: whole(manifest.more.get(PARAMETERS)?)?,
         train_loss_nats,
         valid_loss_nats,
+        upstream_loss_nats,
         max_abs_logit,
         wall_time_s: manifest.wall_time_s,
     })

@@ -6,9 +6,10 @@ weights that rank-study itself draws, so both sides begin at the same point:
     rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out start
     rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out gam \
         --set heads=1 --set arm=gam --set memory_slots=24
-    python replay.py start/checkpoint/training.safetensors gam/checkpoint/training.safetensors
+    rank-study train replay.toml --text folder --set steps=1 --set learning_rate=1e-30 --out two
+    python replay.py {start,gam,two}/checkpoint/training.safetensors
 
-with replay.toml and replay.txt as in tests/training/replay.rs. Needs torch 2.9 or later and safetensors. Computed in
+with folder as `upstream` of tests/training/replay.rs writes it, and replay.toml and replay.txt as in tests/training/replay.rs. Needs torch 2.9 or later and safetensors. Computed in
 float64. torch.optim.Muon orthogonalises in bfloat16: `Muon` here does the same in float64, and `check_muon` compares
 the two.
 """
@@ -36,13 +37,40 @@ ARMS = {
     "gam": (Arm([[None], [None]], gated_memory=True), None, False),
     "muon": (Arm(GLOBAL), None, True),
     "muon with qk-clip": (Arm(GLOBAL), 0.2, True),
+    "re-warmed": (Arm([[None, 4], [None, 4]]), None, False),
 }
+# Of "re-warmed": the first steps read another text, at a peak rate of their own, with one step of warm-up.
+UPSTREAM, UPSTREAM_PEAK = 5, 2e-2
+UPSTREAM_TEXT = "Whether 'tis nobler in the mind to"
 
-stored, without_attention = map(load_file, sys.argv[1:])
-symbols = sorted(set(TEXT))
-# The training half has context + 1 characters, so every window of the batch of two is the same one.
-tokens = torch.tensor([symbols.index(c) for c in TEXT[: CONTEXT + 1]])
-inputs, targets = tokens[:-1].repeat(2, 1), tokens[1:].repeat(2, 1)
+stored, without_attention, of_two_texts = map(load_file, sys.argv[1:])
+
+
+def window(text, symbols):
+    """The training half has context + 1 characters, so every window of the batch of two is the same one."""
+    tokens = torch.tensor([symbols.index(c) for c in text[: CONTEXT + 1]])
+    return tokens[:-1].repeat(2, 1), tokens[1:].repeat(2, 1)
+
+
+def cosine(done, steps):
+    return LAST + (1 - LAST) * 0.5 * (1 + math.cos(math.pi * done / steps))
+
+
+def plan(name):
+    """The inputs, targets and learning rate of each step."""
+    if name != "re-warmed":
+        for step in range(1, STEPS + 1):
+            rate = step / WARMUP if step <= WARMUP else cosine(step - WARMUP, STEPS - WARMUP)
+            yield *window(TEXT, sorted(set(TEXT))), PEAK * rate
+        return
+    symbols = sorted(set(TEXT + UPSTREAM_TEXT))
+    for step in range(1, UPSTREAM + 1):
+        yield *window(UPSTREAM_TEXT, symbols), UPSTREAM_PEAK * cosine(step - 1, UPSTREAM - 1)
+    first, left = LAST * UPSTREAM_PEAK, STEPS - UPSTREAM
+    for step in range(1, left + 1):
+        warm = first + (PEAK - first) * step / WARMUP
+        rate = warm if step <= WARMUP else PEAK * cosine(step - WARMUP, left - WARMUP)
+        yield *window(TEXT, symbols), rate
 
 
 class Muon(torch.optim.Optimizer):
@@ -106,8 +134,8 @@ def clip(weights, largest, threshold):
                 w.view(len(w), HEADS, -1).mul_(heads[:, None])
 
 
-def steps(arm, threshold, with_muon):
-    start = without_attention if arm.gated_memory else stored
+def steps(name, arm, threshold, with_muon):
+    start = without_attention if arm.gated_memory else of_two_texts if name == "re-warmed" else stored
     weights = {name: w.double().clone().requires_grad_() for name, w in start.items() if "moment" not in name}
     vectors = {}
     if arm.sigma_reparam:
@@ -125,11 +153,9 @@ def steps(arm, threshold, with_muon):
     optimisers = [torch.optim.AdamW(groups, lr=PEAK, betas=(0.9, 0.99))]
     if with_muon:
         optimisers.append(Muon([weights[name] for name in sorted(matrices)], PEAK, 0.1))
-    for step in range(1, STEPS + 1):
-        done = (step - WARMUP) / (STEPS - WARMUP)
-        cosine = LAST + (1 - LAST) * 0.5 * (1 + math.cos(math.pi * done))
+    for inputs, targets, rate in plan(name):
         for group in (group for optimiser in optimisers for group in optimiser.param_groups):
-            group["lr"] = PEAK * (step / WARMUP if step <= WARMUP else cosine)
+            group["lr"] = rate
         scores, largest = forward(arm, weights, vectors, inputs)
         value, loss = objective(arm, scores, targets)
         for optimiser in optimisers:
@@ -147,5 +173,5 @@ def steps(arm, threshold, with_muon):
 check_muon()
 for name, (arm, threshold, with_muon) in ARMS.items():
     print(name)
-    for loss, length in steps(arm, threshold, with_muon):
+    for loss, length in steps(name, arm, threshold, with_muon):
         print(f"    ({loss:.6f}, {length:.6f}),")

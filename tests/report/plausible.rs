@@ -192,6 +192,7 @@ pub fn lm_quick(study: &Path) {
             parameters: 165_000,
             train_loss_nats: Some(last),
             valid_loss_nats: Some(last),
+            upstream_loss_nats: None,
             max_abs_logit: Some(logit),
             outcome: "completed".to_owned(),
             wall_time_s: 61.5,

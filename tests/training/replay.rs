@@ -1,8 +1,11 @@
 //! Training steps against PyTorch's from the same weights on the same tokens.
 
-use rank_study::lm::{Corpus, Device, TrainDefinition, Trainer};
+use std::fs;
+
+use rank_study::lm::{Corpus, Device, Texts, TrainDefinition, Trainer};
 
 const TEXT: &[u8] = b"To be, or not to be, that is the q";
+const UPSTREAM_TEXT: &[u8] = b"Whether 'tis nobler in the mind to";
 
 /// A global and a local head a layer; the training half of the text is one window long.
 const DEFINITION: &str = r#"
@@ -27,7 +30,7 @@ initial_deviation = 0.1
 type Steps = [(f64, f64); 12];
 
 /// What changes in the definition, and what tests/reference/replay.py prints (torch 2, float64).
-const PYTORCH: [(&[(&str, &str)], Steps); 9] = [
+const PYTORCH: [(&[(&str, &str)], Steps); 10] = [
     (
         &[],
         [
@@ -181,7 +184,34 @@ const PYTORCH: [(&[(&str, &str)], Steps); 9] = [
             (0.569078, 1.286120),
         ],
     ),
+    (
+        &[("upstream_steps", "5"), ("upstream_learning_rate", "2e-2")],
+        [
+            (3.210714, 3.946300),
+            (1.874613, 1.867925),
+            (1.410682, 1.808395),
+            (0.999822, 1.101699),
+            (0.861855, 0.996324),
+            (3.471893, 4.271242),
+            (3.061580, 4.138882),
+            (2.394527, 2.804268),
+            (1.795692, 2.302833),
+            (1.390834, 1.996342),
+            (1.140832, 1.725392),
+            (1.036227, 1.572567),
+        ],
+    ),
 ];
+
+/// A folder with both texts.
+fn upstream(definition: &TrainDefinition) -> Corpus {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("upstream")).unwrap();
+    fs::write(folder.path().join("text.txt"), TEXT).unwrap();
+    fs::write(folder.path().join("upstream/text.txt"), UPSTREAM_TEXT).unwrap();
+    let texts = Texts::find(folder.path(), None).unwrap();
+    Corpus::from_texts(definition, &texts, folder.path()).unwrap()
+}
 
 #[test]
 fn twelve_steps_follow_pytorch() {
@@ -190,7 +220,10 @@ fn twelve_steps_follow_pytorch() {
         for (key, value) in settings {
             definition.set(key, value).unwrap();
         }
-        let corpus = Corpus::from_text(&definition, TEXT).unwrap();
+        let corpus = match definition.upstream_steps > 0 {
+            true => upstream(&definition),
+            false => Corpus::from_text(&definition, TEXT).unwrap(),
+        };
         let mut trainer = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
         for (step, (loss_nats, grad_norm)) in expected.into_iter().enumerate() {
             let found = trainer.step().unwrap();

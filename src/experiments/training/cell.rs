@@ -190,6 +190,7 @@ impl Measure for TrainCell {
             parameters: result.parameters,
             train_loss_nats: result.train_loss_nats,
             valid_loss_nats: result.valid_loss_nats,
+            upstream_loss_nats: result.upstream_loss_nats,
             max_abs_logit: result.max_abs_logit,
             outcome: result.outcome.name().to_owned(),
             wall_time_s: to_microseconds(result.wall_time_s),

@@ -62,6 +62,10 @@ record! {
         #[unit = "nats a token"]
         #[range = Diverging]
         valid_loss_nats: Option<f64>,
+        /// the same on the upstream text, if there is one
+        #[unit = "nats a token"]
+        #[range = Diverging]
+        upstream_loss_nats: Option<f64>,
         /// max |logit| over heads in the last step
         #[unit = "nats"]
         #[range = Diverging]

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::row::TrainingMeasurement;
+use crate::lm::Split;
 use crate::record::{InvariantChecker, Row, read_records, to_microseconds};
 use crate::run::files::EVALUATIONS;
 use crate::run::kept_files::{KEPT, is_as_told, told};
@@ -100,11 +101,16 @@ fn of_evaluations(
     evaluations: &[EvaluationRow],
     check: &mut InvariantChecker,
 ) {
-    let last = evaluations.last().map(|evaluation| evaluation.loss_nats);
-    let told = row.found.valid_loss_nats;
-    check.holds(last == told, || {
-        format!("the last evaluation is {last:?}, but the row's valid_loss_nats is {told:?}")
-    });
+    for (split, column, told) in [
+        (Split::Valid, "valid_loss_nats", row.found.valid_loss_nats),
+        (Split::UpstreamValid, "upstream_loss_nats", row.found.upstream_loss_nats),
+    ] {
+        let last = evaluations.iter().rfind(|evaluation| evaluation.split == split);
+        let last = last.map(|evaluation| evaluation.loss_nats);
+        check.holds(last == told, || {
+            format!("the last evaluation is {last:?}, but the row's {column} is {told:?}")
+        });
+    }
     for evaluation in evaluations {
         let perplexity = evaluation.loss_nats.exp();
         check.equal("perplexity is not exp(loss)", evaluation.perplexity, perplexity, 1e-9);
@@ -120,6 +126,7 @@ fn of_manifest(row: &Row<TrainingMeasurement>, manifest: &Manifest, check: &mut 
     for (column, there, told) in [
         ("train_loss_nats", found.train_loss_nats, summary.train_loss_nats),
         ("valid_loss_nats", found.valid_loss_nats, summary.valid_loss_nats),
+        ("upstream_loss_nats", found.upstream_loss_nats, summary.upstream_loss_nats),
         ("max_abs_logit", found.max_abs_logit, summary.max_abs_logit),
         ("corpus_entropy_nats", found.corpus_entropy_nats, entropy),
     ] {

@@ -142,6 +142,7 @@ fn has_effect(key: &str, definition: &TrainDefinition) -> bool {
     match key {
         "window" => definition.has_local_heads(),
         "global_heads" => definition.uses_global_heads(),
+        "upstream_learning_rate" => definition.upstream_steps > 0,
         "final_learning_rate" => definition.schedule == Schedule::Cosine,
         key => !WITHOUT_EFFECT.contains(&key),
     }

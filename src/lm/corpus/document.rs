@@ -44,7 +44,12 @@ pub(super) struct Document {
     pub bytes: u64,
     /// The SHA-256 of the bytes, uncompressed.
     pub sha256: String,
+    /// Whether it lies in the subfolder `upstream` of a folder of texts.
+    pub is_upstream: bool,
 }
+
+/// The subfolder with the documents of an upstream text.
+const UPSTREAM: &str = "upstream";
 
 impl Document {
     /// A text that is already in memory.
@@ -54,12 +59,19 @@ impl Document {
             bytes: text.len() as u64,
             path: PathBuf::from("text in memory"),
             text: Some(text.into()),
+            is_upstream: false,
         }
     }
 
     /// The text of one file, decompressed if its name ends in `.zst`. Reads the file once to compute its hash.
     pub fn of_file(path: &Path) -> Result<Self, LmError> {
-        let document = Self { path: path.to_owned(), text: None, bytes: 0, sha256: String::new() };
+        let document = Self {
+            path: path.to_owned(),
+            text: None,
+            bytes: 0,
+            sha256: String::new(),
+            is_upstream: false,
+        };
         // Checked before opening, because opening a pipe blocks until another process writes to it.
         let metadata = std::fs::metadata(path).map_err(|e| document.failed(e))?;
         if !metadata.is_file() {
@@ -130,6 +142,7 @@ impl Document {
 pub(super) fn of_folder(folder: &Path) -> Result<Vec<Document>, LmError> {
     let mut found = Vec::new();
     let (mut folders, mut seen) = (vec![folder.to_owned()], HashSet::new());
+    let upstream = folder.join(UPSTREAM);
     while let Some(folder) = folders.pop() {
         let failed = LmError::io(&folder);
         if !seen.insert(folder.canonicalize().map_err(failed)?) {
@@ -141,7 +154,8 @@ pub(super) fn of_folder(folder: &Path) -> Result<Vec<Document>, LmError> {
             if path.is_dir() {
                 folders.push(path);
             } else if ENDINGS.iter().any(|ending| name.ends_with(ending)) {
-                found.push(Document::of_file(&path)?);
+                let is_upstream = path.starts_with(&upstream);
+                found.push(Document { is_upstream, ..Document::of_file(&path)? });
             }
         }
     }

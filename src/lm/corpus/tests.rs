@@ -28,7 +28,7 @@ fn a_text_splits_by_position() {
     let three = TrainDefinition { test_fraction: 0.25, ..definition };
     let corpus = Corpus::from_text(&three, text.as_bytes()).unwrap();
     let lengths = Split::ALL.map(|split| corpus.split(split).len());
-    assert_eq!(lengths, [12, 6, 6]);
+    assert_eq!(lengths, [12, 6, 6, 0, 0]);
     let again: Vec<u32> = Split::ALL.iter().flat_map(|&split| words(&corpus, split)).collect();
     assert_eq!(again, corpus.vocabulary.encode(text.as_bytes()).unwrap());
 }
@@ -109,6 +109,31 @@ fn validation_may_have_a_text_of_its_own() {
     assert_eq!(text(Split::Valid), b"valid text");
     assert_eq!(corpus.vocabulary.size(), 256);
     assert!(corpus.valid_sha256.is_some());
+}
+
+#[test]
+fn documents_in_the_subfolder_upstream_are_a_text_apart() {
+    let files = folder(&["a".repeat(60), "b".repeat(60)].each_ref().map(String::as_str));
+    let plain = Texts::find(files.path(), None).unwrap().sha256();
+    let upstream = files.path().join("upstream");
+    fs::create_dir(&upstream).unwrap();
+    fs::rename(files.path().join("below/b.txt"), upstream.join("b.txt")).unwrap();
+    let texts = Texts::find(files.path(), None).unwrap();
+    assert_ne!(texts.sha256(), plain, "another use of the same documents is another text");
+    let definition = TrainDefinition { context: 4, ..definition("characters") };
+    let corpus = Corpus::from_texts(&definition, &texts, Path::new("unused")).unwrap();
+    for (split, letter) in
+        [(Split::Train, 0), (Split::Valid, 0), (Split::Upstream, 1), (Split::UpstreamValid, 1)]
+    {
+        let found = words(&corpus, split);
+        let ended = found.iter().filter(|&&token| token == 2).count();
+        assert!(found.iter().all(|&token| token == letter || token == 2), "{split:?}: {found:?}");
+        assert!(found.len() - ended >= 5 && ended <= 1, "{split:?}: {found:?}");
+    }
+    fs::remove_file(files.path().join("a.txt")).unwrap();
+    let texts = Texts::find(files.path(), None).unwrap();
+    let error = Corpus::from_texts(&definition, &texts, Path::new("unused")).unwrap_err();
+    assert!(error.to_string().contains("upstream"), "{error}");
 }
 
 #[test]

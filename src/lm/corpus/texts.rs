@@ -12,6 +12,7 @@ use crate::system::sha256;
 ///
 /// Each file is one document. A `.zst` file is decompressed, anything else is read as it is. In a
 /// folder and its subfolders, the files ending in `.txt`, `.bin`, `.txt.zst` or `.bin.zst` are documents.
+/// Those in a folder's subfolder `upstream` are an upstream text, which training reads in its first `upstream_steps` only.
 #[derive(Clone, Debug)]
 pub struct Texts {
     /// Those for validation follow the others.
@@ -39,7 +40,7 @@ impl Span {
 }
 
 /// The spans of each split, in the order of [`Split::ALL`].
-pub(super) type Division = [Vec<Span>; 3];
+pub(super) type Division = [Vec<Span>; SPLITS];
 
 impl Texts {
     /// Finds and hashes the texts at `text`, and at `valid` if the validation split has separate texts.
@@ -97,13 +98,37 @@ impl Texts {
     /// in one split only. A single document is split by position, between two characters, in the order training,
     /// validation, test. Separate validation texts replace `valid_fraction`.
     pub(super) fn divide(&self, definition: &TrainDefinition) -> Result<Division, LmError> {
-        let (documents, for_valid) = self.documents.split_at(self.first_valid);
-        let valid = if for_valid.is_empty() { definition.valid_fraction } else { 0.0 };
-        let [train, mut held, test] = match documents {
-            [document] => by_position(document, valid, definition.test_fraction)?,
-            documents => by_document(documents, valid, definition.test_fraction)?,
+        let (upstream, downstream): (Vec<_>, Vec<_>) =
+            self.whole().into_iter().partition(|span| self.documents[span.document].is_upstream);
+        let [train, valid, test] = self.parts(downstream, definition, definition.test_fraction)?;
+        let [upstream, upstream_valid, _] = match upstream.is_empty() {
+            true => Default::default(),
+            false => self.parts(upstream, definition, 0.0)?,
         };
-        held.extend((self.first_valid..).zip(for_valid).map(|(at, document)| whole(at, document)));
+        Ok([train, valid, test, upstream, upstream_valid])
+    }
+
+    /// Divides documents into parts for training, validation and tests.
+    fn parts(
+        &self,
+        documents: Vec<Span>,
+        definition: &TrainDefinition,
+        test: f64,
+    ) -> Result<[Vec<Span>; 3], LmError> {
+        let (documents, for_valid): (Vec<_>, Vec<_>) =
+            documents.into_iter().partition(|span| span.document < self.first_valid);
+        let valid = if for_valid.is_empty() { definition.valid_fraction } else { 0.0 };
+        let [train, mut held, test] = match documents[..] {
+            [] => {
+                return Err(LmError::Refused(
+                    "a text in the subfolder upstream needs one for training beside it, as has that for                      validation; add it"
+                        .to_owned(),
+                ));
+            }
+            [whole] => by_position(&self.documents[whole.document], whole, valid, test)?,
+            _ => by_document(documents, valid, test)?,
+        };
+        held.extend(for_valid);
         Ok([train, held, test])
     }
 
@@ -162,8 +187,11 @@ fn combined(documents: &[Document]) -> String {
     match documents {
         [document] => document.sha256.clone(),
         several => {
-            let lines: String = several.iter().map(|d| format!("{}\n", d.sha256)).collect();
-            sha256(lines.as_bytes())
+            let line = |document: &Document| {
+                let mark = if document.is_upstream { " upstream" } else { "" };
+                format!("{}{mark}\n", document.sha256)
+            };
+            sha256(several.iter().map(line).collect::<String>().as_bytes())
         }
     }
 }
@@ -173,21 +201,27 @@ fn whole(place: usize, document: &Document) -> Span {
 }
 
 /// Splits one document by position.
-fn by_position(document: &Document, valid: f64, test: f64) -> Result<Division, LmError> {
+fn by_position(
+    document: &Document,
+    whole: Span,
+    valid: f64,
+    test: f64,
+) -> Result<[Vec<Span>; 3], LmError> {
     let share = |share: f64| between_characters(document, (document.bytes as f64 * share) as u64);
     let cuts = [0, share(1.0 - valid - test)?, share(1.0 - test)?, document.bytes];
     let part = |at: usize| {
         let [start, end] = [cuts[at], cuts[at + 1]];
         let is_last = end == document.bytes;
-        let span = Span { document: 0, start, end, is_last };
+        let span = Span { start, end, is_last, ..whole };
         if start < end { vec![span] } else { Vec::new() }
     };
     Ok([part(0), part(1), part(2)])
 }
 
-fn by_document(documents: &[Document], valid: f64, test: f64) -> Result<Division, LmError> {
-    let all: u64 = documents.iter().map(|document| document.bytes).sum();
-    let mut left = documents.iter().enumerate().map(|(at, document)| whole(at, document));
+fn by_document(documents: Vec<Span>, valid: f64, test: f64) -> Result<[Vec<Span>; 3], LmError> {
+    let all: u64 = documents.iter().map(Span::bytes).sum();
+    let count = documents.len();
+    let mut left = documents.into_iter();
     let mut first_of = |fraction: f64| {
         let (mut taken, mut bytes) = (Vec::new(), 0);
         while (bytes as f64) < fraction * all as f64
@@ -202,9 +236,8 @@ fn by_document(documents: &[Document], valid: f64, test: f64) -> Result<Division
     let train: Vec<Span> = left.collect();
     if train.is_empty() || (test > 0.0 && tested.is_empty()) {
         return Err(LmError::Refused(format!(
-            "{} documents are too few for valid_fraction and test_fraction; add some, lower a fraction, or give \
-             one file, which is split by position",
-            documents.len()
+            "{count} documents are too few for valid_fraction and test_fraction; add some, lower a fraction, or give \
+             one file, which is split by position"
         )));
     }
     Ok([train, held, tested])
@@ -225,7 +258,7 @@ fn between_characters(document: &Document, place: u64) -> Result<u64, LmError> {
     Ok(at.map_or(place, |at| start + at as u64))
 }
 
-/// One of the three parts of a corpus.
+/// One of the parts of a corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Split {
@@ -235,13 +268,21 @@ pub enum Split {
     Valid,
     /// The part that training never reads.
     Test,
+    /// The part that training reads in its first `upstream_steps`; empty if there is no upstream text.
+    Upstream,
+    /// The part for evaluations of what is kept of the upstream text.
+    UpstreamValid,
 }
+
+/// Number of splits.
+pub(super) const SPLITS: usize = Split::ALL.len();
 
 impl Split {
     /// All splits, in the order in which their tokens are stored.
-    pub const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
+    pub const ALL: [Self; 5] =
+        [Self::Train, Self::Valid, Self::Test, Self::Upstream, Self::UpstreamValid];
 
-    /// The name that files use: `train`, `valid` or `test`.
+    /// The name that files use, such as `train` or `upstream-valid`.
     pub fn name(self) -> &'static str {
         self.into()
     }

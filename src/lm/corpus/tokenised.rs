@@ -8,11 +8,11 @@ use rayon::prelude::*;
 
 use super::bpe::Bpe;
 use super::document::Piece;
-use super::texts::{Division, Span, Split, Texts};
+use super::texts::{Division, SPLITS, Span, Split, Texts};
 use super::tokens::{self, Store, write_tokens};
 use super::vocabulary::{Encoder, Symbols, Vocabulary};
 use crate::lm::definition::MOST_SYMBOLS;
-use crate::lm::{LmError, TextVocabulary, TrainDefinition};
+use crate::lm::{LmError, SyntheticCorpus, TextVocabulary, TrainDefinition};
 use crate::system::disk::{File, make_folders};
 use crate::system::{check_disk, has_no_locks, sha256};
 
@@ -107,7 +107,7 @@ fn encode(
 /// Texts of fewer bytes are encoded each time, which takes less than a second; tokens of longer ones are cached.
 const KEPT_FROM: u64 = 1 << 20;
 
-/// Tokens in three splits: training, validation and test.
+/// Tokens, divided into splits.
 #[derive(Clone, Debug)]
 pub struct Corpus {
     /// The vocabulary of the tokens.
@@ -211,46 +211,59 @@ impl Corpus {
         Self { vocabulary, sha256, valid_sha256, entropy_nats: None, store }.checked(definition)
     }
 
-    /// The synthetic corpus that the definition's `corpus` table describes. It is divided by position.
+    /// The synthetic corpus that the definition's `corpus` table describes, divided by position. The upstream text, if
+    /// `upstream_steps` is above 0, has the next seed: other tables over the same symbols.
     ///
     /// # Errors
     /// A corpus too short for the context, or a value that its key does not allow.
     pub fn synthetic(definition: &TrainDefinition) -> Result<Self, LmError> {
         definition.check()?;
-        let (tokens, entropy) = definition.corpus.generate()?;
+        let (mut tokens, entropy) = definition.corpus.generate()?;
         let words: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
         let symbols = Symbols::Unwritten { size: definition.corpus.vocabulary_size() };
         let vocabulary = Vocabulary { symbols, has_end: false };
         let share = |share: f64| (tokens.len() as f64 * share) as usize;
         let (valid, test) = (definition.valid_fraction, definition.test_fraction);
         let (trained, kept) = (share(1.0 - valid - test), share(1.0 - test));
+        let mut counts = [trained, kept - trained, tokens.len() - kept, 0, 0];
+        if definition.upstream_steps > 0 {
+            let seed = definition.corpus.seed.wrapping_add(1);
+            let (other, _) = SyntheticCorpus { seed, ..definition.corpus.clone() }.generate()?;
+            let trained = share(1.0 - valid);
+            counts[3..].copy_from_slice(&[trained, other.len() - trained]);
+            tokens.extend(other);
+        }
         Self {
             vocabulary,
             sha256: sha256(&words),
             valid_sha256: None,
             entropy_nats: Some(entropy),
-            store: Store::in_memory(
-                tokens.iter().map(|&token| token as u16).collect(),
-                [trained, kept - trained, tokens.len() - kept],
-            ),
+            store: Store::in_memory(tokens.iter().map(|&token| token as u16).collect(), counts),
         }
         .checked(definition)
     }
 
     /// Refuses splits that are shorter than one context.
     fn checked(self, definition: &TrainDefinition) -> Result<Self, LmError> {
-        for (split, part) in [
-            (Split::Train, "the training part of the text"),
-            (Split::Valid, "the validation part of the text"),
-            (Split::Test, "the test part of the text"),
+        let upstream = self.has_upstream() || definition.upstream_steps > 0;
+        for (split, part, wanted) in [
+            (Split::Train, "the training part of the text", true),
+            (Split::Valid, "the validation part of the text", true),
+            (Split::Test, "the test part of the text", definition.test_fraction > 0.0),
+            (Split::Upstream, "the text in the subfolder upstream", upstream),
+            (Split::UpstreamValid, "the validation part of the upstream text", upstream),
         ] {
             let (tokens, needed) = (self.split(split).len(), definition.context + 1);
-            let wanted = split != Split::Test || definition.test_fraction > 0.0;
             if wanted && tokens < needed {
                 return Err(LmError::too_few(part, tokens, needed, "tokens"));
             }
         }
         Ok(self)
+    }
+
+    /// Whether there is an upstream text.
+    pub(in crate::lm) fn has_upstream(&self) -> bool {
+        !self.split(Split::UpstreamValid).is_empty()
     }
 
     /// The tokens of one split, in the order of the text.
@@ -264,8 +277,8 @@ fn encode_splits(
     texts: &Texts,
     division: &Division,
     mut to: &mut dyn std::io::Write,
-) -> Result<[usize; 3], LmError> {
-    let mut counts = [0; 3];
+) -> Result<[usize; SPLITS], LmError> {
+    let mut counts = [0; SPLITS];
     for (count, spans) in counts.iter_mut().zip(division) {
         *count = encode(vocabulary, texts, spans, &mut to)?;
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::hashed::Hashed;
+use super::texts::SPLITS;
 use super::vocabulary::Vocabulary;
 use crate::lm::LmError;
 use crate::system::{hexadecimal, write_whole_with};
@@ -25,7 +26,7 @@ pub(super) fn write_tokens(tokens: &[u32], to: &mut impl Write) -> io::Result<()
 pub(super) struct Store {
     tokens: Place,
     /// Number of tokens of each split, in the order of [`crate::lm::Split::ALL`].
-    counts: [usize; 3],
+    counts: [usize; SPLITS],
 }
 
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ enum Place {
 }
 
 impl Store {
-    pub fn in_memory(tokens: Vec<u16>, counts: [usize; 3]) -> Self {
+    pub fn in_memory(tokens: Vec<u16>, counts: [usize; SPLITS]) -> Self {
         Self { tokens: Place::Memory(Arc::new(tokens)), counts }
     }
 
@@ -55,7 +56,7 @@ impl Store {
 
 /// The last bytes of a token file. The number increases with every change of the layout or of the tokens that
 /// a key stands for.
-const MAGIC: &[u8; 16] = b"rank-study tok 1";
+const MAGIC: &[u8; 16] = b"rank-study tok 2";
 /// Length of the magic and of the description's length before it.
 const TAIL: usize = MAGIC.len() + 8;
 
@@ -67,7 +68,7 @@ struct Description {
     key: String,
     /// SHA-256 of the tokens' bytes.
     sha256: String,
-    counts: [usize; 3],
+    counts: [usize; SPLITS],
     vocabulary: Vocabulary,
 }
 
@@ -108,7 +109,7 @@ pub(super) fn write(
     path: &Path,
     key: &str,
     vocabulary: &Vocabulary,
-    encode: impl FnOnce(&mut dyn Write) -> Result<[usize; 3], LmError>,
+    encode: impl FnOnce(&mut dyn Write) -> Result<[usize; SPLITS], LmError>,
 ) -> Result<(), LmError> {
     let written = write_whole_with(path, |file| {
         let mut hashed = Hashed::new(file);

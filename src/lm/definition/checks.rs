@@ -58,6 +58,7 @@ impl TrainDefinition {
         let valid = self.valid_fraction;
         for (key, found) in [
             ("learning_rate", self.learning_rate),
+            ("upstream_learning_rate", self.upstream_learning_rate.unwrap_or(1.0)),
             ("initial_deviation", self.initial_deviation),
             ("clip", self.clip),
             ("softcap", self.softcap),
@@ -81,6 +82,8 @@ impl TrainDefinition {
             require((0.0..1.0).contains(&beta), "betas", beta, "must each be 0 or more, below 1")?;
         }
         require(valid > 0.0 && valid < 1.0, "valid_fraction", valid, "must be above 0, below 1")?;
+        let why = format!("must be below steps = {}", self.steps);
+        require(self.upstream_steps < self.steps, "upstream_steps", self.upstream_steps, &why)?;
         let test = self.test_fraction;
         let why = format!("must be 0 or more, below 1 - valid_fraction = {}", 1.0 - valid);
         require(test >= 0.0 && valid + test < 1.0, "test_fraction", test, &why)

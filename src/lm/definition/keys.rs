@@ -85,6 +85,12 @@ pub struct TrainDefinition {
     pub weight_decay: f64,
     /// The gradient's largest global norm; longer ones are scaled down to it.
     pub clip: f64,
+    /// First steps that read the upstream text instead, with a schedule of their own: continual pre-training (Gupta et al.
+    /// 2023, arXiv 2308.04014).
+    pub upstream_steps: usize,
+    /// The peak learning rate of these steps; default `learning_rate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_learning_rate: Option<f64>,
     /// Precision of activations and products. Weights, moments and the loss stay float32.
     pub dtype: Dtype,
     /// Seed of the initial weights and of the order of text.
@@ -139,6 +145,8 @@ impl Default for TrainDefinition {
             warmup_steps: 100,
             schedule: Schedule::Cosine,
             final_learning_rate: 0.1,
+            upstream_steps: 0,
+            upstream_learning_rate: None,
             betas: [0.9, 0.99],
             weight_decay: 0.1,
             clip: 1.0,

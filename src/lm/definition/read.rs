@@ -54,7 +54,7 @@ impl TrainDefinition {
 
     /// A definition with every key set, including those without a default.
     fn every_key() -> Self {
-        Self { d_head: Some(1), ..Self::default() }
+        Self { d_head: Some(1), upstream_learning_rate: Some(1.0), ..Self::default() }
     }
 
     /// Replaces the keys that `table` has, and checks the result.

@@ -157,6 +157,8 @@ pub struct TrainSummary {
     /// The loss of the last evaluation on the validation split, in nats per token; `None` if there
     /// was none yet or if the run diverged.
     pub valid_loss_nats: Option<f64>,
+    /// The loss of the last evaluation on the upstream text, in nats per token, if there is one.
+    pub upstream_loss_nats: Option<f64>,
     /// The largest absolute logit of all heads in the last step.
     pub max_abs_logit: Option<f64>,
     /// Seconds from start to end.

@@ -22,7 +22,7 @@ impl Trainer<'_> {
         stop: &AtomicBool,
     ) -> Result<TrainSummary, LmError> {
         let mut outcome = Outcome::Completed;
-        let mut valid_loss_nats = None;
+        let (mut valid_loss_nats, mut upstream_loss_nats) = (None, None);
         self.check_same_weights()?;
         while !self.diverged && self.steps() < self.definition.steps {
             if self.workers.any(stop.load(Ordering::Relaxed)) {
@@ -36,7 +36,7 @@ impl Trainer<'_> {
             }
             if self.has_diverged(&step) {
                 self.diverged = true;
-                valid_loss_nats = None;
+                (valid_loss_nats, upstream_loss_nats) = (None, None);
                 break;
             }
             let last = self.steps() == self.definition.steps;
@@ -44,6 +44,11 @@ impl Trainer<'_> {
                 let found = self.evaluate(Split::Valid)?;
                 recorder.eval(&found)?;
                 valid_loss_nats = Some(found.loss_nats);
+                if self.corpus.has_upstream() {
+                    let found = self.evaluate(Split::UpstreamValid)?;
+                    recorder.eval(&found)?;
+                    upstream_loss_nats = Some(found.loss_nats);
+                }
             }
             let saves = self.steps().is_multiple_of(self.definition.checkpoint_every);
             let keeps = self.definition.keep_checkpoints.contains(&self.steps());
@@ -66,6 +71,7 @@ impl Trainer<'_> {
             parameters: self.model().parameters(),
             train_loss_nats: None,
             valid_loss_nats,
+            upstream_loss_nats,
             max_abs_logit: self.max_abs_logit(),
             wall_time_s: self.wall_time_s(),
         })

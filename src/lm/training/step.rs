@@ -11,24 +11,45 @@ use crate::lm::operators::with_elements;
 use crate::lm::workers::Workers;
 use crate::lm::{LmError, Schedule, TrainDefinition, simd};
 
+/// The schedule of the upstream steps, after Pythia's (Biderman et al. 2023, arXiv 2304.01373): the share of them that is
+/// warm-up, and the last rate as a fraction of the peak.
+const UPSTREAM_WARMUP: f64 = 0.05;
+const UPSTREAM_FINAL: f64 = 0.1;
+
 /// The learning rate of step `step`, counted from 1: linear to the peak during warm-up, then given by
 /// the schedule. With s steps after warm-up, of which u are done,
 /// cosine = peak · (f + (1 − f) · ½ (1 + cos(π u / s))), with f the final fraction.
+///
+/// Upstream steps have a cosine schedule of their own. Warm-up then starts at its last rate instead of 0.
 pub(super) fn learning_rate(definition: &TrainDefinition, step: usize) -> f64 {
-    let peak = definition.learning_rate;
-    let warmup = definition.warmup_steps;
+    let upstream = definition.upstream_steps;
+    let upstream_peak = definition.upstream_learning_rate.unwrap_or(definition.learning_rate);
+    if step <= upstream {
+        let warmup = (UPSTREAM_WARMUP * upstream as f64).ceil() as usize;
+        return match step <= warmup {
+            true => upstream_peak * step as f64 / warmup as f64,
+            false => upstream_peak * cosine(step - warmup, upstream - warmup, UPSTREAM_FINAL),
+        };
+    }
+    let first = if upstream > 0 { UPSTREAM_FINAL * upstream_peak } else { 0.0 };
+    let (step, steps) = (step - upstream, definition.steps.saturating_sub(upstream));
+    let TrainDefinition { learning_rate: peak, warmup_steps: warmup, .. } = *definition;
     if step <= warmup {
-        return peak * step as f64 / warmup as f64;
+        return first + (peak - first) * step as f64 / warmup as f64;
     }
     match definition.schedule {
         Schedule::Constant => peak,
         Schedule::Cosine => {
-            let left = definition.steps.saturating_sub(warmup).max(1);
-            let done = (step - warmup) as f64 / left as f64;
-            let last = definition.final_learning_rate;
-            peak * (last + (1.0 - last) * 0.5 * (1.0 + (PI * done.min(1.0)).cos()))
+            let (done, left) = (step - warmup, steps.saturating_sub(warmup));
+            peak * cosine(done, left, definition.final_learning_rate)
         }
     }
+}
+
+/// Falls from 1 to `last` over `steps`, of which `done` are done.
+fn cosine(done: usize, steps: usize, last: f64) -> f64 {
+    let done = done as f64 / steps.max(1) as f64;
+    last + (1.0 - last) * 0.5 * (1.0 + (PI * done.min(1.0)).cos())
 }
 
 /// One worker's share of the windows of a step: contiguous, of the same size for all workers, and split into as few equal
@@ -115,6 +136,23 @@ mod tests {
             let found = learning_rate(&definition, step);
             assert!((found - rate).abs() < 1e-12, "step {step}: {found}, not {rate}");
         }
+        definition.upstream_steps = 40;
+        definition.upstream_learning_rate = Some(1.0);
+        definition.steps = 150;
+        for (step, rate) in [
+            (1, 0.5),
+            (2, 1.0),
+            (21, 0.55),
+            (40, 0.1),
+            (41, 0.29),
+            (50, 2.0),
+            (100, 1.1),
+            (150, 0.2),
+        ] {
+            let found = learning_rate(&definition, step);
+            assert!((found - rate).abs() < 1e-12, "step {step}: {found}, not {rate}");
+        }
+        definition.upstream_steps = 0;
         definition.schedule = Schedule::Constant;
         assert_eq!(learning_rate(&definition, 110), 2.0);
         definition.warmup_steps = 0;

@@ -206,6 +206,7 @@ fn a_resumed_run_is_the_same_run() {
         TrainDefinition { optimiser: Optimiser::Muon, ..tiny() },
         TrainDefinition { arm: Arm::Ls, dtype: Dtype::Bfloat16, ..tiny() },
         TrainDefinition { arm: Arm::Ls, accumulation: 2, ..tiny() },
+        TrainDefinition { upstream_steps: 7, ..tiny() },
     ] {
         resumes(definition);
     }
@@ -233,6 +234,7 @@ fn resumes(definition: TrainDefinition) {
     let summary = resumed.run(&mut kept, &never).unwrap();
     assert_eq!(kept.steps.len(), 5);
     assert_eq!(summary.valid_loss_nats, whole.valid_loss_nats);
+    assert_eq!(summary.upstream_loss_nats, whole.upstream_loss_nats);
     assert_eq!(summary.max_abs_logit, whole.max_abs_logit);
     assert!(summary.wall_time_s > kept.steps[0].wall_time_s);
 
@@ -295,6 +297,26 @@ fn batches_added_up_are_one_larger_batch() {
 }
 
 /// A place of the text has the same label in every window.
+#[test]
+fn the_upstream_text_is_read_first_and_evaluated_to_the_end() {
+    let definition = TrainDefinition { upstream_steps: 4, ..tiny() };
+    let (summary, found) = run(&definition);
+    let with_seed = |seed: u64| {
+        let corpus = SyntheticCorpus { seed, ..tiny().corpus };
+        run(&TrainDefinition { steps: 4, warmup_steps: 1, corpus, ..tiny() }).1
+    };
+    // The upstream text has the next seed; its rates are those of four steps with one of warm-up.
+    let losses = |kept: &Kept| kept.steps.iter().map(|step| step.loss_nats).collect::<Vec<f64>>();
+    assert_eq!(losses(&found)[..4], losses(&with_seed(1)));
+    assert_ne!(losses(&found)[..4], losses(&with_seed(0)));
+    let splits: Vec<(usize, Split)> = found.evals.iter().map(|row| (row.step, row.split)).collect();
+    let both = |step| [(step, Split::Valid), (step, Split::UpstreamValid)];
+    assert_eq!(splits, [both(5), both(10)].concat());
+    assert_eq!(summary.valid_loss_nats, Some(found.evals[2].loss_nats));
+    assert_eq!(summary.upstream_loss_nats, Some(found.evals[3].loss_nats));
+    assert_eq!(run(&tiny()).0.upstream_loss_nats, None);
+}
+
 #[test]
 fn a_share_of_labels_is_wrong_and_stays_so() {
     let definition = TrainDefinition { label_noise: 0.2, ..tiny() };

@@ -51,7 +51,7 @@ const DIVERGED: &str = "diverged";
 /// ```
 pub struct Trainer<'a> {
     pub(super) definition: &'a TrainDefinition,
-    corpus: &'a Corpus,
+    pub(super) corpus: &'a Corpus,
     model: Model,
     optimiser: Descent,
     windows: ChaCha8Rng,
@@ -259,7 +259,7 @@ impl<'a> Trainer<'a> {
     /// workers.
     fn batches(&mut self) -> Result<BatchGradients, LmError> {
         let TrainDefinition { batch, accumulation, context, .. } = *self.definition;
-        let text = self.corpus.split(Split::Train);
+        let text = self.corpus.split(self.split());
         let mut start = || self.windows.random_range(0..text.len() - context);
         // Every worker draws all windows, so a step's windows do not depend on the number of workers.
         let starts: Vec<usize> = (0..batch * accumulation).map(|_| start()).collect();
@@ -278,10 +278,18 @@ impl<'a> Trainer<'a> {
         Ok(sum)
     }
 
+    /// The split that the next step reads.
+    fn split(&self) -> Split {
+        match self.steps < self.definition.upstream_steps {
+            true => Split::Upstream,
+            false => Split::Train,
+        }
+    }
+
     /// Gradients of the windows `part` of a step, whose windows begin at `starts`.
     fn batch(&self, starts: &[usize], part: Range<usize>) -> Result<BatchGradients, LmError> {
         let TrainDefinition { context, recompute, .. } = *self.definition;
-        let text = self.corpus.split(Split::Train);
+        let text = self.corpus.split(self.split());
         let starts = &starts[part.clone()];
         let (inputs, targets) = batch(text, starts, context, self.model.device())?;
         let targets = match self.definition.label_noise > 0.0 {

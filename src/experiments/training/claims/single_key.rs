@@ -14,8 +14,18 @@ use crate::experiments::training::tables::training::{TrainingRun, Trainings};
 use crate::table::Estimate;
 
 /// The claims that [`verdicts`] decides.
-pub(crate) const CLAIMS: &[Claim] =
-    &[ROBUST_TO_NOISE, EXPONENT_LOGITS, TERNARY_LOSS, TERNARY_LOGITS, MEMORY_LOSS, MEMORY_SCORES];
+pub(crate) const CLAIMS: &[Claim] = &[
+    ROBUST_TO_NOISE,
+    EXPONENT_LOGITS,
+    TERNARY_LOSS,
+    TERNARY_LOGITS,
+    MEMORY_LOSS,
+    MEMORY_SCORES,
+    REWARMED_LOSS,
+    REWARMED_LOGITS,
+    NOT_REWARMED_LOSS,
+    WARMUP_LENGTH,
+];
 
 const PLAIN: Claim = Claim {
     group: Group::Training,
@@ -99,6 +109,48 @@ const MEMORY_SCORES: Claim = Claim {
     ..TERNARY_LOGITS
 };
 
+const REWARMED_LOSS: Claim = Claim {
+    id: "RewarmedLoss",
+    text: "A model trained on another text and warmed up again ends below one trained from scratch for as many steps",
+    origin: Origin::Other,
+    place: "Gupta et al. 2023, arXiv 2308.04014",
+    rule: [
+        "The whole interval of the loss with upstream_steps, less that without, lies below −{0} nats.",
+        "The whole interval lies above −{0} nats.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    ..PLAIN
+};
+
+const REWARMED_LOGITS: Claim = Claim {
+    id: "RewarmedLogits",
+    text: "Warming up again on another text gives larger logits than training from scratch",
+    place: "asked of Gupta et al. 2023, arXiv 2308.04014",
+    ..TERNARY_LOGITS
+};
+
+const NOT_REWARMED_LOSS: Claim = Claim {
+    id: "NotRewarmedLoss",
+    text: "A model that keeps its last learning rate on another text ends above one that is warmed up again",
+    rule: [
+        "The whole interval of the loss at a constant rate, less that with a second warm-up, lies above {0} nats.",
+        "The whole interval lies below {0} nats.",
+    ],
+    needs_tuning: false,
+    ..REWARMED_LOSS
+};
+
+const WARMUP_LENGTH: Claim = Claim {
+    id: "WarmupLength",
+    text: "The length of the second warm-up does not change the loss in the end",
+    rule: [
+        "At every length the whole interval of the difference of loss lies within ±{0} nats.",
+        "At every length the whole interval lies outside.",
+    ],
+    needs_tuning: false,
+    ..REWARMED_LOSS
+};
+
 /// Whether a run has labels that are wrong.
 fn has_noise(run: &TrainingRun) -> bool {
     run.settings.get("label_noise").is_some_and(|noise| noise != "0.0")
@@ -106,6 +158,10 @@ fn has_noise(run: &TrainingRun) -> bool {
 
 fn has_memory(run: &TrainingRun) -> bool {
     run.of.model.arm == "gam"
+}
+
+fn has_upstream(run: &TrainingRun) -> bool {
+    run.settings.get("upstream_steps").is_some_and(|steps| steps != "0")
 }
 
 /// How a claim compares runs.
@@ -145,10 +201,13 @@ const PEAK: Compared = Compared {
     ..LOSS
 };
 
+/// Training from scratch has fewer steps in all, as many on the text.
+const BESIDE_UPSTREAM: &[&str] = &["steps", "upstream_learning_rate"];
+
 /// A gated memory has one head and as many slots as its parameters allow; attention has the positions that suit it.
 const BESIDE_MEMORY: &[&str] = &["heads", "memory_slots", "positions"];
 
-const ALL: [Compared; 6] = [
+const ALL: [Compared; 10] = [
     Compared {
         claim: ROBUST_TO_NOISE,
         key: ["loss_exponent", "1.0"],
@@ -179,13 +238,40 @@ const ALL: [Compared; 6] = [
         is_compared: has_memory,
         ..PEAK
     },
+    Compared {
+        claim: REWARMED_LOSS,
+        key: ["upstream_steps", "0"],
+        beside: BESIDE_UPSTREAM,
+        ruling: |loss| loss.at_most(-NO_WORSE_NATS),
+        ..LOSS
+    },
+    Compared {
+        claim: REWARMED_LOGITS,
+        key: ["upstream_steps", "0"],
+        beside: BESIDE_UPSTREAM,
+        ..PEAK
+    },
+    Compared {
+        claim: NOT_REWARMED_LOSS,
+        key: ["schedule", "cosine"],
+        beside: &["warmup_steps", "final_learning_rate"],
+        is_compared: has_upstream,
+        ruling: |loss| loss.at_least(NO_WORSE_NATS),
+        ..LOSS
+    },
+    Compared {
+        claim: WARMUP_LENGTH,
+        key: ["warmup_steps", "100"],
+        is_compared: has_upstream,
+        ruling: |loss| Ruling::both([loss.at_most(NO_WORSE_NATS), loss.at_least(-NO_WORSE_NATS)]),
+        ..LOSS
+    },
 ];
 
 /// The verdicts on those of [`CLAIMS`] for whose key there are runs with another value than usual.
 pub(crate) fn verdicts(study: &Trainings) -> Vec<Verdict> {
-    let tuned = Tuned::of(study, &[], |_| true);
     let of_study = ALL.iter().filter(|one| study.runs.iter().any(|run| one.is_ours(run)));
-    of_study.map(|one| one.verdict(&tuned)).collect()
+    of_study.map(|one| one.verdict(study)).collect()
 }
 
 impl Compared {
@@ -195,29 +281,35 @@ impl Compared {
         run.settings.get(key).is_some_and(|value| value != usual) && (self.is_compared)(run)
     }
 
-    /// Whether two runs differ in the key alone.
+    /// Whether two runs differ in the key alone, or in the learning rate too.
     fn is_pair(&self, our: &TrainingRun, their: &TrainingRun) -> bool {
         let [key, usual] = self.key;
         let without = |run: &TrainingRun| {
             let mut settings = run.settings.clone();
-            [key].iter().chain(self.beside).for_each(|key| settings.remove(key));
+            let keys = [key, "learning_rate"].into_iter().chain(self.beside.iter().copied());
+            keys.for_each(|key| settings.remove(key));
             (run.of.seed, run.of.corpus.clone(), settings)
         };
         let is_theirs = their.settings.get(key) == Some(usual);
         is_theirs && self.is_ours(our) && without(our) == without(their)
     }
 
-    fn verdict(&self, tuned: &Tuned) -> Verdict {
+    fn verdict(&self, study: &Trainings) -> Verdict {
+        let is_of_pair = |run: &TrainingRun| {
+            study.runs.iter().any(|other| self.is_pair(run, other) || self.is_pair(other, run))
+        };
+        let tuned = Tuned::of(study, &[], is_of_pair);
         let pairs =
             Pairs::matching(&tuned.study, |our, their| self.is_pair(our, their), self.value);
         let Some(pairs) = pairs else { return Verdict::lacking(self.claim) };
-        let ruling = pairs.every(self.compare, self.ruling).undecided_if(!tuned.is_tuned);
+        let is_open = self.claim.needs_tuning && !tuned.is_tuned;
+        let ruling = pairs.every(self.compare, self.ruling).undecided_if(is_open);
         let values = pairs.estimates(self.compare).map(|found| (self.words)(found.without_ends()));
         let words = |one: &PairsOfSetting| (self.words)(one.estimate(self.compare));
         let sentences = [
             format!("Beside {} = {}: {}", self.key[0], self.key[1], pairs.by_setting(words)),
             scale_of_runs(&tuned.study.runs),
-            tuned.note().to_owned(),
+            if is_open { tuned.note() } else { "" }.to_owned(),
         ];
         let headline = format!("{}: {}", self.what, joined(values, ", "));
         Verdict::new(self.claim, ruling, pairs.seeds(), headline, sentences)
@@ -257,6 +349,7 @@ mod tests {
             (["loss_exponent", "1.0"], "0.5", -0.1, false),
             (["ternary", "false"], "true", 0.0, true),
             (["arm", "mhsa"], "gam", 0.0, true),
+            (["upstream_steps", "0"], "2000", -0.1, true),
         ] {
             let with = |loss, ratio| at_three_rates(&runs(key, other, loss, ratio));
             let [holds, fails] = if raises { [2.0, 1.0] } else { [0.5, 1.0] };

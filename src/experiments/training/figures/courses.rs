@@ -49,6 +49,10 @@ fn loss(run: &RunCourse) -> Figure {
         Series::new("training", Ink::numbered(0), Shape::Line, train),
         Series::new("validation", Ink::numbered(1), Shape::LineMarkers, valid),
     ];
+    if !run.log.upstream_loss.is_empty() {
+        let points = run.log.upstream_loss.clone();
+        series.push(Series::new("upstream", Ink::numbered(2), Shape::LineMarkers, points));
+    }
     let mut caption =
         "Training loss, as means over short stretches of steps, and validation loss.".to_owned();
     if !run.spikes.is_empty() {

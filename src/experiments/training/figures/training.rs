@@ -15,6 +15,11 @@ const START_LEFT_OUT: &str = "Losses above the axis in the first tenth of a run 
 /// Loss and max |logit| against step, one line per training run.
 pub fn training(study: &Trainings) -> Figure {
     let looks = Looks::from_study(study);
+    let points = |name: &str, shape| Key::new(name, Ink::grey(Stroke::Solid), shape);
+    let mut keys = vec![Key::grey("training", Stroke::Solid), points("validation", Shape::Points)];
+    if study.runs.iter().any(|run| !run.log.upstream_loss.is_empty()) {
+        keys.push(points("validation, upstream text", Shape::OpenPoints));
+    }
     Figure {
         name: "training".to_owned(),
         caption: format!(
@@ -22,10 +27,7 @@ pub fn training(study: &Trainings) -> Figure {
              step, one line per seed. Lines show means of the loss and maxima of the logit over short stretches. {START_LEFT_OUT}{}",
             unfinished(study)
         ),
-        keys: vec![
-            Key::grey("training", Stroke::Solid),
-            Key::new("validation", Ink::grey(Stroke::Solid), Shape::Points),
-        ],
+        keys,
         panels: vec![loss_panel(study, &looks), logit_panel(study, &looks)],
     }
 }
@@ -45,6 +47,7 @@ fn loss_panel(study: &Trainings, looks: &Looks) -> Panel {
         let line = Series::new(label, ink, Shape::Line, run.log.train_loss.clone());
         series.push(label_first(line, study, run));
         series.push(Series::new(label, ink, Shape::Points, run.log.valid_loss.clone()));
+        series.push(Series::new(label, ink, Shape::OpenPoints, run.log.upstream_loss.clone()));
     }
     let y = loss_axis(&series);
     let series = series.into_iter().map(|series| entered(series, &y)).collect();

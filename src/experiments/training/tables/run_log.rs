@@ -20,6 +20,8 @@ pub struct RunLog {
     pub train_loss: Curve,
     /// (step, loss in nats) on the validation split.
     pub valid_loss: Curve,
+    /// The same on the upstream text; empty if there is none.
+    pub upstream_loss: Curve,
     /// (step, max |logit| over all layers and heads and over the interval).
     pub max_logit: Curve,
     /// The same over global heads.
@@ -41,17 +43,18 @@ impl RunLog {
         }
         let curve: Vec<CurveRow> = read_records(&run.join(CURVE), ADVICE)?;
         Ok(Self {
-            valid_loss: validation_losses(run, ADVICE)?,
+            valid_loss: losses(run, Split::Valid, ADVICE)?,
+            upstream_loss: losses(run, Split::UpstreamValid, ADVICE)?,
             ..curves(&without_partial_stretch(&curve))
         })
     }
 }
 
-/// (step, loss in nats) of each evaluation on the validation split, in the run's folder.
-pub(super) fn validation_losses(run: &Path, advice: &str) -> Result<Curve, RowsError> {
+/// (step, loss in nats) of each evaluation on a split, in the run's folder.
+pub(super) fn losses(run: &Path, split: Split, advice: &str) -> Result<Curve, RowsError> {
     let evaluations: Vec<EvaluationRow> = read_records(&run.join(EVALUATIONS), advice)?;
-    let valid = evaluations.iter().filter(|evaluation| evaluation.split == Split::Valid);
-    Ok(valid.map(|valid| (valid.step as f64, valid.loss_nats)).collect())
+    let of_split = evaluations.iter().filter(|evaluation| evaluation.split == split);
+    Ok(of_split.map(|found| (found.step as f64, found.loss_nats)).collect())
 }
 
 /// The advice in errors about an unreadable log of a training run.

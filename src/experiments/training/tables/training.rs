@@ -228,7 +228,13 @@ impl Trainings {
             .medians_to(4, "train_loss_nats", "training loss (nats)", |run| {
                 run.found.train_loss_nats
             })
-            .medians_to(4, "valid_loss_nats", "validation loss (nats)", TrainingRun::loss)
+            .medians_to(4, "valid_loss_nats", "validation loss (nats)", TrainingRun::loss);
+        let upstream = |run: &TrainingRun| run.found.upstream_loss_nats;
+        let table = match self.runs.iter().any(|run| upstream(run).is_some()) {
+            true => table.medians_to(4, "upstream_loss_nats", "upstream loss (nats)", upstream),
+            false => table,
+        };
+        let table = table
             .medians("perplexity", "perplexity", |run| run.loss().map(f64::exp))
             .medians("max_abs_logit", "max |logit| at the end", |run| run.found.max_abs_logit)
             .medians("peak_max_abs_logit", "peak max |logit|", TrainingRun::peak)
