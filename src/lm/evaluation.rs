@@ -197,6 +197,7 @@ mod tests {
             sigma_reparam: false,
             ternary: false,
             memory_slots: None,
+            recursion: None,
             slopes: crate::lm::Slopes::None,
             sinusoid: 0.02,
             softcap: None,

@@ -1,6 +1,6 @@
 //! Memory check before training: a lower bound on what a definition needs, against what the machine has.
 
-use super::definition::{Arm, Dtype, Positions, TrainDefinition};
+use super::definition::{Arm, Dtype, Positions, Router, TrainDefinition};
 use super::error::LmError;
 use crate::system::check_memory;
 
@@ -56,6 +56,15 @@ pub(super) fn check_activations(
     let of_heads = definition.heads as f64 * definition.head_dimension() as f64;
     let kept = if recompute { channels } else { 4.0 * (of_heads + channels) };
     let bytes = if dtype == Dtype::Bfloat16 { 0.5 * FLOAT32 } else { FLOAT32 };
+    // With recursions: all tokens pass the middle blocks R times, (R + 1)/2 times in the mean, or at least once; what is computed
+    // again has three inputs.
+    let layers = match (definition.recursions as f64, definition.router) {
+        (1.0, _) => layers,
+        _ if recompute => 3.0,
+        (repeats, Router::None) => 2.0 + (layers - 2.0) * repeats,
+        (repeats, Router::Expert) => 2.0 + (layers - 2.0) * 0.5 * (repeats + 1.0),
+        (_, Router::Token) => layers,
+    };
     let all = layers * kept * tokens * sequences as f64 * bytes;
     check("one step's activations need", all, MODEL)
 }

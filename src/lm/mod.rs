@@ -28,15 +28,15 @@ mod workers;
 pub use attention::{AttentionEvaluator, HeadStatistics};
 pub use corpus::{Bpe, Corpus, Split, Symbols, Texts, Vocabulary};
 pub use definition::{
-    Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, SyntheticCorpus,
-    TextVocabulary, TrainDefinition,
+    Arm, Dtype, Optimiser, Positions, RecursionKeys, Router, Schedule, Slopes, Stabiliser,
+    SyntheticCorpus, TextVocabulary, TrainDefinition,
 };
 pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate_whole};
 pub use exported::ExportedHeads;
 use model::attended;
-pub use model::{Forward, Model, ModelShape, Session};
+pub use model::{Forward, Model, ModelShape, RecursionShape, Session};
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use pretrained::PretrainedModel;

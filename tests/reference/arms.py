@@ -31,6 +31,14 @@ CASES = {
     "rope": Arm([GLOBAL, GLOBAL], positions="rope"),
     "none": Arm([GLOBAL, GLOBAL], positions="none"),
     "gam": Arm([[None], [None]], gated_memory=True),
+    "recursions": Arm([GLOBAL] * 3, recursions=3),
+    "recursions-ls": Arm([[None, 3]] * 4, recursions=2, shared_keys=True),
+    "expert": Arm([GLOBAL] * 3, recursions=3, router="expert", router_scale=0.7, router_loss=0.4),
+    "expert-shared": Arm(
+        [GLOBAL] * 4, "rope", qk_norm=True, recursions=3, router="expert", router_scale=0.7, router_loss=0.4, shared_keys=True
+    ),
+    "token": Arm([GLOBAL] * 3, "rope", recursions=3, router="token", router_scale=0.7, router_loss=0.4),
+    "token-shared": Arm([GLOBAL] * 3, recursions=3, router="token", router_loss=0.1, shared_keys=True),
     "all": Arm([[None, 3], [None, 3]], "rope", qk_norm=True, sigma_reparam=True, softcap=0.5, z_loss=0.1),
 }
 
@@ -47,6 +55,8 @@ def weights_of(arm):
     weights = dict([matrix("token_embedding", SYMBOLS, WIDTH), gain("norm", WIDTH)])
     if arm.positions == "learned":
         weights |= dict([matrix("position_embedding", CONTEXT, WIDTH)])
+    if arm.router:
+        weights |= dict([matrix("router", WIDTH, arm.recursions)])
     vectors = {}
     for layer in range(len(arm.windows)):
         at = f"layers.{layer}."
@@ -73,8 +83,8 @@ text = ((place * place + 3) % SYMBOLS).view(BATCH, CONTEXT + 1)
 stored = {}
 for case, arm in CASES.items():
     weights, vectors = weights_of(arm)
-    scores, _ = forward(arm, weights, vectors, text[:, :-1])
-    value, loss = objective(arm, scores, text[:, 1:])
+    scores, _, router_loss = forward(arm, weights, vectors, text[:, :-1])
+    value, loss = objective(arm, scores, text[:, 1:], router_loss)
     value.backward()
     stored[f"{case}/loss"] = loss.float().view(1)
     for name, w in weights.items():

@@ -20,6 +20,11 @@ class Arm:
     loss_exponent: float = 1.0
     ternary: bool = False
     gated_memory: bool = False
+    recursions: int = 1
+    router: str | None = None
+    router_scale: float = 1.0
+    router_loss: float = 0.0
+    shared_keys: bool = False
 
 
 def norm(x, gain):
@@ -55,7 +60,7 @@ def gated_memory(weights, at, y):
 
 
 def forward(arm, weights, vectors, tokens):
-    """The output logits (batch, time, symbols) and each head's largest attention logit, (layers, heads)."""
+    """The output logits (batch, time, symbols), each head's largest attention logit, (layers, heads), and the loss of a router."""
 
     def project(x, name):
         w = weights[name]
@@ -76,14 +81,16 @@ def forward(arm, weights, vectors, tokens):
     if arm.positions == "learned":
         x = x + weights["position_embedding"][:time]
     largest = []
-    for layer, windows in enumerate(arm.windows):
-        at = f"layers.{layer}."
+
+    def block(x, layer, active=None, kept=None):
+        """The stream after a layer. Only `active` tokens, (batch, time), are seen and count for the largest logit; with `kept`, keys and values are
+        those that it holds of the first call."""
+        at, windows = f"layers.{layer}.", arm.windows[layer]
         y = norm(x, weights[at + "attention.norm"])
         if arm.gated_memory:
             mixed, most = gated_memory(weights, at + "attention.", y)
-            x = mlp(x + mixed, at)
             largest.append(most)
-            continue
+            return mlp(x + mixed, at)
         by_head = lambda part: project(y, at + part).view(batch, time, len(windows), -1)
         q, k, v = (by_head(f"attention.{part}") for part in ("query", "key", "value"))
         if arm.qk_norm:
@@ -92,18 +99,78 @@ def forward(arm, weights, vectors, tokens):
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
         if arm.positions == "rope":
             q, k = turned(q), turned(k)
+        if kept is not None:
+            k, v = kept.setdefault("keys", k), kept.setdefault("values", v)
         z = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         seen = visible(windows, time)
-        largest.append(z.masked_fill(~seen, -math.inf).amax((0, 2, 3)))
+        if active is not None:
+            asks = active[:, None, :, None]
+            # A token sees itself, so that the rows of the others, which are not used, stay finite.
+            seen = seen & (active[:, None, None, :] if kept is None else True) | torch.eye(time, dtype=bool)
+            largest.append(z.masked_fill(~(seen & asks), -math.inf).amax((0, 2, 3)))
+        else:
+            largest.append(z.masked_fill(~seen, -math.inf).amax((0, 2, 3)))
         if arm.softcap:
             z = arm.softcap * torch.tanh(z / arm.softcap)
         p = z.masked_fill(~seen, -math.inf).softmax(-1)
-        x = mlp(x + project((p @ v).transpose(1, 2).reshape(x.shape), at + "attention.output"), at)
-    return norm(x, weights["norm"]) @ weights["token_embedding"].T, torch.stack(largest).detach()
+        return mlp(x + project((p @ v).transpose(1, 2).reshape(x.shape), at + "attention.output"), at)
+
+    router_loss = 0.0
+    if arm.recursions == 1:
+        for layer in range(len(arm.windows)):
+            x = block(x, layer)
+    else:
+        middle = range(1, len(arm.windows) - 1)
+        kept = {layer: {} if arm.shared_keys else None for layer in middle}
+
+        def recursion(x, active):
+            for layer in middle:
+                x = block(x, layer, active, kept[layer])
+            return x
+
+        x, router_loss = recurse(arm, weights, block(x, 0), recursion)
+        x = block(x, len(arm.windows) - 1)
+    scores = norm(x, weights["norm"]) @ weights["token_embedding"].T
+    return scores, torch.stack(largest).detach(), router_loss
 
 
-def objective(arm, scores, targets):
+def recurse(arm, weights, x, recursion):
+    """The stream after all recursions, and the router's loss. All tokens are computed; those that are not active keep their values."""
+    batch, time, _ = x.shape
+    everyone = torch.ones(batch, time, dtype=bool)
+    count = arm.recursions
+    if arm.router is None:
+        for _ in range(count):
+            x = recursion(x, everyone)
+        return x, 0.0
+    if arm.router == "expert":
+        active, loss = everyone, 0.0
+        for r in range(count):
+            z = x @ weights["router"][:, r]
+            most = max(1, time * (count - r) // count)
+            order = z.masked_fill(~active, -math.inf).topk(most, dim=1).indices
+            chosen = torch.zeros_like(active).scatter(1, order, True)
+            pairs = F.binary_cross_entropy_with_logits(z[active], chosen[active].to(z.dtype))
+            loss = loss + arm.router_loss * pairs
+            change = arm.router_scale * z.sigmoid()[..., None] * recursion(x, chosen)
+            x = x + torch.where(chosen[..., None], change, 0.0)
+            active = chosen
+        return x, loss
+    p = (x @ weights["router"]).softmax(-1)
+    depth = p.argmax(-1)
+    u = x
+    for r in range(count):
+        active = depth >= r
+        if active.any():
+            u = torch.where(active[..., None], recursion(u, active), u)
+    x = x + arm.router_scale * p.gather(-1, depth[..., None]) * u
+    shares = F.one_hot(depth, count).to(p.dtype).mean(1)
+    return x, arm.router_loss * (count * (shares * p.mean(1)).sum(-1)).mean()
+
+
+def objective(arm, scores, targets, router_loss):
     """What is minimised, and the cross-entropy alone."""
     losses = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="none")
     minimised = (losses**arm.loss_exponent).mean() + arm.z_loss * scores.logsumexp(-1).square().mean()
+    minimised = minimised + router_loss
     return minimised, losses.mean().detach()

@@ -6,10 +6,13 @@ weights that rank-study itself draws, so both sides begin at the same point:
     rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out start
     rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out gam \
         --set heads=1 --set arm=gam --set memory_slots=24
+    rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out routed \
+        --set arm=mhsa --set layers=3 --set recursions=3 --set router=expert
     rank-study train replay.toml --text folder --set steps=1 --set learning_rate=1e-30 --out two
-    python replay.py {start,gam,two}/checkpoint/training.safetensors
+    python replay.py {start,gam,routed,two}/checkpoint/training.safetensors
 
-with folder as `upstream` of tests/training/replay.rs writes it, and replay.toml and replay.txt as in tests/training/replay.rs. Needs torch 2.9 or later and safetensors. Computed in
+with replay.toml and replay.txt as in tests/training/replay.rs, and folder as its function `upstream` writes it. Needs torch
+2.9 or later and safetensors. Computed in
 float64. torch.optim.Muon orthogonalises in bfloat16: `Muon` here does the same in float64, and `check_muon` compares
 the two.
 """
@@ -26,6 +29,7 @@ HEADS, CONTEXT = 2, 16
 STEPS, WARMUP, PEAK, LAST = 12, 3, 1e-2, 0.1
 TEXT = "To be, or not to be, that is the q"
 GLOBAL = [[None, None], [None, None]]
+ROUTED = {"recursions": 3, "router_scale": 0.5, "router_loss": 0.2}
 # As in tests/training/replay.rs; the threshold is of the heads' largest logit.
 ARMS = {
     "ls": (Arm([[None, 4], [None, 4]]), None, False),
@@ -35,6 +39,9 @@ ARMS = {
     "ternary": (Arm(GLOBAL, ternary=True), None, False),
     "loss-exponent": (Arm(GLOBAL, loss_exponent=0.5), None, False),
     "gam": (Arm([[None], [None]], gated_memory=True), None, False),
+    "expert": (Arm([[None, None]] * 3, **ROUTED, router="expert"), None, False),
+    "expert, shared keys": (Arm([[None, None]] * 3, **ROUTED, router="expert", shared_keys=True), None, False),
+    "token": (Arm([[None, None]] * 3, **ROUTED, router="token"), None, False),
     "muon": (Arm(GLOBAL), None, True),
     "muon with qk-clip": (Arm(GLOBAL), 0.2, True),
     "re-warmed": (Arm([[None, 4], [None, 4]]), None, False),
@@ -43,7 +50,7 @@ ARMS = {
 UPSTREAM, UPSTREAM_PEAK = 5, 2e-2
 UPSTREAM_TEXT = "Whether 'tis nobler in the mind to"
 
-stored, without_attention, of_two_texts = map(load_file, sys.argv[1:])
+stored, without_attention, routed, of_two_texts = map(load_file, sys.argv[1:])
 
 
 def window(text, symbols):
@@ -134,8 +141,14 @@ def clip(weights, largest, threshold):
                 w.view(len(w), HEADS, -1).mul_(heads[:, None])
 
 
+def start_of(name, arm):
+    if name == "re-warmed":
+        return of_two_texts
+    return without_attention if arm.gated_memory else routed if arm.router else stored
+
+
 def steps(name, arm, threshold, with_muon):
-    start = without_attention if arm.gated_memory else of_two_texts if name == "re-warmed" else stored
+    start = start_of(name, arm)
     weights = {name: w.double().clone().requires_grad_() for name, w in start.items() if "moment" not in name}
     vectors = {}
     if arm.sigma_reparam:
@@ -156,8 +169,8 @@ def steps(name, arm, threshold, with_muon):
     for inputs, targets, rate in plan(name):
         for group in (group for optimiser in optimisers for group in optimiser.param_groups):
             group["lr"] = rate
-        scores, largest = forward(arm, weights, vectors, inputs)
-        value, loss = objective(arm, scores, targets)
+        scores, largest, router_loss = forward(arm, weights, vectors, inputs)
+        value, loss = objective(arm, scores, targets, router_loss)
         for optimiser in optimisers:
             optimiser.zero_grad()
         value.backward()

@@ -24,7 +24,7 @@ pub use evaluator::AttentionEvaluator;
 pub(super) use heads::Dimensions;
 pub use heads::HeadStatistics;
 use heads::Lags;
-pub(super) use heads::{Attended, AttentionGradients, Heads};
+pub(super) use heads::{Attended, AttentionGradients, AttentionPullback, Heads};
 
 /// Softmax(Z) V with Z = QKᵀ/√D, or c tanh(QKᵀ/(c√D)) with a softcap, for every head over the columns that its mask allows.
 /// With slopes m, (H) of float32, the logits of head h are Z − m_h |j − i|.

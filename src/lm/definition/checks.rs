@@ -1,6 +1,6 @@
 //! Valid values of the keys of a training definition.
 
-use super::choices::{Arm, Optimiser, Positions, Slopes, Stabiliser};
+use super::choices::{Arm, Optimiser, Positions, RecursionKeys, Router, Slopes, Stabiliser};
 use super::keys::TrainDefinition;
 use crate::lm::LmError;
 use crate::lm::error::require;
@@ -19,6 +19,7 @@ impl TrainDefinition {
     pub(in crate::lm) fn check(&self) -> Result<(), LmError> {
         for (key, found) in [
             ("layers", self.layers),
+            ("recursions", self.recursions),
             ("d_model", self.d_model),
             ("heads", self.heads),
             ("d_head", self.d_head.unwrap_or(1)),
@@ -46,6 +47,7 @@ impl TrainDefinition {
             &format!("must be a multiple of heads = {}, or d_head be set", self.heads),
         )?;
         self.check_arm()?;
+        self.check_recursions()?;
         for &step in &self.keep_checkpoints {
             require(step >= 1, "keep_checkpoints", step, "must each be at least 1")?;
         }
@@ -119,6 +121,41 @@ impl TrainDefinition {
         }
         let others = self.stabilisers.iter().any(|other| *other != Stabiliser::ZLoss);
         require(!others, "stabilisers", "those of attention", "must be empty with arm = gam")
+    }
+
+    /// Checks the keys of recursion.
+    fn check_recursions(&self) -> Result<(), LmError> {
+        let (recurs, is_routed) = (self.recursions > 1, self.router != Router::None);
+        let [scale, loss] = [self.router_scale, self.router_loss];
+        let is_number = |found: f64| found.is_finite() && found >= 0.0;
+        let number = |found: Option<f64>| found.unwrap_or(0.0).to_string();
+        let lags = "must be none with a router, which leaves out tokens in between; use positions";
+        let local = "has local heads, whose windows a router would change; set arm = mhsa";
+        // Each recursion is a layer in the log of heads.
+        let most = "must be at most 1024";
+        let middle = "must be at least 3 with recursions, which repeat those in between";
+        let gam = "has no recursions; set recursions = 1";
+        let needs_recursions = "needs recursions; set recursions = 2 or more";
+        let needs_router = "needs a router; set router = expert or token";
+        let own = self.recursion_keys == RecursionKeys::Own;
+        let by_score = self.causal_validation || self.router == Router::Expert;
+        for (holds, key, found, why) in [
+            (self.recursions <= 1024, "recursions", self.recursions.to_string(), most),
+            (!recurs || self.layers >= 3, "layers", self.layers.to_string(), middle),
+            (!recurs || self.arm != Arm::Gam, "arm", "gam".into(), gam),
+            (recurs || !is_routed, "router", self.router.name().into(), needs_recursions),
+            (recurs || own, "recursion_keys", "shared".into(), needs_recursions),
+            (is_routed || scale.is_none(), "router_scale", number(scale), needs_router),
+            (is_routed || loss.is_none(), "router_loss", number(loss), needs_router),
+            (scale.is_none_or(is_number), "router_scale", number(scale), "must be 0 or more"),
+            (loss.is_none_or(is_number), "router_loss", number(loss), "must be 0 or more"),
+            (by_score, "causal_validation", "false".into(), "needs router = expert; leave it out"),
+            (!is_routed || self.slopes == Slopes::None, "slopes", self.slopes.name().into(), lags),
+            (!is_routed || !self.has_local_heads(), "arm", self.arm.name().into(), local),
+        ] {
+            require(holds, key, found, why)?;
+        }
+        Ok(())
     }
 
     /// Checks the variant and the keys that belong to it.

@@ -147,6 +147,48 @@ impl Stabiliser {
         [(Self::Softcap, "softcap"), (Self::QkClip, "qk_clip"), (Self::ZLoss, "z_loss")];
 }
 
+/// Which tokens take part in each recursion of the middle blocks.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Router {
+    /// All tokens.
+    None,
+    /// Each recursion takes the tokens of largest score (expert choice). Training compares a token with later ones; validation
+    /// does not.
+    Expert,
+    /// Each token chooses its number of recursions before the first (token choice).
+    Token,
+}
+
+impl Router {
+    /// The name in definitions.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The paper's factor α of a gate and coefficient c of the router's loss; 0 without a router.
+    pub(super) fn scale_and_loss(self) -> [f64; 2] {
+        match self {
+            Self::None => [0.0, 0.0],
+            Self::Expert => [0.1, 1e-3],
+            Self::Token => [1.0, 0.1],
+        }
+    }
+}
+
+/// The keys and values to which the tokens of a recursion attend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecursionKeys {
+    /// Those of the tokens that take part in the same recursion.
+    Own,
+    /// Those of all tokens in the first recursion.
+    Shared,
+}
+
 /// The position encoding.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    Arm, Dtype, MOST_SYMBOLS, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary,
+    Arm, Dtype, MOST_SYMBOLS, Optimiser, Positions, RecursionKeys, Router, Schedule, Slopes,
+    Stabiliser, TextVocabulary,
 };
 use crate::lm::LmError;
 use crate::lm::error::require;
@@ -39,6 +40,20 @@ pub struct TrainDefinition {
     pub memory_slots: usize,
     /// Decoder blocks.
     pub layers: usize,
+    /// Times that a token passes the blocks between the first and the last one, with the same weights (Mixture-of-Recursions, arXiv 2507.10524).
+    pub recursions: usize,
+    /// Which tokens take part in a recursion.
+    pub router: Router,
+    /// Factor α of what a recursion adds; default 0.1 with `expert`, 1 with `token`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub router_scale: Option<f64>,
+    /// Coefficient of the router's own loss; default 0.001 with `expert`, 0.1 with `token`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub router_loss: Option<f64>,
+    /// Keys and values of a recursion: its own tokens', or those of all tokens in the first recursion.
+    pub recursion_keys: RecursionKeys,
+    /// Whether `expert` chooses by score > ½ in validation. `false` chooses as training does, which reads later tokens.
+    pub causal_validation: bool,
     /// Width of the residual stream; a multiple of `heads` unless `d_head` is set.
     pub d_model: usize,
     /// Attention heads in each layer.
@@ -126,6 +141,12 @@ impl Default for TrainDefinition {
             ternary: false,
             memory_slots: 512,
             layers: 3,
+            recursions: 1,
+            router: Router::None,
+            router_scale: None,
+            router_loss: None,
+            recursion_keys: RecursionKeys::Own,
+            causal_validation: true,
             d_model: 64,
             heads: 4,
             global_heads: 1,
@@ -174,6 +195,12 @@ impl TrainDefinition {
     pub(in crate::lm) fn objective(&self) -> Objective {
         let z_loss = if self.has(Stabiliser::ZLoss) { self.z_loss } else { 0.0 };
         Objective { exponent: self.loss_exponent, z_loss }
+    }
+
+    /// The factor α of a gate and the coefficient of the router's loss.
+    pub(in crate::lm) fn router_scale_and_loss(&self) -> [f64; 2] {
+        let [scale, loss] = self.router.scale_and_loss();
+        [self.router_scale.unwrap_or(scale), self.router_loss.unwrap_or(loss)]
     }
 
     /// The moments that the optimiser keeps of each weight at least.

@@ -8,5 +8,8 @@ mod read;
 mod tests;
 
 pub(super) use choices::MOST_SYMBOLS;
-pub use choices::{Arm, Dtype, Optimiser, Positions, Schedule, Slopes, Stabiliser, TextVocabulary};
+pub use choices::{
+    Arm, Dtype, Optimiser, Positions, RecursionKeys, Router, Schedule, Slopes, Stabiliser,
+    TextVocabulary,
+};
 pub use keys::{SyntheticCorpus, TrainDefinition};

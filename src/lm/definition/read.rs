@@ -54,7 +54,14 @@ impl TrainDefinition {
 
     /// A definition with every key set, including those without a default.
     fn every_key() -> Self {
-        Self { d_head: Some(1), upstream_learning_rate: Some(1.0), ..Self::default() }
+        let some = Some(1.0);
+        Self {
+            d_head: Some(1),
+            upstream_learning_rate: some,
+            router_scale: some,
+            router_loss: some,
+            ..Self::default()
+        }
     }
 
     /// Replaces the keys that `table` has, and checks the result.

@@ -182,3 +182,32 @@ fn without_attention_keys_of_attention_are_refused() {
     }
     definition.set("stabilisers", r#"["z-loss"]"#).unwrap();
 }
+
+#[test]
+fn keys_of_recursion_that_need_each_other_say_so() {
+    for (set, key, value) in [
+        (&[][..], "router", "expert"),
+        (&[], "recursion_keys", "shared"),
+        (&[], "router_scale", "0.5"),
+        (&[], "causal_validation", "false"),
+        (&[("layers", "2")], "recursions", "2"),
+        (&[], "recursions", "1025"),
+        (&[("heads", "1"), ("arm", "gam")], "recursions", "2"),
+        (&[("recursions", "2")], "router_loss", "0.5"),
+        (&[("recursions", "2"), ("router", "token")], "router_scale", "-1"),
+        (&[("recursions", "2"), ("router", "token")], "causal_validation", "false"),
+        (&[("recursions", "2"), ("router", "token")], "slopes", "alibi"),
+        (&[("recursions", "2"), ("router", "expert")], "arm", "ls"),
+    ] {
+        let mut definition = TrainDefinition::default();
+        set.iter().for_each(|(key, value)| definition.set(key, value).unwrap());
+        let error = definition.set(key, value).unwrap_err().to_string();
+        assert!(error.contains(" found)") && error.lines().count() == 1, "{key}={value}: {error}");
+    }
+    let mut definition = TrainDefinition::default();
+    definition.set("recursions", "3").unwrap();
+    definition.set("arm", "ls").unwrap();
+    definition.set("recursion_keys", "shared").unwrap();
+    let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
+    assert_eq!(again, definition);
+}

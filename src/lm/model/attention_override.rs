@@ -63,9 +63,10 @@ impl Model {
     fn stream_after(&self, tokens: &[u32], attend: &mut Attend<'_>) -> Result<Tensor, LmError> {
         let (sizes, t) = ((1, tokens.len()), tokens.len());
         let mut x = self.decoder.embed(&Tensor::from_slice(tokens, sizes, &Device::Cpu)?, 0)?.0;
-        for (layer, block) in self.decoder.blocks.iter().enumerate() {
+        for (layer, stage) in self.decoder.stages.iter().enumerate() {
+            let block = stage.block()?;
             let heads = block.attention()?;
-            let ([q, k, v], _) = heads.heads_of(&x, sizes, 0)?;
+            let ([q, k, v], _) = heads.heads_of(&x, sizes, heads.turns(0))?;
             let (_, _, _, d) = q.dims4()?;
             let [stream, projected_q, projected_k] = heads.projected(&x)?;
             let (_, channels) = stream.dims2()?;

@@ -64,10 +64,15 @@ impl Block {
 
     /// The forward pass of a block, with the pass back.
     pub(super) fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<BlockPass> {
-        let BlockPass { x, statistics, pullback } = match &self.mixer {
+        self.then_mlp(match &self.mixer {
             Mixer::Attention(attention) => attention.forward(x, sizes)?,
             Mixer::GatedMemory(memory) => memory.forward(x, sizes)?,
-        };
+        })
+    }
+
+    /// The forward pass of a block whose mixer has been applied.
+    pub(super) fn then_mlp(&self, mixed: BlockPass) -> Result<BlockPass> {
+        let BlockPass { x, statistics, pullback } = mixed;
         let (x, to_mixed) = self.add_mlp(&x)?;
         let back = move |gradient: Tensor, gradients: &mut Gradients| {
             pullback(to_mixed(gradient, gradients)?, gradients)

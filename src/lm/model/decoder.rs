@@ -1,9 +1,12 @@
 //! The decoder: embeddings, blocks and the last norm.
 
+use std::ops::Range;
+
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::Block;
-use super::weights::{Gradients, ModelShape, Parameter, Tensors};
+use super::recursion::{Purpose, Recursion};
+use super::weights::{BlockPass, Gradients, ModelShape, Parameter, Tensors};
 use crate::lm::Positions;
 use crate::lm::attention::HeadStatistics;
 use crate::lm::operators::{
@@ -16,9 +19,43 @@ pub(super) struct Decoder {
     pub(super) token_embedding: Parameter,
     /// Position vectors that are added to the token vectors, (context, C), if any.
     positions: Option<Parameter>,
-    pub(super) blocks: Vec<Block>,
+    pub(super) stages: Vec<Stage>,
     pub(super) norm: Parameter,
     dtype: DType,
+}
+
+/// A part of the decoder that the residual stream passes.
+pub(super) enum Stage {
+    Block(Block),
+    Recursion(Recursion),
+}
+
+impl Stage {
+    /// The forward pass, with the pass back.
+    pub(super) fn forward(
+        &self,
+        x: &Tensor,
+        sizes: (usize, usize),
+        purpose: Purpose,
+    ) -> Result<BlockPass> {
+        match self {
+            Self::Block(block) => block.forward(x, sizes),
+            Self::Recursion(recursion) => recursion.forward(x, sizes.1, purpose),
+        }
+    }
+
+    /// The block.
+    ///
+    /// # Errors
+    /// Recursions.
+    pub(super) fn block(&self) -> Result<&Block> {
+        match self {
+            Self::Block(block) => Ok(block),
+            Self::Recursion(_) => {
+                bail!("a model with recursions can only be trained and evaluated; name another")
+            }
+        }
+    }
 }
 
 /// Maps the gradient of the first residual stream to those of the embeddings.
@@ -36,11 +73,21 @@ impl Decoder {
             true => Some(tensors.parameter("position_embedding")?),
             false => fixed.map(|tensor| Parameter { index: None, tensor }),
         };
+        let blocks = |layers: Range<usize>| layers.map(block).collect::<Result<Vec<_>>>();
+        let count = shape.layers();
+        let stages = match &shape.recursion {
+            None => blocks(0..count)?.into_iter().map(Stage::Block).collect(),
+            Some(recursion) => {
+                let middle = Recursion::new(recursion, blocks(1..count - 1)?, tensors)?;
+                let [first, last] = [0, count - 1].map(block);
+                vec![Stage::Block(first?), Stage::Recursion(middle), Stage::Block(last?)]
+            }
+        };
         Ok(Self {
             context: shape.context,
             token_embedding,
             positions,
-            blocks: (0..shape.layers()).map(block).collect::<Result<_>>()?,
+            stages,
             norm: tensors.parameter("norm")?,
             dtype: shape.dtype.of_tensors(),
         })
@@ -92,7 +139,7 @@ pub struct Forward {
     pub(super) hidden: Tensor,
     /// The token embedding E, (V, C), in that dtype; it is also the output embedding.
     pub(super) embedding: Tensor,
-    /// Statistics of each layer's heads, (H, 3).
+    /// Statistics of each layer's heads, (H, 3), with a layer per recursion.
     pub(super) statistics: Vec<Tensor>,
 }
 

@@ -3,7 +3,9 @@
 use candle_core::{D, DType, Result, Tensor, bail};
 
 use super::weights::{BlockPass, BlockPullback, Gradients, ModelShape, Parameter, TAPS, Tensors};
-use crate::lm::operators::{layer_norm, linear};
+use crate::lm::operators::{
+    layer_norm, linear, sigmoid, slope_of_sigmoid, slope_of_softmax, softmax,
+};
 
 /// x + σ(y G₁) ∘ conv(y) + σ(y G₂) ∘ softmax(y Mᵀ) M, with y the normalised layer input, M the memory, (S, C), of S slots,
 /// G = [G₁ G₂] the gate, (C, 2C), and conv a causal convolution of each channel over [`TAPS`] tokens (Acharya 2025,
@@ -76,7 +78,7 @@ impl GatedMemory {
         };
         let scores = scores.to_dtype(DType::F32)?;
         let shares = softmax(&scores)?;
-        let statistics = statistics(&scores, &shares)?;
+        let statistics = vec![statistics(&scores, &shares)?];
         let (recalled, to_shares) = linear(&shares.to_dtype(dtype)?, &[&values])?;
         let recalled = recalled[0].to_dtype(DType::F32)?;
         let gates = sigmoid(&gates.to_dtype(DType::F32)?)?;
@@ -134,28 +136,6 @@ fn convolve_back(x: &Tensor, taps: &Tensor, gradient: &Tensor) -> Result<(Tensor
     let dx = (1..TAPS).try_fold(term(0)?, |sum, tap| sum + term(tap)?)?;
     let d_taps = (0..TAPS).map(of_tap).collect::<Result<Vec<_>>>()?;
     Ok((dx, Tensor::stack(&d_taps, 0)?))
-}
-
-fn softmax(scores: &Tensor) -> Result<Tensor> {
-    let powers = scores.broadcast_sub(&scores.max_keepdim(D::Minus1)?)?.exp()?;
-    powers.broadcast_div(&powers.sum_keepdim(D::Minus1)?)
-}
-
-/// p ∘ (g − Σ p g), for the gradient g of p = softmax(z).
-fn slope_of_softmax(shares: &Tensor, gradient: &Tensor) -> Result<Tensor> {
-    let weighted = (shares * gradient)?;
-    let sums = weighted.sum_keepdim(D::Minus1)?;
-    weighted - shares.broadcast_mul(&sums)?
-}
-
-/// 1 / (1 + e⁻ˣ).
-fn sigmoid(x: &Tensor) -> Result<Tensor> {
-    (x.neg()?.exp()? + 1.0)?.recip()
-}
-
-/// s (1 − s), the derivative at a value s of the sigmoid function.
-fn slope_of_sigmoid(value: &Tensor) -> Result<Tensor> {
-    value - value.sqr()?
 }
 
 /// The largest and the smallest score and the mean entropy of the shares in nats, (1, 3).

@@ -3,6 +3,7 @@
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::language_model::Model;
+use super::recursion::Purpose;
 use super::weights::{BlockPullback, Gradients, Weight};
 use crate::lm::LmError;
 use crate::lm::attention::HeadStatistics;
@@ -35,13 +36,13 @@ impl Model {
         let (decoder, sizes) = (&self.decoder, inputs.dims2()?);
         let (mut x, to_embeddings) = decoder.embed(inputs, 0)?;
         let (mut statistics, mut backs) = (Vec::new(), Vec::<BlockPullback<'_>>::new());
-        for block in &decoder.blocks {
-            let pass = block.forward(&x, sizes)?;
-            statistics.push(pass.statistics);
+        for stage in &decoder.stages {
+            let pass = stage.forward(&x, sizes, Purpose::Training)?;
+            statistics.extend(pass.statistics);
             let input = std::mem::replace(&mut x, pass.x);
             backs.push(match recompute {
                 true => Box::new(move |gradient, gradients| {
-                    (block.forward(&input, sizes)?.pullback)(gradient, gradients)
+                    (stage.forward(&input, sizes, Purpose::Training)?.pullback)(gradient, gradients)
                 }),
                 false => pass.pullback,
             });

@@ -6,6 +6,7 @@ use std::path::Path;
 use candle_core::{Result, Tensor, Var};
 
 use super::decoder::{Decoder, Forward};
+use super::recursion::Purpose;
 use super::weights::{self, ModelShape, SINGULAR_VECTOR, Tensors, Weight};
 use crate::lm::operators::power_iteration;
 use crate::lm::tensor_file::{self, SafetensorsFile};
@@ -94,7 +95,7 @@ impl Model {
     /// `query`, `key` and `value` are ordered by head. With qk-norm there are also `query_norm` and `key_norm`
     /// (D) beside `query`; with sigma-reparam, each matrix's name followed by `.gain` (1) and
     /// `.singular_vector` (number of outputs); with learned slopes, `slopes` (H) beside `query`. `position_embedding` exists
-    /// only if positions are learned.
+    /// only if positions are learned, and `router` (C, recursions) only with a router.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -130,10 +131,10 @@ impl Model {
     pub fn predict(&self, ids: &Tensor) -> Result<Forward> {
         let (decoder, sizes) = (&self.decoder, ids.dims2()?);
         let (mut x, _) = decoder.embed(ids, 0)?;
-        let mut statistics = Vec::with_capacity(decoder.blocks.len());
-        for block in &decoder.blocks {
-            let pass = block.forward(&x, sizes)?;
-            statistics.push(pass.statistics);
+        let mut statistics = Vec::new();
+        for stage in &decoder.stages {
+            let pass = stage.forward(&x, sizes, Purpose::Evaluation)?;
+            statistics.extend(pass.statistics);
             x = pass.x;
         }
         let (hidden, _) = decoder.after_blocks(&x)?;

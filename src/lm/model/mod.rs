@@ -3,6 +3,7 @@
 //! Shapes: B sequences of T tokens, V symbols, C = d_model channels, H heads of D = C/H channels.
 //! Activations are (B·T, C) matrices throughout.
 
+mod active_tokens;
 mod attention_override;
 mod block;
 mod decoder;
@@ -11,6 +12,7 @@ mod gradients;
 mod language_model;
 mod projection;
 mod qk_clip;
+mod recursion;
 mod self_attention;
 mod session;
 #[cfg(test)]
@@ -22,5 +24,5 @@ pub use decoder::Forward;
 pub(super) use gradients::BatchGradients;
 pub use language_model::Model;
 pub use session::Session;
-pub use weights::ModelShape;
 pub(super) use weights::Weight;
+pub use weights::{ModelShape, RecursionShape};

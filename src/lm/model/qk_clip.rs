@@ -18,11 +18,16 @@ impl Model {
         statistics: &[Vec<HeadStatistics>],
         threshold: f64,
     ) -> candle_core::Result<()> {
-        for (layer, heads) in statistics.iter().enumerate() {
-            let factor = |head: &HeadStatistics| {
-                (threshold / f64::from(head.max_logit).max(threshold)).sqrt() as f32
-            };
-            let factors: Vec<f32> = heads.iter().map(factor).collect();
+        let layers = self.shape.logged_layers();
+        for layer in 0..self.shape.layers() {
+            let of_layer = statistics.iter().zip(&layers).filter(|(_, block)| **block == layer);
+            // All recursions of a block have the same weights.
+            let mut largest = vec![threshold; self.shape.heads[layer].len()];
+            for (head, found) in of_layer.flat_map(|(heads, _)| heads.iter().enumerate()) {
+                largest[head] = largest[head].max(found.max_logit.into());
+            }
+            let factor = |largest: &f64| (threshold / largest).sqrt() as f32;
+            let factors: Vec<f32> = largest.iter().map(factor).collect();
             if factors.iter().all(|&factor| factor == 1.0) {
                 continue;
             }

@@ -24,7 +24,7 @@ pub(super) struct SelfAttention {
     pub(super) rotation: Option<Arc<Rotation>>,
     pub(super) heads: Heads,
     /// Slopes of the linear position bias, (H), if any.
-    slopes: Option<Parameter>,
+    pub(super) slopes: Option<Parameter>,
 }
 
 /// Maps the gradients of queries, keys and values, and that of the residual stream after attention, to the gradient of
@@ -74,7 +74,7 @@ impl SelfAttention {
 
     /// The residual stream after attention, with the pass back.
     pub(super) fn forward(&self, x: &Tensor, sizes: (usize, usize)) -> Result<BlockPass> {
-        let ([q, k, v], to_stream) = self.heads_of(x, sizes, 0)?;
+        let ([q, k, v], to_stream) = self.heads_of(x, sizes, self.turns(0))?;
         let Attended { output, statistics, pullback } =
             attention(&q, &k, &v, self.slopes(), &self.heads)?;
         let (x, to_attended) = self.add_output(x, &output)?;
@@ -87,16 +87,21 @@ impl SelfAttention {
             }
             to_stream([dq, dk, dv], gradient, gradients)
         };
-        Ok(BlockPass { x, statistics, pullback: Box::new(back) })
+        Ok(BlockPass { x, statistics: vec![statistics], pullback: Box::new(back) })
     }
 
-    /// Queries, keys and values as attention receives them, (B, T, H, D) each, for sequences that start at
-    /// position `first`; and the backward pass from their gradients to that of the residual stream.
+    /// The rotary angles, if any, of sequences that start at position `first`.
+    pub(super) fn turns(&self, first: usize) -> Option<(&Arc<Rotation>, usize)> {
+        self.rotation.as_ref().map(|rotation| (rotation, first))
+    }
+
+    /// Queries, keys and values as attention receives them, (B, T, H, D) each, for sequences that start at a position of
+    /// some `turns`; and the backward pass from their gradients to that of the residual stream.
     pub(super) fn heads_of(
         &self,
         x: &Tensor,
         sizes: (usize, usize),
-        first: usize,
+        turns: Option<(&Arc<Rotation>, usize)>,
     ) -> Result<([Tensor; 3], HeadsPullback)> {
         let gain = self.norm.clone();
         let (x, to_norm) = layer_norm(x, &gain.tensor, self.dtype)?;
@@ -106,8 +111,8 @@ impl SelfAttention {
         let [q, k, v] = &projected[..] else {
             bail!("three projections gave {} products", projected.len());
         };
-        let (q, to_q) = self.query_or_key(q, 0, sizes, first)?;
-        let (k, to_k) = self.query_or_key(k, 1, sizes, first)?;
+        let (q, to_q) = self.query_or_key(q, 0, sizes, turns)?;
+        let (k, to_k) = self.query_or_key(k, 1, sizes, turns)?;
         let flat = v.dims2()?;
         let v = v.reshape(q.shape())?;
         let back = move |d_heads: [Tensor; 3], gradient: Tensor, gradients: &mut Gradients| {
@@ -155,7 +160,7 @@ impl SelfAttention {
         x: &Tensor,
         which: usize,
         (b, t): (usize, usize),
-        first: usize,
+        turns: Option<(&Arc<Rotation>, usize)>,
     ) -> Result<(Tensor, BlockPullback<'static>)> {
         let (bt, c) = x.dims2()?;
         let h = self.heads.kinds.len();
@@ -170,7 +175,7 @@ impl SelfAttention {
         }
         x = x.reshape((b, t, h, d))?;
         let mut to_turn = None;
-        if let Some(rotation) = &self.rotation {
+        if let Some((rotation, first)) = turns {
             let (y, back) = rotate(&x, rotation, first)?;
             to_turn = Some(back);
             x = y;

@@ -102,7 +102,8 @@ impl Session<'_> {
         let ids = Tensor::from_slice(tokens, (1, time), &Device::Cpu)?;
         let decoder = &self.model.decoder;
         let (mut x, _) = decoder.embed(&ids, first)?;
-        for (block, cache) in decoder.blocks.iter().zip(&mut self.caches) {
+        for (stage, cache) in decoder.stages.iter().zip(&mut self.caches) {
+            let block = stage.block()?;
             x = match (&block.mixer, cache) {
                 (Mixer::Attention(attention), LayerCache::Heads(caches)) => {
                     next(attention, &x, caches, first)?
@@ -127,7 +128,7 @@ fn next(
     caches: &mut [HeadCache],
     first: usize,
 ) -> Result<Tensor> {
-    let ([q, k, v], _) = layer.heads_of(x, (1, x.dim(0)?), first)?;
+    let ([q, k, v], _) = layer.heads_of(x, (1, x.dim(0)?), layer.turns(first))?;
     keep(caches, &k.to_dtype(DType::F32)?, &v.to_dtype(DType::F32)?)?;
     let attended = if first == 0 {
         attention(&q, &k, &v, layer.slopes(), &layer.heads)?.output

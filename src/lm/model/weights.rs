@@ -7,7 +7,9 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::lm::operators::plus;
 use crate::lm::tensor_file::SafetensorsFile;
-use crate::lm::{Arm, Dtype, LmError, Positions, Slopes, Stabiliser, TrainDefinition};
+use crate::lm::{
+    Arm, Dtype, LmError, Positions, RecursionKeys, Router, Slopes, Stabiliser, TrainDefinition,
+};
 use crate::targets::HeadKind;
 
 /// The sizes and components of a model. The names and shapes of its weights and its computation depend on nothing
@@ -38,16 +40,47 @@ pub struct ModelShape {
     pub ternary: bool,
     /// Slots of the memory that takes the place of attention, if it does: [`Arm::Gam`](crate::lm::Arm::Gam).
     pub memory_slots: Option<usize>,
+    /// How the blocks between the first and the last one are repeated, if they are.
+    pub recursion: Option<RecursionShape>,
     /// The softcap c of attention logits c tanh(z/c): [`Stabiliser::Softcap`].
     pub softcap: Option<f32>,
     /// Precision of products and attention.
     pub dtype: Dtype,
 }
 
+/// How the middle blocks of a model are repeated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecursionShape {
+    /// Number of recursions R.
+    pub recursions: usize,
+    /// Which tokens take part.
+    pub router: Router,
+    /// Factor α of the gates.
+    pub scale: f64,
+    /// Coefficient of the router's loss.
+    pub loss: f64,
+    /// The keys and values to which they attend.
+    pub keys: RecursionKeys,
+    /// Whether the choice of tokens depends on no later token outside training.
+    pub causal_validation: bool,
+}
+
 impl ModelShape {
+    /// The name of the router's weights.
+    pub(super) const ROUTER: &str = "router";
+
     /// The shape for a definition and a text whose vocabulary has `vocabulary_size` symbols.
     pub fn new(definition: &TrainDefinition, vocabulary_size: usize) -> Self {
         let softcap = definition.softcap as f32;
+        let [scale, loss] = definition.router_scale_and_loss();
+        let recursion = RecursionShape {
+            recursions: definition.recursions,
+            router: definition.router,
+            scale,
+            loss,
+            keys: definition.recursion_keys,
+            causal_validation: definition.causal_validation,
+        };
         Self {
             vocabulary_size,
             context: definition.context,
@@ -61,6 +94,7 @@ impl ModelShape {
             sigma_reparam: definition.has(Stabiliser::SigmaReparam),
             ternary: definition.ternary,
             memory_slots: (definition.arm == Arm::Gam).then_some(definition.memory_slots),
+            recursion: (definition.recursions > 1).then_some(recursion),
             softcap: definition.has(Stabiliser::Softcap).then_some(softcap),
             dtype: definition.dtype,
         }
@@ -69,6 +103,14 @@ impl ModelShape {
     /// Number of blocks.
     pub fn layers(&self) -> usize {
         self.heads.len()
+    }
+
+    /// The block of each layer of the log of heads, in which a recursion of a block counts as a layer.
+    pub(in crate::lm) fn logged_layers(&self) -> Vec<usize> {
+        let repeats = self.recursion.as_ref().map_or(1, |recursion| recursion.recursions);
+        let last = self.layers() - 1;
+        let middle = (0..repeats).flat_map(|_| 1..last);
+        std::iter::once(0).chain(middle).chain((last > 0).then_some(last)).collect()
     }
 
     /// The fixed position vectors, (context, C), for [`Positions::Sinusoidal`]; `None` otherwise.
@@ -145,7 +187,7 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
     let c = shape.d_model;
     // As in GPT-2, the projections that end on the residual stream are divided by the square root of
     // their number.
-    let residual = normal / (2.0 * shape.layers() as f32).sqrt();
+    let residual = normal / (2.0 * shape.logged_layers().len() as f32).sqrt();
     let matrix = |name: String, rows: usize, columns: usize, deviation: f32| Plan {
         name,
         dimensions: vec![rows, columns],
@@ -185,6 +227,9 @@ fn plan(shape: &ModelShape, normal: f32) -> Vec<Plan> {
                 all.push(vector(name(&format!("{part}{SINGULAR_VECTOR}")), unit));
             }
         }
+    }
+    if let Some(of) = shape.recursion.as_ref().filter(|of| of.router != Router::None) {
+        all.push(matrix(ModelShape::ROUTER.into(), c, of.recursions, normal));
     }
     all.push(gain("norm".into(), c));
     all
@@ -297,11 +342,11 @@ impl Gradients {
 pub(super) type BlockPullback<'b> =
     Box<dyn FnOnce(Tensor, &mut Gradients) -> candle_core::Result<Tensor> + 'b>;
 
-/// The forward pass of a block or of its mixer.
+/// The forward pass of a block, of its mixer, or of the recursions of blocks.
 pub(super) struct BlockPass {
     /// The residual stream after it.
     pub(super) x: Tensor,
-    /// Statistics of its heads, (H, 3).
-    pub(super) statistics: Tensor,
+    /// Statistics of its heads, (H, 3), by layer of the log.
+    pub(super) statistics: Vec<Tensor>,
     pub(super) pullback: BlockPullback<'static>,
 }

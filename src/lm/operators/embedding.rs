@@ -106,6 +106,19 @@ impl Rotation {
         })
     }
 
+    /// The angles of tokens at these positions, in this order: row i is rotated as a token at `positions[i]`.
+    pub(in crate::lm) fn at(&self, positions: &[usize]) -> Arc<Self> {
+        let pairs = self.d_head / 2;
+        let turns = positions.iter().flat_map(|&at| &self.turns[at * pairs..][..pairs]);
+        Arc::new(Self {
+            positions: positions.len(),
+            d_head: self.d_head,
+            turns: turns.copied().collect(),
+            #[cfg(feature = "cuda")]
+            on_device: std::sync::OnceLock::new(),
+        })
+    }
+
     /// (cos θ, sin θ) of the first `count` positions, (count, D/2).
     pub(in crate::lm) fn turns(&self, count: usize) -> &[[f32; 2]] {
         &self.turns[..count * (self.d_head / 2)]

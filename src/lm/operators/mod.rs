@@ -9,6 +9,7 @@
 //! Inputs may be bfloat16; the arithmetic is float32. An output is rounded to the dtype of the first input
 //! unless stated otherwise, a gradient to the dtype of its input.
 
+mod activations;
 mod elements;
 mod embedding;
 mod layer_norm;
@@ -18,6 +19,7 @@ mod spectral;
 #[cfg(test)]
 mod tests;
 
+pub(super) use activations::{sigmoid, slope_of_sigmoid, slope_of_softmax, softmax};
 #[cfg(feature = "cuda")]
 pub(super) use elements::{LinearPullback, Pullback};
 pub(super) use elements::{

@@ -84,7 +84,9 @@ impl Trainer<'_> {
     }
 
     fn head_rows(&self) -> impl Iterator<Item = HeadLogRow> {
-        let layers = self.heads().iter().zip(&self.model().shape().heads).enumerate();
+        let shape = self.model().shape();
+        let kinds = shape.logged_layers().into_iter().map(|block| &shape.heads[block]);
+        let layers = self.heads().iter().zip(kinds).enumerate();
         layers.flat_map(move |(layer, (heads, kinds))| {
             heads.iter().zip(kinds).enumerate().map(move |(head, (seen, &kind))| {
                 let (kind, window) = HeadLogRow::columns_of(kind);

@@ -9,7 +9,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
 use crate::lm::operators::Objective;
-use crate::lm::{Dtype, Positions, Slopes};
+use crate::lm::{Dtype, Positions, RecursionKeys, Router, Slopes};
 use crate::targets::HeadKind;
 
 fn shape() -> ModelShape {
@@ -27,6 +27,7 @@ fn shape() -> ModelShape {
         sigma_reparam: false,
         ternary: false,
         memory_slots: None,
+        recursion: None,
         softcap: None,
         dtype: Dtype::Float32,
     }
@@ -36,7 +37,33 @@ fn shape() -> ModelShape {
 pub(in crate::lm) fn every_kind() -> Vec<Model> {
     let mut models = with_attention();
     models.push(without_attention());
+    models.extend(with_recursions());
     models
+}
+
+/// A model for each router and each kind of keys, which chooses tokens in validation as in training.
+pub(in crate::lm) fn with_recursions() -> Vec<Model> {
+    let shape = |router, keys| {
+        let recursion = RecursionShape {
+            recursions: 3,
+            router,
+            scale: 0.8,
+            // The loss of a router is not part of the loss whose slopes are compared.
+            loss: 0.0,
+            keys,
+            causal_validation: false,
+        };
+        let kinds = match router {
+            Router::None => shape().heads.remove(0),
+            _ => vec![HeadKind::Global; 3],
+        };
+        let (heads, recursion) = (vec![kinds; 3], Some(recursion));
+        ModelShape { heads, recursion, positions: Positions::Rope, ..shape() }
+    };
+    let routers = [Router::None, Router::Expert, Router::Token];
+    let all = routers
+        .map(|router| [RecursionKeys::Own, RecursionKeys::Shared].map(|keys| shape(router, keys)));
+    all.into_iter().flatten().map(|shape| Model::new(shape, 0.02, 7).unwrap()).collect()
 }
 
 /// A model whose layers have a gated memory of seven slots.
@@ -117,20 +144,26 @@ fn gradients_are_slopes(model: &Model) {
         let along = (gradient * (1.0 / norm(gradient))).unwrap();
         let aside = (&direction * (0.5 / norm(&direction))).unwrap();
         let direction = (along + aside).unwrap();
-        // Changes the loss by about a thousandth: small against its curvature, large
-        // against the rounding of float32.
-        let step = 1e-3 / norm(gradient);
+        let product = (gradient * &direction).unwrap().sum_all().unwrap();
+        let product = f64::from(product.to_scalar::<f32>().unwrap());
         let loss_at = |step: f64| {
             weight.variable.set(&(&start + (&direction * step).unwrap()).unwrap()).unwrap();
             model.predict(&batch.0).unwrap().loss_of(&batch.1).unwrap()
         };
-        let slope = (loss_at(step) - loss_at(-step)) / (2.0 * step);
+        // A thousandth of change in the loss is small against its curvature, large against the rounding of float32. A router may
+        // choose other tokens then, which a smaller change does not make it do.
+        let is_routed = |of: &RecursionShape| of.router != Router::None;
+        let changes = match model.shape.recursion.as_ref().is_some_and(is_routed) {
+            true => &[1e-3, 1e-4, 1e-5][..],
+            false => &[1e-3],
+        };
+        let steps = changes.iter().map(|change| change / norm(gradient));
+        let slopes: Vec<f64> =
+            steps.map(|step| (loss_at(step) - loss_at(-step)) / (2.0 * step)).collect();
         weight.variable.set(&start).unwrap();
-        let product = (gradient * &direction).unwrap().sum_all().unwrap();
-        let product = f64::from(product.to_scalar::<f32>().unwrap());
         assert!(
-            (slope - product).abs() < 0.02 * product.abs() + 2e-4,
-            "{:?}, {}: {slope} against {product}",
+            slopes.iter().any(|slope| (slope - product).abs() < 0.02 * product.abs() + 2e-4),
+            "{:?}, {}: {slopes:?} against {product}",
             model.shape,
             weight.name
         );
@@ -139,9 +172,43 @@ fn gradients_are_slopes(model: &Model) {
 
 #[test]
 fn a_token_does_not_see_the_ones_after_it() {
-    for model in every_kind() {
-        let changed = tokens_with_other_logits(&model, |token| token >= 30);
+    for mut model in every_kind() {
+        let chooses_by_rank = match &mut model.shape.recursion {
+            Some(recursion) => {
+                recursion.causal_validation = true;
+                recursion.router == Router::Expert
+            }
+            None => false,
+        };
+        let causal = Model::new(model.shape.clone(), 0.3, 7).unwrap();
+        let changed = tokens_with_other_logits(&causal, |token| token >= 30);
         assert!(changed.iter().all(|&token| token >= 30), "{:?}: {changed:?}", model.shape);
+        if chooses_by_rank {
+            model.shape.recursion.as_mut().unwrap().causal_validation = false;
+            let model = Model::new(model.shape, 0.3, 7).unwrap();
+            let changed = tokens_with_other_logits(&model, |token| token >= 30);
+            assert!(changed[0] < 30, "a choice by rank reads later tokens: {changed:?}");
+        }
+    }
+}
+
+/// A layer's entry per recursion: of expert choice with the largest logit among fewer tokens each time.
+#[test]
+fn each_recursion_is_a_layer_of_the_log() {
+    for model in with_recursions() {
+        let (ids, _) = text(&model);
+        let heads = model.predict(&ids).unwrap().heads().unwrap();
+        assert_eq!(model.shape.logged_layers(), [0, 1, 1, 1, 2]);
+        assert_eq!(heads.len(), 5);
+        let some = heads.iter().flatten().all(|head| head.max_abs_logit() > 0.0);
+        assert!(some, "{:?}: {heads:?}", model.shape);
+        let entropy = |layer: usize| heads[layer][0].entropy_nats;
+        // Logits are tiny at the start: attention is nearly uniform over the tokens seen.
+        let recursion = model.shape.recursion.as_ref().unwrap();
+        let fewer = recursion.router == Router::Expert && recursion.keys == RecursionKeys::Own;
+        assert_eq!(entropy(3) < entropy(1) - 0.5, fewer, "{:?}: {heads:?}", model.shape);
+        assert!(model.probe(&[1, 2]).unwrap_err().to_string().contains("recursions"));
+        assert!(model.session().feed(&[1, 2]).unwrap_err().to_string().contains("recursions"));
     }
 }
 

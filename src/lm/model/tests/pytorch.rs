@@ -11,6 +11,9 @@ use crate::lm::tensor_file::SafetensorsFile;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/arms.safetensors");
 const SYMBOLS: usize = 11;
+const ROUTED: &[(&str, &str)] = &[("layers", "3"), ("recursions", "3")];
+const SCALE: (&str, &str) = ("router_scale", "0.7");
+const LOSS: (&str, &str) = ("router_loss", "0.4");
 
 /// sin(b + 0.37 i²) for entry i, with b the sum of the name's bytes.
 fn wave(name: &str, count: usize) -> impl Iterator<Item = f64> {
@@ -53,7 +56,7 @@ fn text(definition: &TrainDefinition) -> (Tensor, Tensor) {
 #[test]
 fn the_gradients_of_every_arm_are_those_of_pytorch() {
     let stabilised = r#"["qk-norm", "sigma-reparam", "softcap", "z-loss"]"#;
-    let cases: [(&str, &[(&str, &str)]); 15] = [
+    let cases: [(&str, &[(&str, &str)]); 21] = [
         ("mhsa", &[]),
         ("ls", &[("arm", "ls")]),
         ("local-only", &[("arm", "local-only")]),
@@ -69,6 +72,23 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         ("rope", &[("positions", "rope")]),
         ("none", &[("positions", "none")]),
         ("gam", &[("heads", "1"), ("arm", "gam"), ("memory_slots", "5")]),
+        ("recursions", &[("layers", "3"), ("recursions", "3")]),
+        (
+            "recursions-ls",
+            &[("layers", "4"), ("recursions", "2"), ("recursion_keys", "shared"), ("arm", "ls")],
+        ),
+        ("expert", &[ROUTED, &[("router", "expert"), SCALE, LOSS]].concat()),
+        (
+            "expert-shared",
+            &[
+                ROUTED,
+                &[("layers", "4"), ("router", "expert"), SCALE, LOSS, ("recursion_keys", "shared")],
+                &[("positions", "rope"), ("arm", "qk-norm")],
+            ]
+            .concat(),
+        ),
+        ("token", &[ROUTED, &[("router", "token"), SCALE, LOSS, ("positions", "rope")]].concat()),
+        ("token-shared", &[ROUTED, &[("router", "token"), ("recursion_keys", "shared")]].concat()),
         ("all", &[("arm", "ls"), ("positions", "rope"), ("stabilisers", stabilised)]),
     ];
     let stored = SafetensorsFile::open(Path::new(FILE)).unwrap();
