@@ -129,7 +129,7 @@ impl TrainDefinition {
         let [scale, loss] = [self.router_scale, self.router_loss];
         let is_number = |found: f64| found.is_finite() && found >= 0.0;
         let number = |found: Option<f64>| found.unwrap_or(0.0).to_string();
-        let lags = "must be none with a router, which leaves out tokens in between; use positions";
+        let lags = "has distances that a router changes; set slopes = none";
         let local = "has local heads, whose windows a router would change; set arm = mhsa";
         // Each recursion is a layer in the log of heads.
         let most = "must be at most 1024";
