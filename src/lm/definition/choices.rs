@@ -168,15 +168,6 @@ impl Router {
     pub fn name(self) -> &'static str {
         self.into()
     }
-
-    /// The paper's factor α of a gate and coefficient c of the router's loss; 0 without a router.
-    pub(super) fn scale_and_loss(self) -> [f64; 2] {
-        match self {
-            Self::None => [0.0, 0.0],
-            Self::Expert => [0.1, 1e-3],
-            Self::Token => [1.0, 0.1],
-        }
-    }
 }
 
 /// The keys and values to which the tokens of a recursion attend.

@@ -197,9 +197,13 @@ impl TrainDefinition {
         Objective { exponent: self.loss_exponent, z_loss }
     }
 
-    /// The factor α of a gate and the coefficient of the router's loss.
+    /// The factor α of a gate and the coefficient of the router's loss; those of the paper by default.
     pub(in crate::lm) fn router_scale_and_loss(&self) -> [f64; 2] {
-        let [scale, loss] = self.router.scale_and_loss();
+        let [scale, loss] = match self.router {
+            Router::None => [0.0, 0.0],
+            Router::Expert => [0.1, 1e-3],
+            Router::Token => [1.0, 0.1],
+        };
         [self.router_scale.unwrap_or(scale), self.router_loss.unwrap_or(loss)]
     }
 

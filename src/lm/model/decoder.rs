@@ -1,7 +1,5 @@
 //! The decoder: embeddings, blocks and the last norm.
 
-use std::ops::Range;
-
 use candle_core::{DType, Result, Tensor, bail};
 
 use super::block::Block;
@@ -73,14 +71,15 @@ impl Decoder {
             true => Some(tensors.parameter("position_embedding")?),
             false => fixed.map(|tensor| Parameter { index: None, tensor }),
         };
-        let blocks = |layers: Range<usize>| layers.map(block).collect::<Result<Vec<_>>>();
-        let count = shape.layers();
+        let last = shape.layers() - 1;
         let stages = match &shape.recursion {
-            None => blocks(0..count)?.into_iter().map(Stage::Block).collect(),
+            None => {
+                (0..=last).map(|layer| block(layer).map(Stage::Block)).collect::<Result<_>>()?
+            }
             Some(recursion) => {
-                let middle = Recursion::new(recursion, blocks(1..count - 1)?, tensors)?;
-                let [first, last] = [0, count - 1].map(block);
-                vec![Stage::Block(first?), Stage::Recursion(middle), Stage::Block(last?)]
+                let middle = (1..last).map(block).collect::<Result<_>>()?;
+                let middle = Stage::Recursion(Recursion::new(recursion, middle, tensors)?);
+                vec![Stage::Block(block(0)?), middle, Stage::Block(block(last)?)]
             }
         };
         Ok(Self {
