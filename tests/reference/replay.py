@@ -12,9 +12,8 @@ weights that rank-study itself draws, so both sides begin at the same point:
     python replay.py {start,gam,routed,two}/checkpoint/training.safetensors
 
 with replay.toml and replay.txt as in tests/training/replay.rs, and folder as its function `upstream` writes it. Needs torch
-2.9 or later and safetensors. Computed in
-float64. torch.optim.Muon orthogonalises in bfloat16: `Muon` here does the same in float64, and `check_muon` compares
-the two.
+2.9 or later and safetensors. Computed in float64. torch.optim.Muon orthogonalises in bfloat16: `Muon` here does the
+same in float64, and `check_muon` compares the two.
 """
 
 import math
