@@ -1,6 +1,7 @@
 //! All experiments: one folder per kind of study, with its configuration, cells, measurement and row invariants.
 //! [`KINDS`] lists them.
 
+mod checkpoints;
 pub mod claims;
 pub mod fits;
 pub mod heads;
@@ -14,7 +15,8 @@ mod trained_model;
 mod trained_models;
 pub mod training;
 
-pub use model_key::{ModelKey, OfHead};
+use checkpoints::CheckpointStudy;
+pub use model_key::{CheckpointKey, ModelKey, OfHead};
 pub use target_columns::TargetColumns;
 pub(crate) use trained_model::PASSAGES_OF_A_GROUP;
 pub(crate) use trained_models::ModelKeys;
@@ -32,7 +34,7 @@ pub const KINDS: &[Kind] = &[
     Kind::of::<training::TrainStudy>(),
     Kind::of::<latency::LatencyStudy>(),
     Kind::of::<heads::PredictStudy>(),
-    Kind::of::<ramp::RampStudy>(),
+    Kind::of::<CheckpointStudy<ramp::RampKeys>>(),
     Kind::of::<interventions::InterventionStudy>(),
 ];
 

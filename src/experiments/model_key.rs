@@ -51,6 +51,24 @@ record! {
     }
 }
 
+record! {
+    /// Identifies a trained model at a step, with its positions.
+    pub struct CheckpointKey {
+        /// the model
+        model: ModelKey,
+        /// positional encoding: `learned`, `rope`, `sinusoidal` or `none`
+        positions: Option<String>,
+        /// linear position bias: `none`, `alibi` (fixed) or `learned`
+        slopes: Option<String>,
+    }
+}
+
+impl OfHead for CheckpointKey {
+    fn model(&self) -> &ModelKey {
+        &self.model
+    }
+}
+
 /// The key of a row about one head of a trained model.
 pub trait OfHead {
     /// The model.

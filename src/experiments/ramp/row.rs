@@ -1,36 +1,18 @@
 //! The rows of trained heads compared with ramps over positions.
 
 use crate::experiments::heads::check_precision;
-use crate::experiments::model_key::{ModelKey, OfHead};
+use crate::experiments::model_key::CheckpointKey;
 use crate::heads::{RampMeasurement, held_rows, ramp_half_spread, ramp_lag, reach};
 use crate::lm::Slopes;
-use crate::record::{InvariantChecker, Measurement, ROUNDING, Row, record};
+use crate::record::{InvariantChecker, Measurement, ROUNDING, Row};
 use crate::solver::Outcome;
 use crate::targets::{HeadKind, Visibility};
 
 /// The slack for the tolerances of least squares and of divergences.
 const OF_TOLERANCE: f64 = 1e-5;
 
-record! {
-    /// Identifies a cell of a ramp study: a trained model at one step.
-    pub struct RampKey {
-        /// the model
-        model: ModelKey,
-        /// positional encoding: `learned`, `rope`, `sinusoidal` or `none`
-        positions: Option<String>,
-        /// linear position bias: `none`, `alibi` (fixed) or `learned`
-        slopes: Option<String>,
-    }
-}
-
-impl OfHead for RampKey {
-    fn model(&self) -> &ModelKey {
-        &self.model
-    }
-}
-
 impl Measurement for RampMeasurement {
-    type Key = RampKey;
+    type Key = CheckpointKey;
 
     const NAME: &'static str = "ramp";
     const VERSION: u32 = 1;

@@ -1,6 +1,7 @@
 //! Tests that altered rows of random models break an invariant, column by column.
 
 use super::*;
+use crate::experiments::ModelKey;
 use crate::lm::{Model, ModelShape, TrainDefinition};
 use crate::record::{Line, check_rows, columns, columns_of, line};
 
@@ -15,7 +16,7 @@ fn cell() -> Vec<Line> {
     };
     let model = Model::new(ModelShape::new(&definition, 9), 0.9, 4).unwrap();
     let probes = model.probe(&[0, 3, 1, 4, 2, 2, 0, 1, 8, 7]).unwrap();
-    let of = RampKey {
+    let of = CheckpointKey {
         model: ModelKey {
             of: Some("runs".to_owned()),
             run: "mhsa".to_owned(),

@@ -1,8 +1,8 @@
 //! Tests of the tables of ramps, on synthetic heads.
 
-use crate::experiments::ModelKey;
+use crate::experiments::ramp::RampMeasurement;
 use crate::experiments::ramp::tables::{RampHead, Ramps, largest};
-use crate::experiments::ramp::{RampKey, RampMeasurement};
+use crate::experiments::{CheckpointKey, ModelKey};
 use crate::heads::ramp_half_spread;
 use crate::solver::Outcome;
 use crate::targets::HeadKind;
@@ -15,7 +15,7 @@ fn head(n: usize, seed: u64, mean_lag: f64) -> RampHead {
         study: "ramps".to_owned(),
         cell: format!("mhsa-{n}/s{seed}"),
         settings: String::new(),
-        of: RampKey {
+        of: CheckpointKey {
             model: ModelKey {
                 d_model: Some(64),
                 seed: Some(seed),
