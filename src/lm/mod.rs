@@ -13,6 +13,7 @@ mod device;
 mod error;
 mod evaluation;
 mod exported;
+mod flatness;
 mod memory_estimate;
 mod model;
 #[cfg(feature = "mpi")]
@@ -35,6 +36,7 @@ pub use device::Device;
 pub use error::LmError;
 pub use evaluation::{Evaluation, evaluate_whole};
 pub use exported::ExportedHeads;
+pub use flatness::{EIGENVALUE_TOLERANCE, FlatnessMeasurement};
 use model::attended;
 pub use model::{Forward, Model, ModelShape, RecursionShape, Session};
 #[cfg(feature = "mpi")]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView1, Axis, s};
 
-use super::LmError;
 use super::corpus::{Split, Texts};
+use super::{LmError, Model};
 use crate::numerics::{product, softmax};
 use crate::targets::{HeadKind, Visibility};
 
@@ -68,6 +68,11 @@ pub trait Probed {
     /// As that method, and a model without an output layer.
     fn passage_loss(&self, _passage: &[u32], _attend: &mut Attend<'_>) -> Result<f64, LmError> {
         Err(LmError::no_loss())
+    }
+
+    /// Its weights as they are trained here; `None` if the model is another program's.
+    fn model(&self) -> Option<&Model> {
+        None
     }
 
     /// The heads of one layer, by passage and head.

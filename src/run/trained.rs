@@ -143,6 +143,10 @@ impl Probed for TrainedRun {
         self.vocabulary.texts_of(passage)
     }
 
+    fn model(&self) -> Option<&Model> {
+        Some(&self.model)
+    }
+
     fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {
         self.model.passage_loss(passage, attend)
     }

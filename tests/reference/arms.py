@@ -2,7 +2,8 @@
 
     python arms.py
 
-writes arms.safetensors beside this script: for each case its loss and, as CASE/WEIGHT, the gradients.
+writes arms.safetensors beside this script: for each case its loss and, as CASE/WEIGHT, the gradients. For the cases of
+CURVED it writes hessians.safetensors: the Hessian's product with a direction, its trace and its largest eigenvalue.
 Weights, singular vectors and tokens follow from their names by formulas that the test repeats.
 Needs torch and safetensors. Computed in float64.
 """
@@ -39,8 +40,10 @@ CASES = {
     ),
     "token": Arm([GLOBAL] * 3, "rope", recursions=3, router="token", router_scale=0.7, router_loss=0.4),
     "token-shared": Arm([GLOBAL] * 3, recursions=3, router="token", router_loss=0.1, shared_keys=True),
+    "alibi": Arm([GLOBAL, GLOBAL], positions="none", alibi=True),
     "all": Arm([[None, 3], [None, 3]], "rope", qk_norm=True, sigma_reparam=True, softcap=0.5, z_loss=0.1),
 }
+CURVED = ["mhsa", "ls", "qk-norm", "rope", "alibi"]
 
 
 def wave(name, *shape):
@@ -78,15 +81,35 @@ def weights_of(arm):
     return {name: w.double().requires_grad_() for name, w in weights.items()}, vectors
 
 
+def hessian_of(value, weights):
+    """Hv by weight, with v of wave(WEIGHT.direction), the trace of H and its largest eigenvalue."""
+    all_weights = list(weights.values())
+    slopes = torch.autograd.grad(value, all_weights, create_graph=True)
+    flat = torch.cat([slope.flatten() for slope in slopes])
+
+    def row(of):
+        return torch.autograd.grad(of, all_weights, retain_graph=True)
+
+    v = torch.cat([wave(f"{name}.direction", w.numel()) for name, w in weights.items()])
+    found = dict(zip(weights, row(flat @ v)))
+    hessian = torch.stack([torch.cat([part.flatten() for part in row(one)]) for one in flat])
+    eigenvalues = torch.linalg.eigvalsh((hessian + hessian.T) / 2)
+    return found | {"trace": eigenvalues.sum().view(1), "eigenvalue": eigenvalues[-1].view(1)}
+
+
 place = torch.arange(BATCH * (CONTEXT + 1))
 text = ((place * place + 3) % SYMBOLS).view(BATCH, CONTEXT + 1)
-stored = {}
+stored, hessians = {}, {}
 for case, arm in CASES.items():
     weights, vectors = weights_of(arm)
     scores, _, router_loss = forward(arm, weights, vectors, text[:, :-1])
     value, loss = objective(arm, scores, text[:, 1:], router_loss)
+    if case in CURVED:
+        for name, found in hessian_of(value, weights).items():
+            hessians[f"{case}/{name}"] = found.float().contiguous()
     value.backward()
     stored[f"{case}/loss"] = loss.float().view(1)
     for name, w in weights.items():
         stored[f"{case}/{name}"] = w.grad.float().contiguous()
-save_file(stored, pathlib.Path(__file__).with_name("arms.safetensors"))
+for name, tensors in [("arms", stored), ("hessians", hessians)]:
+    save_file(tensors, pathlib.Path(__file__).with_name(f"{name}.safetensors"))

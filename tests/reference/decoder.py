@@ -25,6 +25,7 @@ class Arm:
     router_scale: float = 1.0
     router_loss: float = 0.0
     shared_keys: bool = False
+    alibi: bool = False
 
 
 def norm(x, gain):
@@ -112,6 +113,10 @@ def forward(arm, weights, vectors, tokens):
             largest.append(z.masked_fill(~seen, -math.inf).amax((0, 2, 3)))
         if arm.softcap:
             z = arm.softcap * torch.tanh(z / arm.softcap)
+        if arm.alibi:
+            slopes = 2.0 ** (-8 * torch.arange(1, len(windows) + 1) / len(windows))
+            place = torch.arange(time)
+            z = z - slopes[:, None, None] * (place[:, None] - place[None, :])
         p = z.masked_fill(~seen, -math.inf).softmax(-1)
         return mlp(x + project((p @ v).transpose(1, 2).reshape(x.shape), at + "attention.output"), at)
 

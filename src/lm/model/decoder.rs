@@ -158,6 +158,12 @@ impl Forward {
         found.cross_entropy.to_dtype(DType::F64)?.to_scalar()
     }
 
+    /// The mean over each sequence of `time` tokens of the hidden state, (B, C), float32.
+    pub(in crate::lm) fn mean_hidden(&self, time: usize) -> Result<Tensor> {
+        let (rows, channels) = self.hidden.dims2()?;
+        self.hidden.to_dtype(DType::F32)?.reshape((rows / time, time, channels))?.mean(1)
+    }
+
     /// Logits of the next token, (B·T, V), float32.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Tests of the model: gradients, causality and files.
 
-mod pytorch;
+pub(in crate::lm) mod pytorch;
 
 use candle_core::{Device, Tensor};
 use rand::SeedableRng;

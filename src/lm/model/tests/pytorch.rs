@@ -16,7 +16,7 @@ const SCALE: (&str, &str) = ("router_scale", "0.7");
 const LOSS: (&str, &str) = ("router_loss", "0.4");
 
 /// sin(b + 0.37 i²) for entry i, with b the sum of the name's bytes.
-fn wave(name: &str, count: usize) -> impl Iterator<Item = f64> {
+pub(in crate::lm) fn wave(name: &str, count: usize) -> impl Iterator<Item = f64> {
     let begin: u32 = name.bytes().map(u32::from).sum();
     (0..count).map(move |i| (f64::from(begin) + 0.37 * (i * i) as f64).sin())
 }
@@ -28,7 +28,7 @@ fn set(name: &str, variable: &Var, values: impl Fn(f64) -> f64) {
     variable.set(&Tensor::from_vec(data, variable.shape(), &Device::Cpu).unwrap()).unwrap();
 }
 
-fn model(definition: &TrainDefinition) -> Model {
+pub(in crate::lm) fn model(definition: &TrainDefinition) -> Model {
     let model = Model::new(ModelShape::new(definition, SYMBOLS), 0.02, 0).unwrap();
     for Weight { name, variable } in &model.weights {
         let gain = variable.rank() == 1;
@@ -41,7 +41,7 @@ fn model(definition: &TrainDefinition) -> Model {
 }
 
 /// The tokens, (B, T), and the token after each of them.
-fn text(definition: &TrainDefinition) -> (Tensor, Tensor) {
+pub(in crate::lm) fn text(definition: &TrainDefinition) -> (Tensor, Tensor) {
     let (b, t) = (definition.batch, definition.context);
     let token = |i: usize| ((i * i + 3) % SYMBOLS) as u32;
     let windows = |shift: usize| -> Vec<u32> {
@@ -56,7 +56,7 @@ fn text(definition: &TrainDefinition) -> (Tensor, Tensor) {
 #[test]
 fn the_gradients_of_every_arm_are_those_of_pytorch() {
     let stabilised = r#"["qk-norm", "sigma-reparam", "softcap", "z-loss"]"#;
-    let cases: [(&str, &[(&str, &str)]); 21] = [
+    let cases: [(&str, &[(&str, &str)]); 22] = [
         ("mhsa", &[]),
         ("ls", &[("arm", "ls")]),
         ("local-only", &[("arm", "local-only")]),
@@ -71,6 +71,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
         ("mhsa", &[("arm", "qk-clip")]),
         ("rope", &[("positions", "rope")]),
         ("none", &[("positions", "none")]),
+        ("alibi", &[("positions", "none"), ("slopes", "alibi")]),
         ("gam", &[("heads", "1"), ("arm", "gam"), ("memory_slots", "5")]),
         ("recursions", &[("layers", "3"), ("recursions", "3")]),
         (
@@ -125,7 +126,7 @@ fn the_gradients_of_every_arm_are_those_of_pytorch() {
     }
 }
 
-fn small() -> TrainDefinition {
+pub(in crate::lm) fn small() -> TrainDefinition {
     TrainDefinition {
         layers: 2,
         d_model: 8,
