@@ -4,6 +4,7 @@
 mod checkpoints;
 pub mod claims;
 pub mod fits;
+pub mod flatness;
 pub mod heads;
 pub mod interventions;
 pub mod latency;
@@ -36,6 +37,7 @@ pub const KINDS: &[Kind] = &[
     Kind::of::<heads::PredictStudy>(),
     Kind::of::<CheckpointStudy<ramp::RampKeys>>(),
     Kind::of::<interventions::InterventionStudy>(),
+    Kind::of::<CheckpointStudy<flatness::FlatnessKeys>>(),
 ];
 
 impl FromStr for Kind {

@@ -276,6 +276,16 @@ impl TrainedModel {
         };
         passages.of(model, context.texts)
     }
+
+    /// At most `most` tokens from the start of the part of the text that passages are taken from.
+    pub fn read_text(
+        &self,
+        model: &dyn Probed,
+        context: &CellContext<'_>,
+        most: usize,
+    ) -> Result<Vec<u32>, LmError> {
+        model.tokens(context.texts, self.among.split, most)
+    }
 }
 
 /// Returns an error if a file of exported heads lacks something that the definition asks for.

@@ -1,0 +1,81 @@
+//! Tests of the rows, the table and the figure of a study of flatness, on synthetic models.
+
+use super::*;
+use crate::experiments::{CheckpointKey, ModelKey};
+use crate::record::{InvariantChecker, Measurement as _};
+
+/// A model whose trace is `trace` and whose loss and accuracy follow from `at`.
+fn model(at: usize, arm: &str, max_abs_logit: f64, trace: f64) -> FlatModel {
+    let wave = (at as f64 * 2.3).sin();
+    Row {
+        study: "flat".to_owned(),
+        cell: format!("{arm}-{at}/s1/step-9"),
+        settings: String::new(),
+        of: CheckpointKey {
+            model: ModelKey {
+                seed: Some(1),
+                ..ModelKey::of_published(&format!("{arm}-{at}"), arm, None, [3, 4, 512], Some(9))
+            },
+            positions: Some("learned".to_owned()),
+            slopes: Some("none".to_owned()),
+        },
+        found: FlatnessMeasurement {
+            passages: 8,
+            n: 512,
+            parameters: 200_000,
+            loss_nats: 1.5 + 0.1 * wave,
+            max_abs_logit,
+            trace,
+            trace_error: 0.02 * trace,
+            largest_eigenvalue: 0.1 * trace,
+            eigenvalue_residual: 5e-4,
+            iterations: 20,
+            classifier_accuracy: 0.5 - 0.001 * trace,
+            classifier_loss_nats: 1.2,
+        },
+    }
+}
+
+fn models() -> Vec<FlatModel> {
+    let one = |at: usize| {
+        let arm = if at.is_multiple_of(2) { "mhsa" } else { "ls" };
+        model(at, arm, 10.0 + at as f64, 50.0 + 3.0 * at as f64)
+    };
+    (0..12).map(one).collect()
+}
+
+#[test]
+fn table_and_figure_have_every_model_and_the_note_both_correlations() {
+    let rows = Rows { rows: models(), failed: 1, path: std::path::PathBuf::new() };
+    let found = analyse(&rows).unwrap();
+    let table = &found.tables[0];
+    assert_eq!(table.rows().len(), 12);
+    let notes = table.notes.join(" ");
+    assert!(notes.contains("Max |logit| and trace: 1.0 [1.0, 1.0]"), "{notes}");
+    assert!(notes.contains("trace and accuracy: -1.0 [-1.0, -1.0]"), "{notes}");
+    let figure = &found.figures[0];
+    let series = |panel: usize| &figure.panels[panel].series;
+    assert_eq!((figure.panels.len(), figure.keys.len(), series(0).len()), (2, 2, 2));
+    assert_eq!(series(1)[0].points.len(), 6);
+    assert!(figure.svg().unwrap().contains("<svg"));
+}
+
+#[test]
+fn altered_rows_break_an_invariant_and_the_outcome_is_that_of_the_residual() {
+    let breaches = |alter: fn(&mut FlatnessMeasurement)| {
+        let mut row = model(1, "mhsa", 20.0, 80.0);
+        alter(&mut row.found);
+        let mut check = InvariantChecker::default();
+        FlatnessMeasurement::check_row(&row, &mut check);
+        check.breaches.len()
+    };
+    assert_eq!(breaches(|_| ()), 0);
+    assert_eq!(breaches(|found| found.n = 513), 1);
+    assert_eq!(breaches(|found| found.classifier_accuracy = 1.1), 1);
+    assert_eq!(breaches(|found| found.trace_error = -1.0), 1);
+    assert_eq!(breaches(|found| found.largest_eigenvalue = -1.0), 1);
+    let mut found = model(1, "mhsa", 20.0, 80.0).found;
+    assert_eq!(found.outcome(), "converged");
+    found.eigenvalue_residual = 0.01;
+    assert_eq!(found.outcome(), "step-limit");
+}
