@@ -123,11 +123,13 @@ impl<'p> Loss<'p> {
         let is_lacking = shape.sigma_reparam
             || shape.ternary
             || shape.memory_slots.is_some()
+            || shape.recursion.is_some()
             || shape.softcap.is_some()
             || shape.slopes == Slopes::Learned
             || shape.positions == Positions::Sinusoidal;
         if is_lacking {
-            let why = "flatness lacks sigma-reparam, softcap, ternary, gam, learned slopes and sinusoidal positions; leave the run out";
+            let why = "flatness lacks sigma-reparam, softcap, ternary, gam, recursions, learned slopes and sinusoidal positions; leave \
+                       the run out";
             return Err(LmError::Refused(why.to_owned()));
         }
         let (tokens, symbols) = (2..shape.context + 2, 0..shape.vocabulary_size as u32);

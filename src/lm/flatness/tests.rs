@@ -10,7 +10,7 @@ use super::*;
 use crate::lm::model::tests::pytorch::{
     model as reference_model, small, text as reference_text, wave,
 };
-use crate::lm::model::tests::{text, with_attention, without_attention};
+use crate::lm::model::tests::{text, with_attention, with_recursions, without_attention};
 use crate::lm::operators::Objective;
 use crate::lm::tensor_file::SafetensorsFile;
 use crate::lm::{Model, Slopes};
@@ -192,7 +192,9 @@ fn other_models_and_passages_are_refused() {
     let said = |model: &Model, passages: &[Vec<u32>]| {
         Loss::new(model, passages).err().map(|e| e.to_string()).unwrap_or_default()
     };
-    assert!(said(&without_attention(), &[]).contains("gam"));
+    for model in with_recursions().iter().chain([&without_attention()]) {
+        assert!(said(model, &[]).contains("gam, recursions"));
+    }
     let model = &models()[0];
     for passage in [vec![1], vec![1; 42], vec![1, 19]] {
         assert!(said(model, &[passage]).contains("2..42 tokens in 0..19"));
