@@ -1,7 +1,7 @@
 //! The figures of studies with many training runs: variants, recall and learning rates.
 
 use crate::experiments::training::figures::overview::Value;
-use crate::experiments::training::figures::variant::{Variant, positions_name};
+use crate::experiments::training::figures::variant::{Variant, is_too_long, positions_name};
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
 use crate::experiments::training::{Settings, key_words};
 use crate::figure::model::heights;
@@ -85,6 +85,9 @@ fn lines<'r>(
             };
             lines.push((words.join(", "), ink, alike));
         }
+    }
+    if lines.iter().any(|(name, ..)| is_too_long(name)) {
+        lines.iter_mut().for_each(|(name, _, runs)| *name = runs[0].name_at_any_rate().to_owned());
     }
     lines
 }

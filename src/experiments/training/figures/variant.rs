@@ -131,7 +131,10 @@ impl Looks {
         let mut firsts: Vec<&TrainingRun> = study.by_run().map(|seeds| &seeds[0]).collect();
         let all = firsts.clone();
         firsts.sort_by_cached_key(|run| natural(&label(run, &all)));
-        let labels: Vec<String> = firsts.iter().map(|run| label(run, &firsts)).collect();
+        let mut labels: Vec<String> = firsts.iter().map(|run| label(run, &firsts)).collect();
+        if labels.iter().any(|label| is_too_long(label)) {
+            labels = firsts.iter().map(|run| run.name_at_any_rate().to_owned()).collect();
+        }
         let first = firsts.first().map(|run| Variant::of_training(run));
         // Runs of one variant only would have its one colour.
         let is_alone = firsts.iter().all(|run| Some(Variant::of_training(run)) == first);
@@ -184,6 +187,11 @@ impl Looks {
         keys.sort_by_cached_key(|key| natural(&key.label));
         keys
     }
+}
+
+/// Whether a name leaves too little room for the line that it stands beside. Runs then go by the names in their definition.
+pub(crate) fn is_too_long(label: &str) -> bool {
+    label.chars().count() > 48
 }
 
 /// A word of a run's name, spelled out if it is too short to be clear.
@@ -304,6 +312,22 @@ mod tests {
         assert_eq!(ink(2).colour, ink(3).colour, "one colour per variant");
         assert_ne!(ink(2).stroke, ink(3).stroke, "runs of a variant differ in stroke");
         assert_ne!(ink(2).colour, ink(5).colour);
+    }
+
+    #[test]
+    fn runs_that_differ_in_too_much_to_say_go_by_their_names() {
+        let with = |name: &str, rate: f64, keys: [&'static str; 3]| {
+            let mut run = run(name, "mhsa", 4, 16);
+            run.of.learning_rate = rate;
+            keys.iter().for_each(|key| run.settings.insert(key, &rate.into()));
+            run
+        };
+        let keys = ["weight_decay", "final_learning_rate", "label_noise"];
+        let study =
+            Trainings { runs: vec![with("a-0.01", 0.01, keys), with("b", 0.5, keys)], failed: 0 };
+        let looks = Looks::from_study(&study);
+        let labels: Vec<&str> = study.runs.iter().map(|run| looks.label(run)).collect();
+        assert_eq!(labels, ["a", "b"]);
     }
 
     #[test]

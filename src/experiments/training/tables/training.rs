@@ -61,6 +61,15 @@ impl TrainingRun {
         &self.of.model.run
     }
 
+    /// The name without a learning rate at its end: `ls` of `ls-0.003`.
+    pub fn name_at_any_rate(&self) -> &str {
+        let is_own = |rate: &str| rate.parse() == Ok(self.of.learning_rate);
+        self.name()
+            .rsplit_once('-')
+            .filter(|(_, rate)| is_own(rate))
+            .map_or(self.name(), |name| name.0)
+    }
+
     /// The variant: `mhsa`, `ls`, …
     pub fn arm(&self) -> &str {
         &self.of.model.arm
