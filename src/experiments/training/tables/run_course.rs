@@ -7,9 +7,9 @@ use toml::Value;
 
 use crate::experiments::training::Settings;
 use crate::experiments::training::tables::run_log::{
-    Curve, RunLog, curves, losses, without_partial_stretch,
+    Curve, RunLog, curves, without_partial_stretch,
 };
-use crate::lm::{Split, TrainDefinition};
+use crate::lm::TrainDefinition;
 use crate::record::read_records;
 use crate::run::files::STEPS;
 use crate::run::heads_log::each_head;
@@ -91,11 +91,7 @@ impl RunCourse {
         };
         let rows = without_partial_stretch(&rows);
         run.steps = rows.last().map_or(0, |last| last.step);
-        run.log = RunLog {
-            valid_loss: losses(folder, Split::Valid, ADVICE)?,
-            upstream_loss: losses(folder, Split::UpstreamValid, ADVICE)?,
-            ..curves(&rows)
-        };
+        run.log = curves(&rows).with_evaluations(folder, ADVICE)?;
         if has_steps {
             run.heads = heads(folder, &rows)?;
         }

@@ -42,19 +42,19 @@ impl RunLog {
             kept_files::check(&Manifest::read(&manifest)?, run)?;
         }
         let curve: Vec<CurveRow> = read_records(&run.join(CURVE), ADVICE)?;
-        Ok(Self {
-            valid_loss: losses(run, Split::Valid, ADVICE)?,
-            upstream_loss: losses(run, Split::UpstreamValid, ADVICE)?,
-            ..curves(&without_partial_stretch(&curve))
-        })
+        Ok(curves(&without_partial_stretch(&curve)).with_evaluations(run, ADVICE)?)
     }
-}
 
-/// (step, loss in nats) of each evaluation on a split, in the run's folder.
-pub(super) fn losses(run: &Path, split: Split, advice: &str) -> Result<Curve, RowsError> {
-    let evaluations: Vec<EvaluationRow> = read_records(&run.join(EVALUATIONS), advice)?;
-    let of_split = evaluations.iter().filter(|evaluation| evaluation.split == split);
-    Ok(of_split.map(|found| (found.step as f64, found.loss_nats)).collect())
+    /// Adds the evaluations in the run's folder. Errors about an unreadable file end in `advice`.
+    pub(super) fn with_evaluations(self, run: &Path, advice: &str) -> Result<Self, RowsError> {
+        let evaluations: Vec<EvaluationRow> = read_records(&run.join(EVALUATIONS), advice)?;
+        let of = |split: Split| {
+            let of_split = evaluations.iter().filter(|evaluation| evaluation.split == split);
+            of_split.map(|found| (found.step as f64, found.loss_nats)).collect()
+        };
+        let (valid_loss, upstream_loss) = (of(Split::Valid), of(Split::UpstreamValid));
+        Ok(Self { valid_loss, upstream_loss, ..self })
+    }
 }
 
 /// The advice in errors about an unreadable log of a training run.
