@@ -3,7 +3,7 @@
 use plotters::prelude::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 
-use super::frame::{Frame, Plot, SAMPLE, before_label};
+use super::frame::{Frame, Plot, SAMPLE, before_label, label_lines};
 use super::pen::{Drawn, Pen, Type, width};
 use crate::figure::style::{DARK, GREY, GRID, LANE, dark, luminance, size};
 use crate::figure::{Figure, Ink, Key, Panel, Series, Shape, Stroke, attention_colour};
@@ -237,40 +237,49 @@ fn open_markers<DB: DrawingBackend>(
 
 /// Draws labels beside the last points, moved apart so that they do not overlap.
 fn labels<DB: DrawingBackend>(pen: &Pen<DB>, panel: &Panel, plot: &Plot) -> Drawn<DB> {
-    let mut wanted: Vec<(f64, &Series, &str)> = panel
+    let mut wanted: Vec<(f64, &Series, Vec<String>)> = panel
         .series
         .iter()
         .filter_map(|series| {
             let &(_, y) = series.points.last()?;
-            Some((down(panel, plot, y), series, series.label.as_deref()?))
+            Some((down(panel, plot, y), series, label_lines(series.label.as_deref()?)))
         })
         .filter(|entry| entry.0.is_finite())
         .collect();
     wanted.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let heights = apart(&wanted.iter().map(|entry| entry.0).collect::<Vec<_>>(), 14.0, plot.bottom);
-    for ((_, series, label), y) in wanted.iter().zip(heights) {
+    // The middle of a label stands beside its point.
+    let tops = wanted.iter().map(|(y, _, lines)| {
+        let rows = lines.len() as f64;
+        (y - 0.5 * (rows - 1.0) * size::LABEL_LINE, rows * size::LABEL_LINE)
+    });
+    let heights = apart(&tops.collect::<Vec<_>>(), plot.bottom + size::LABEL_LINE);
+    for ((_, series, lines), y) in wanted.iter().zip(heights) {
         let set = Type { bold: true, ..Type::plain(size::TICK_TEXT, dark(series.ink.colour)) };
         let x = plot.right + 7.0;
         if series.shape == Shape::Points {
             pen.marker((x + size::SEED, y), size::SEED + 0.4, series.ink, false)?;
         }
-        pen.words(label, (x + before_label(series), y), HPos::Left, set)?;
+        for (row, line) in lines.iter().enumerate() {
+            let y = y + row as f64 * size::LABEL_LINE;
+            pen.words(line, (x + before_label(series), y), HPos::Left, set)?;
+        }
     }
     Ok(())
 }
 
-/// Moves sorted heights until neighbours are `gap` apart and none exceeds `bottom` (y grows downwards).
-fn apart(wanted: &[f64], gap: f64, bottom: f64) -> Vec<f64> {
-    let mut heights = wanted.to_vec();
-    for at in 1..heights.len() {
-        heights[at] = heights[at].max(heights[at - 1] + gap);
+/// Moves blocks, each given by its top and height, until none overlaps the next and none ends below `bottom` (y grows
+/// downwards). Returns their tops.
+fn apart(wanted: &[(f64, f64)], bottom: f64) -> Vec<f64> {
+    let mut tops: Vec<f64> = wanted.iter().map(|block| block.0).collect();
+    for at in 1..tops.len() {
+        tops[at] = tops[at].max(tops[at - 1] + wanted[at - 1].1);
     }
     let mut limit = bottom;
-    for height in heights.iter_mut().rev() {
-        *height = height.min(limit);
-        limit = *height - gap;
+    for (top, (_, height)) in tops.iter_mut().zip(wanted).rev() {
+        *top = top.min(limit - height);
+        limit = *top;
     }
-    heights
+    tops
 }
 
 fn across(panel: &Panel, plot: &Plot, value: f64) -> f64 {
@@ -308,7 +317,10 @@ mod tests {
 
     #[test]
     fn labels_do_not_touch_and_stay_inside() {
-        assert_eq!(apart(&[10.0, 12.0, 50.0], 14.0, 100.0), [10.0, 24.0, 50.0]);
-        assert_eq!(apart(&[95.0, 96.0], 14.0, 100.0), [86.0, 100.0]);
+        let one_line = [(10.0, 14.0), (12.0, 14.0), (50.0, 14.0)];
+        assert_eq!(apart(&one_line, 100.0), [10.0, 24.0, 50.0]);
+        assert_eq!(apart(&[(95.0, 28.0), (96.0, 14.0)], 100.0), [58.0, 86.0]);
+        assert_eq!(label_lines("multi-head, RoPE, recursions 3, router expert").len(), 2);
+        assert_eq!(label_lines("multi-head, RoPE"), ["multi-head, RoPE"]);
     }
 }

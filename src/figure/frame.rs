@@ -105,11 +105,29 @@ pub(crate) fn before_label(series: &Series) -> f64 {
     if series.shape == Shape::Points { 2.0 * size::SEED + 5.0 } else { 0.0 }
 }
 
+/// Breaks a label after commas, or at spaces if it has none, into lines of at most [`size::LABEL_WIDTH`], so that it leaves
+/// room for the data. A longer part is a line of its own.
+pub(crate) fn label_lines(label: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in label.split_inclusive(if label.contains(", ") { ", " } else { " " }) {
+        match lines.last_mut().map(|line| (format!("{line}{part}"), line)) {
+            Some((longer, line))
+                if width(longer.trim_end(), size::TICK_TEXT, true) <= size::LABEL_WIDTH =>
+            {
+                *line = longer;
+            }
+            _ => lines.push(part.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Space on the right for labels beside the last points.
 fn right_room(panel: &Panel) -> f64 {
     let room = |series: &Series| {
-        let text = width(series.label.as_deref()?, size::TICK_TEXT, true);
-        Some(before_label(series) + text)
+        let lines = label_lines(series.label.as_deref()?);
+        let widths = lines.iter().map(|line| width(line, size::TICK_TEXT, true));
+        Some(before_label(series) + widths.fold(0.0, f64::max))
     };
     let widest = panel.series.iter().filter_map(room).fold(0.0, f64::max);
     if widest > 0.0 { widest + 22.0 } else { 12.0 }

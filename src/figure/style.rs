@@ -31,6 +31,9 @@ pub(crate) mod size {
     pub const PLOT_HEIGHT: f64 = 230.0;
     pub const LANE: f64 = 18.0;
     pub const TICK_TEXT: f64 = 11.0;
+    /// Maximum width of a label beside its line, and the distance of its lines.
+    pub const LABEL_WIDTH: f64 = 215.0;
+    pub const LABEL_LINE: f64 = 14.0;
     pub const LABEL_TEXT: f64 = 12.0;
     pub const TITLE_TEXT: f64 = 12.5;
     pub const LINE: f64 = 1.8;

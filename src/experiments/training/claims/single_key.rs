@@ -25,6 +25,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
     REWARMED_LOGITS,
     NOT_REWARMED_LOSS,
     WARMUP_LENGTH,
+    RECURSION_LOSS,
+    RECURSION_LOGITS,
 ];
 
 const PLAIN: Claim = Claim {
@@ -151,6 +153,26 @@ const WARMUP_LENGTH: Claim = Claim {
     ..REWARMED_LOSS
 };
 
+const RECURSION_LOSS: Claim = Claim {
+    id: "RecursionLoss",
+    text: "At equal FLOPs recursions of chosen tokens have a lower loss than as many separate blocks",
+    origin: Origin::Other,
+    place: "Bae et al. 2025, arXiv 2507.10524",
+    rule: [
+        "The whole interval of the loss with recursions, less that without, lies below −{0} nats.",
+        "The whole interval lies above −{0} nats.",
+    ],
+    bounds: &[NO_WORSE_NATS],
+    ..PLAIN
+};
+
+const RECURSION_LOGITS: Claim = Claim {
+    id: "RecursionLogits",
+    text: "At equal FLOPs recursions of chosen tokens give larger attention logits than separate blocks",
+    place: "asked of Bae et al. 2025, arXiv 2507.10524",
+    ..TERNARY_LOGITS
+};
+
 /// Whether a run has labels that are wrong.
 fn has_noise(run: &TrainingRun) -> bool {
     run.settings.get("label_noise").is_some_and(|noise| noise != "0.0")
@@ -164,6 +186,21 @@ fn has_upstream(run: &TrainingRun) -> bool {
     run.settings.get("upstream_steps").is_some_and(|steps| steps != "0")
 }
 
+fn chooses_tokens(run: &TrainingRun) -> bool {
+    run.settings.get("router") == Some("expert")
+}
+
+/// Whether a token passes as many blocks in both runs. With R recursions and expert choice the r-th recursion has
+/// (R − r + 1)/R of the tokens, so the middle blocks are passed (R + 1)/2 times per token.
+fn has_equal_flops(recursive: &TrainingRun, plain: &TrainingRun) -> bool {
+    let of = |run: &TrainingRun, key| run.settings.get(key)?.parse::<f64>().ok();
+    let passes = |run: &TrainingRun| -> Option<f64> {
+        let [layers, recursions] = [of(run, "layers")?, of(run, "recursions")?];
+        Some(2.0 + (layers - 2.0) * (recursions + 1.0) / 2.0)
+    };
+    passes(recursive).is_some() && passes(recursive) == passes(plain)
+}
+
 /// How a claim compares runs.
 struct Compared {
     claim: Claim,
@@ -172,6 +209,8 @@ struct Compared {
     /// Keys that may differ too.
     beside: &'static [&'static str],
     is_compared: fn(&TrainingRun) -> bool,
+    /// What else must hold of a pair, ours and theirs.
+    matches: fn(&TrainingRun, &TrainingRun) -> bool,
     value: fn(&TrainingRun) -> Option<f64>,
     compare: Compare,
     ruling: fn(Estimate) -> Ruling,
@@ -184,6 +223,7 @@ const LOSS: Compared = Compared {
     key: ["ternary", "false"],
     beside: &[],
     is_compared: |_| true,
+    matches: |_, _| true,
     value: TrainingRun::loss,
     compare: difference,
     ruling: |loss| loss.at_most(NO_WORSE_NATS),
@@ -207,7 +247,10 @@ const BESIDE_UPSTREAM: &[&str] = &["steps", "upstream_learning_rate"];
 /// A gated memory has one head and as many slots as its parameters allow; attention has the positions that suit it.
 const BESIDE_MEMORY: &[&str] = &["heads", "memory_slots", "positions"];
 
-const ALL: [Compared; 10] = [
+/// Models of equal FLOPs have other numbers of layers.
+const BESIDE_RECURSION: &[&str] = &["layers", "router"];
+
+const ALL: [Compared; 12] = [
     Compared {
         claim: ROBUST_TO_NOISE,
         key: ["loss_exponent", "1.0"],
@@ -266,6 +309,23 @@ const ALL: [Compared; 10] = [
         ruling: |loss| Ruling::both([loss.at_most(NO_WORSE_NATS), loss.at_least(-NO_WORSE_NATS)]),
         ..LOSS
     },
+    Compared {
+        claim: RECURSION_LOSS,
+        key: ["recursions", "1"],
+        beside: BESIDE_RECURSION,
+        is_compared: chooses_tokens,
+        matches: has_equal_flops,
+        ruling: |loss| loss.at_most(-NO_WORSE_NATS),
+        ..LOSS
+    },
+    Compared {
+        claim: RECURSION_LOGITS,
+        key: ["recursions", "1"],
+        beside: BESIDE_RECURSION,
+        is_compared: chooses_tokens,
+        matches: has_equal_flops,
+        ..PEAK
+    },
 ];
 
 /// The verdicts on those of [`CLAIMS`] for whose key there are runs with another value than usual.
@@ -291,14 +351,15 @@ impl Compared {
             (run.of.seed, run.of.corpus.clone(), settings)
         };
         let is_theirs = their.settings.get(key) == Some(usual);
-        is_theirs && self.is_ours(our) && without(our) == without(their)
+        let is_alike = is_theirs && self.is_ours(our) && without(our) == without(their);
+        is_alike && (self.matches)(our, their)
     }
 
     fn verdict(&self, study: &Trainings) -> Verdict {
-        let is_of_pair = |run: &TrainingRun| {
+        let is_of_pair = |study: &Trainings, run: &TrainingRun| {
             study.runs.iter().any(|other| self.is_pair(run, other) || self.is_pair(other, run))
         };
-        let tuned = Tuned::of(study, &[], is_of_pair);
+        let tuned = Tuned::of(study, &[], |run| is_of_pair(study, run));
         let pairs =
             Pairs::matching(&tuned.study, |our, their| self.is_pair(our, their), self.value);
         let Some(pairs) = pairs else { return Verdict::lacking(self.claim) };
@@ -306,9 +367,10 @@ impl Compared {
         let ruling = pairs.every(self.compare, self.ruling).undecided_if(is_open);
         let values = pairs.estimates(self.compare).map(|found| (self.words)(found.without_ends()));
         let words = |one: &PairsOfSetting| (self.words)(one.estimate(self.compare));
+        let compared = tuned.study.runs.iter().filter(|run| is_of_pair(&tuned.study, run));
         let sentences = [
             format!("Beside {} = {}: {}", self.key[0], self.key[1], pairs.by_setting(words)),
-            scale_of_runs(&tuned.study.runs),
+            scale_of_runs(compared),
             if is_open { tuned.note() } else { "" }.to_owned(),
         ];
         let headline = format!("{}: {}", self.what, joined(values, ", "));
@@ -329,7 +391,10 @@ mod tests {
             let own = own + 0.001 * seed as f64;
             let mut run = TrainingRun::made_up(value, "mhsa", seed, peak, own);
             run.of.model.arm = if value == "gam" { value } else { "mhsa" }.to_owned();
-            for (key, value) in [(key, value), ("label_noise", "0.3")] {
+            let layers = if key == "recursions" && value == usual { "4" } else { "3" };
+            let given =
+                [(key, value), ("label_noise", "0.3"), ("router", "expert"), ("layers", layers)];
+            for (key, value) in given {
                 run.settings.insert(key, &value.into());
             }
             run
@@ -350,6 +415,7 @@ mod tests {
             (["ternary", "false"], "true", 0.0, true),
             (["arm", "mhsa"], "gam", 0.0, true),
             (["upstream_steps", "0"], "2000", -0.1, true),
+            (["recursions", "1"], "3", -0.1, true),
         ] {
             let with = |loss, ratio| at_three_rates(&runs(key, other, loss, ratio));
             let [holds, fails] = if raises { [2.0, 1.0] } else { [0.5, 1.0] };
