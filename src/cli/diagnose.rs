@@ -109,6 +109,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
         groups: 1,
         tokens: Some(tokens),
         rows: None,
+        bits: None,
         split: SPLITS[0],
         layers: &args.layer,
         above,
@@ -221,7 +222,7 @@ fn above(args: &DiagnoseArgs, sources: &[Source], read: &Read<'_>) -> Result<f64
                 // Layers that the model does not have are reported when the cells are built.
                 some => some.iter().copied().filter(|&layer| layer < model.layers()).collect(),
             };
-            let weights = model.weights(step)?;
+            let weights = model.weights(step, None)?;
             let passages = read(&*weights)?;
             largest.extend(largest_logits(&*weights, &passages, &layers)?);
         }
@@ -235,7 +236,7 @@ fn look(models: &mut [DiagnosedModel], sources: &[Source], read: &Read<'_>) -> R
     for one in models {
         let source = sources.iter().find(|source| source.name == one.name);
         let Some(Source { model, .. }) = source else { continue };
-        let weights = model.weights(one.step)?;
+        let weights = model.weights(one.step, None)?;
         let passages = read(&*weights)?;
         one.look(&*weights, &passages[0], heads)?;
     }

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rayon::ThreadPool;
 
 use super::errors::{FlagContext as _, UsageError};
-use crate::lm::{Device, Dtype, Split, Texts};
+use crate::lm::{Device, Dtype, Matrices, Split, Texts};
 use crate::numerics::share_one_heap;
 use crate::run::TrainedRun;
 use crate::study::Preset;
@@ -163,6 +163,23 @@ pub struct TrainedArgs {
     /// Use the weights kept at this step [default: the last]
     #[arg(long, value_name = "N")]
     step: Option<usize>,
+    #[command(flatten)]
+    bits: BitsFlag,
+}
+
+/// Rounding of a run's weights after training.
+#[derive(Args, Debug)]
+pub struct BitsFlag {
+    /// Round the matrices of blocks to 2–8 bits first [default: not]
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u8).range(2..=8))]
+    bits: Option<u8>,
+}
+
+impl BitsFlag {
+    /// The number of bits.
+    pub fn bits(&self) -> Option<usize> {
+        self.bits.map(usize::from)
+    }
 }
 
 /// The whole text, and the names of its splits.
@@ -174,7 +191,10 @@ impl TrainedArgs {
         if !self.run.join("manifest.toml").is_file() {
             bail!("no manifest.toml in {}/; name the folder of a trained run", self.run.display());
         }
-        let run = TrainedRun::read(&self.run, self.step)?;
+        let mut run = TrainedRun::read(&self.run, self.step)?;
+        if let Some(bits) = self.bits.bits() {
+            run = run.rounded(bits, Matrices::All).flag("--bits")?;
+        }
         Ok((run, Texts::find(&self.text, None).with_context(|| self.flag())?))
     }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::errors::{FlagContext as _, UsageError};
-use super::flags::{JsonFlag, SPLITS, ThreadsFlag};
+use super::flags::{BitsFlag, JsonFlag, SPLITS, ThreadsFlag};
 use super::measuring::{Session, describe, fail_if_unfinished, list_cells};
 use super::streams::say;
 use crate::experiment::check_study_name;
@@ -57,6 +57,8 @@ pub struct PredictArgs {
     /// Fit at most this many rows per passage [default: 1024]
     #[arg(long, value_name = "N")]
     rows: Option<usize>,
+    #[command(flatten)]
+    bits: BitsFlag,
     /// Use only this layer, from 0 (repeatable) [default: all]
     #[arg(long, value_name = "L")]
     layer: Vec<usize>,
@@ -100,6 +102,7 @@ pub fn run(args: &PredictArgs) -> Result<()> {
         groups: args.groups,
         tokens: args.tokens,
         rows: args.rows,
+        bits: args.bits.bits(),
         split: &args.split,
         layers: &args.layer,
         above: args.above.or(args.screen.then_some(f64::INFINITY)),
@@ -164,6 +167,7 @@ pub struct HeadsAsked<'a> {
     pub groups: usize,
     pub tokens: Option<usize>,
     pub rows: Option<usize>,
+    pub bits: Option<usize>,
     pub split: &'a str,
     pub layers: &'a [usize],
     /// Only heads whose max |logit| is above this are fitted; all if `None`.

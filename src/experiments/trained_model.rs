@@ -66,6 +66,9 @@ impl TrainedModel {
             if let ModelSource::Exported { heads } = &model.source {
                 check_exported(heads, among, text).map_err(wrong)?;
             }
+            if among.keys.bits.is_some() && !matches!(model.source, ModelSource::Run { .. }) {
+                return Err(wrong("is no run trained here; leave the bits out".to_owned()));
+            }
             if text.is_none() && model.of.is_none() && model.source.reads_a_text() {
                 return Err(StudyError::NoText { model: name });
             }
@@ -98,7 +101,8 @@ impl TrainedModel {
             }
             for step in steps {
                 let at = step.map_or_else(String::new, |step| format!("/step-{step}"));
-                let key = format!("{name}{at}");
+                let bits = among.keys.bits.map_or_else(String::new, |bits| format!("/{bits}-bit"));
+                let key = format!("{name}{at}{bits}");
                 if all.iter().any(|(other, _)| *other == key) {
                     return Err(wrong(format!(
                         "two of the models share the configurations {key}; rename one of them"
@@ -180,7 +184,8 @@ impl TrainedModel {
 
     /// The part of a cell's settings that identifies the model, its text, its step and its passages.
     pub fn settings(&self) -> Table {
-        let TrainedModels { keys: ModelKeys { groups, tokens, .. }, split, .. } = &*self.among;
+        let TrainedModels { keys: ModelKeys { groups, tokens, bits, .. }, split, .. } =
+            &*self.among;
         let mut table = Table::new();
         let mut set = |key: &str, value: Value| table.insert(key.to_owned(), value);
         // The same run on another text is a different model.
@@ -203,6 +208,9 @@ impl TrainedModel {
         if let Some(tokens) = tokens {
             set("tokens", (*tokens as i64).into());
         }
+        if let Some(bits) = bits {
+            set("bits", (*bits as i64).into());
+        }
         set("split", split.map_or("all", Split::name).into());
         table
     }
@@ -218,8 +226,17 @@ impl TrainedModel {
         table
     }
 
-    /// The columns that identify the model in rows.
+    /// The columns that identify the model in rows. A model with rounded matrices has them in the name of its run.
     pub fn key(&self) -> ModelKey {
+        let of = self.unrounded_key();
+        let run = match self.among.keys.bits {
+            Some(bits) => format!("{}-{bits}-bit", of.run),
+            None => of.run,
+        };
+        ModelKey { run, ..of }
+    }
+
+    fn unrounded_key(&self) -> ModelKey {
         let (name, text) = (&self.name, self.text.as_ref().map(|text| text.name.as_str()));
         match (&self.of, &self.source) {
             (Some((needs, trained)), _) => {
@@ -254,9 +271,9 @@ impl TrainedModel {
         }
     }
 
-    /// Reads its weights.
+    /// Reads its weights, and rounds them if the study does.
     pub fn read(&self) -> Result<Arc<dyn Probed>, RunError> {
-        self.source.weights(self.step)
+        self.source.weights(self.step, self.among.keys.bits)
     }
 
     /// The tokens of its passages, by group and passage, with `more` further groups at the end. `model`, its weights,

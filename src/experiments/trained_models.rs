@@ -57,6 +57,8 @@ pub(crate) struct ModelKeys {
     pub(super) groups: usize,
     /// Tokens per passage; default the context of the model.
     pub(super) tokens: Option<usize>,
+    /// Bits to which the matrices of blocks are rounded first; default none.
+    pub(super) bits: Option<usize>,
     /// Part of the text: `all`, `train`, `valid` or `test`.
     #[serde(default = "valid")]
     pub(super) split: String,
@@ -84,6 +86,9 @@ pub(super) fn read<T: DeserializeOwned>(
     keys.of.iter().try_for_each(|study| check_study_name(&format!("{place}.of"), study))?;
     if [keys.passages, Some(keys.groups), keys.tokens].contains(&Some(0)) {
         return Err(format!("{place}.passages, groups and tokens must be at least 1"));
+    }
+    if let Some(bits) = keys.bits.filter(|bits| !(2..=8).contains(bits)) {
+        return Err(format!("{place}.bits is {bits}; give 2 to 8"));
     }
     let split =
         match keys.split.as_str() {

@@ -62,6 +62,14 @@ impl LmError {
         Self::Refused("the model has no output layer, so it has no loss; name one saved with its output layer".to_owned())
     }
 
+    /// A model without the weights of a training here, whose weights were to be rounded.
+    pub(crate) fn no_weights() -> Self {
+        Self::Refused(
+            "the model is not a run trained here, so its weights cannot be rounded; name a run"
+                .to_owned(),
+        )
+    }
+
     /// The error that the file at `path` cannot be used, with the reason.
     pub(in crate::lm) fn file(path: &Path, why: impl Into<String>) -> Self {
         Self::File { path: path.to_owned(), why: why.into() }

@@ -38,7 +38,7 @@ pub use evaluation::{Evaluation, evaluate_whole};
 pub use exported::ExportedHeads;
 pub use flatness::{EIGENVALUE_TOLERANCE, FlatnessMeasurement};
 use model::attended;
-pub use model::{Forward, Model, ModelShape, RecursionShape, Session};
+pub use model::{Forward, Matrices, Model, ModelShape, RecursionShape, Session};
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use pretrained::PretrainedModel;

@@ -8,7 +8,7 @@ use super::files::kept_steps;
 use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest::{self, corpus_entropy_nats};
 use super::trained::TrainedRun;
-use crate::lm::{ExportedHeads, Outcome, PretrainedModel, Probed, TrainDefinition};
+use crate::lm::{ExportedHeads, Matrices, Outcome, PretrainedModel, Probed, TrainDefinition};
 use crate::targets::HeadKind;
 
 /// A model whose heads can be probed after its weights are read.
@@ -99,9 +99,19 @@ impl ModelSource {
     ///
     /// # Errors
     /// The weights do not exist or cannot be read.
-    pub fn weights(&self, step: Option<usize>) -> Result<Arc<dyn Probed>, RunError> {
+    pub fn weights(
+        &self,
+        step: Option<usize>,
+        bits: Option<usize>,
+    ) -> Result<Arc<dyn Probed>, RunError> {
         match self {
-            Self::Run { folder, definition } => Ok(Arc::new(read(folder, definition, step)?)),
+            Self::Run { folder, definition } => {
+                let run = read(folder, definition, step)?;
+                Ok(match bits {
+                    Some(bits) => Arc::new(run.rounded(bits, Matrices::All)?),
+                    None => Arc::new(run),
+                })
+            }
             Self::Published { model } => Ok(model.clone()),
             Self::Exported { heads } => Ok(heads.clone()),
         }

@@ -10,8 +10,8 @@ use super::files::{CHECKPOINT, TOKENIZER, kept_checkpoint};
 use super::manifest::{MANIFEST, Manifest};
 use super::run_manifest::{CHARACTERS, CORPUS, DEFINITION, END_OF_DOCUMENT, VOCABULARY_SIZE};
 use crate::lm::{
-    Attend, Bpe, Corpus, Evaluation, HeadProbe, HeadsOfLayer, LmError, Model, ModelShape, Probed,
-    Split, Symbols, Texts, TrainDefinition, Vocabulary, evaluate_whole,
+    Attend, Bpe, Corpus, Evaluation, HeadProbe, HeadsOfLayer, LmError, Matrices, Model, ModelShape,
+    Probed, Split, Symbols, Texts, TrainDefinition, Vocabulary, evaluate_whole,
 };
 use crate::system::FileError;
 
@@ -76,6 +76,14 @@ impl TrainedRun {
         };
         let model = Model::load(ModelShape::new(&definition, size), &weights)?;
         Ok(Self { definition, vocabulary, model })
+    }
+
+    /// The run with matrices rounded to `bits` bits: [`Model::rounded`].
+    ///
+    /// # Errors
+    /// As that method.
+    pub fn rounded(self, bits: usize, matrices: Matrices) -> Result<Self, LmError> {
+        Ok(Self { model: self.model.rounded(bits, matrices)?, ..self })
     }
 
     /// Computes the loss on texts, or on one split of them as in the run's definition: see [`evaluate_whole`]. Calls

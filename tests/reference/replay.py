@@ -25,7 +25,7 @@ from safetensors.torch import load_file
 from decoder import Arm, forward, objective
 
 HEADS, CONTEXT = 2, 16
-STEPS, WARMUP, PEAK, LAST = 12, 3, 1e-2, 0.1
+STEPS, WARMUP, PEAK, LAST, DECAY = 12, 3, 1e-2, 0.1, 0.1
 TEXT = "To be, or not to be, that is the q"
 GLOBAL = [[None, None], [None, None]]
 ROUTED = {"recursions": 3, "router_scale": 0.5, "router_loss": 0.2}
@@ -43,6 +43,7 @@ ARMS = {
     "token": (Arm([[None, None]] * 3, **ROUTED, router="token"), None, False),
     "muon": (Arm(GLOBAL), None, True),
     "muon with qk-clip": (Arm(GLOBAL), 0.2, True),
+    "ternary, trilm": (Arm(GLOBAL, ternary=True), None, False),
     "re-warmed": (Arm([[None, 4], [None, 4]]), None, False),
 }
 # Of "re-warmed": the first steps read another text, at a peak rate of their own, with one step of warm-up.
@@ -63,20 +64,26 @@ def cosine(done, steps):
 
 
 def plan(name):
-    """The inputs, targets and learning rate of each step."""
+    """The inputs, targets, learning rate and weight decay of each step."""
+    if name == "ternary, trilm":
+        for step in range(1, STEPS + 1):
+            rate = step / WARMUP if step <= WARMUP else (STEPS - step) / (STEPS - WARMUP)
+            rate *= 2 / 3 if step > STEPS / 2 else 1
+            yield *window(TEXT, sorted(set(TEXT))), PEAK * rate, DECAY if step <= STEPS * 2 / 3 else 0.0
+        return
     if name != "re-warmed":
         for step in range(1, STEPS + 1):
             rate = step / WARMUP if step <= WARMUP else cosine(step - WARMUP, STEPS - WARMUP)
-            yield *window(TEXT, sorted(set(TEXT))), PEAK * rate
+            yield *window(TEXT, sorted(set(TEXT))), PEAK * rate, DECAY
         return
     symbols = sorted(set(TEXT + UPSTREAM_TEXT))
     for step in range(1, UPSTREAM + 1):
-        yield *window(UPSTREAM_TEXT, symbols), UPSTREAM_PEAK * cosine(step - 1, UPSTREAM - 1)
+        yield *window(UPSTREAM_TEXT, symbols), UPSTREAM_PEAK * cosine(step - 1, UPSTREAM - 1), DECAY
     first, left = LAST * UPSTREAM_PEAK, STEPS - UPSTREAM
     for step in range(1, left + 1):
         warm = first + (PEAK - first) * step / WARMUP
         rate = warm if step <= WARMUP else PEAK * cosine(step - WARMUP, left - WARMUP)
-        yield *window(TEXT, symbols), rate
+        yield *window(TEXT, symbols), rate, DECAY
 
 
 class Muon(torch.optim.Optimizer):
@@ -165,9 +172,10 @@ def steps(name, arm, threshold, with_muon):
     optimisers = [torch.optim.AdamW(groups, lr=PEAK, betas=(0.9, 0.99))]
     if with_muon:
         optimisers.append(Muon([weights[name] for name in sorted(matrices)], PEAK, 0.1))
-    for inputs, targets, rate in plan(name):
+    for inputs, targets, rate, decay in plan(name):
         for group in (group for optimiser in optimisers for group in optimiser.param_groups):
             group["lr"] = rate
+            group["weight_decay"] = decay if group["params"][0].dim() > 1 else 0.0
         scores, largest, router_loss = forward(arm, weights, vectors, inputs)
         value, loss = objective(arm, scores, targets, router_loss)
         for optimiser in optimisers:

@@ -14,11 +14,14 @@ const EPSILON: f64 = 0.01;
 const LOSES_LITTLE: f64 = 0.02;
 /// From here on the added loss counts as much.
 const LOSES_MUCH: f64 = 0.2;
+/// The bits whose harm is decided.
+const BITS: usize = 4;
 /// The share of the largest logit that may remain.
 const FALLS_TO: f64 = 0.5;
 
 /// The claims that [`verdicts`] decides.
-pub(crate) const CLAIMS: &[Claim] = &[SMALL_ERROR_IS_HARMLESS, KEY_SCORES_ARE_A_BIAS];
+pub(crate) const CLAIMS: &[Claim] =
+    &[SMALL_ERROR_IS_HARMLESS, KEY_SCORES_ARE_A_BIAS, FOUR_BITS_ARE_HARMLESS];
 
 pub(crate) const SMALL_ERROR_IS_HARMLESS: Claim = Claim {
     id: "SmallErrorIsHarmless",
@@ -53,9 +56,30 @@ pub(crate) const KEY_SCORES_ARE_A_BIAS: Claim = Claim {
     ..SMALL_ERROR_IS_HARMLESS
 };
 
+pub(crate) const FOUR_BITS_ARE_HARMLESS: Claim = Claim {
+    id: "FourBitsAreHarmless",
+    text: "Matrices rounded to four bits after training do not harm the model",
+    place: "asked of Kaushal et al. 2024, arXiv 2407.12327",
+    rule: [
+        "In every model the interval over passages of the loss that rounding all matrices of blocks to {0} bits adds \
+            lies below {1} nats per token.",
+        "It lies above in every model.",
+    ],
+    bounds: &[BITS as f64, HARMLESS_NATS],
+    lacking: [
+        "no such rounding",
+        "Needs matrices rounded to {0} bits, on two groups of passages or more.",
+    ],
+    ..SMALL_ERROR_IS_HARMLESS
+};
+
 /// The verdicts of a study.
 pub(crate) fn verdicts(study: &Surgeries) -> Vec<Verdict> {
-    vec![small_error(study), key_scores(study)]
+    let has_rounded = study.models.iter().any(|model| matches!(model.edit, Edit::Rounded { .. }));
+    match has_rounded {
+        true => vec![four_bits(study)],
+        false => vec![small_error(study), key_scores(study)],
+    }
 }
 
 /// The models of one edit, with the added loss of each and its 95 % interval over groups of passages.
@@ -151,6 +175,28 @@ fn key_scores(study: &Surgeries) -> Verdict {
     Verdict::new(KEY_SCORES_ARE_A_BIAS, ruling, edited.seeds(), headline, sentences)
 }
 
+/// The loss that rounding all matrices to four bits adds, and the logits then.
+fn four_bits(study: &Surgeries) -> Verdict {
+    let is_four = |model: &OperatedModel| model.edit == Edit::Rounded { bits: BITS };
+    // Runs with fewer seeds than the others are no evidence beside them.
+    let seeds = |of: &OperatedModel| {
+        study.models.iter().filter(|model| is_four(model) && model.run() == of.run()).count()
+    };
+    let most = study.models.iter().map(seeds).max().unwrap_or(0);
+    let is_one = |model: &OperatedModel| is_four(model) && seeds(model) == most;
+    let Some(edited) = Edited::of(study, is_one) else {
+        return Verdict::lacking(FOUR_BITS_ARE_HARMLESS);
+    };
+    let ruling = edited.every(|loss| loss.at_most(HARMLESS_NATS));
+    let times = edited.models.iter().filter_map(|model| Some(model.after? / model.before));
+    let sentences = [
+        format!("Loss added by rounding to {BITS} bits, nats per token: {}", edited.by_run()),
+        format!("Max |QKᵀ/√d| is then {} times as large", from_to(times, 2)),
+    ];
+    let headline = format!("loss changes by {} nats per token", edited.means());
+    Verdict::new(FOUR_BITS_ARE_HARMLESS, ruling, edited.seeds(), headline, sentences)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +242,16 @@ mod tests {
         assert_eq!(small_error(&study(lower, 3, 0.005, 50.0)).status, VerdictStatus::NotMeasured);
         mixed.models[1].deltas = vec![0.001];
         assert_eq!(small_error(&mixed).status, VerdictStatus::NotMeasured, "one group");
+    }
+
+    #[test]
+    fn rounding_has_every_status() {
+        let study = |bits, seeds, delta| study(Edit::Rounded { bits }, seeds, delta, 100.0);
+        let status = |bits, seeds, delta| verdicts(&study(bits, seeds, delta))[0].status;
+        assert_eq!(status(4, 3, 0.005), VerdictStatus::Confirmed);
+        assert_eq!(status(4, 2, 0.005), VerdictStatus::Qualified, "two seeds");
+        assert_eq!(status(4, 3, 0.05), VerdictStatus::Refuted);
+        assert_eq!(status(3, 3, 0.05), VerdictStatus::NotMeasured, "other bits");
     }
 
     #[test]

@@ -54,3 +54,40 @@ pub fn loss_against_epsilon(study: &Surgeries) -> Vec<Figure> {
         panels: panels.collect(),
     }]
 }
+
+/// The loss that rounding adds, against bits: one panel per run, one line for all matrices and one for W_q and W_k.
+pub fn loss_against_bits(study: &Surgeries) -> Vec<Figure> {
+    let lines = [("all matrices", "rounded"), ("W_q and W_k alone", "rounded-qk")];
+    let rounded =
+        study.models.iter().filter(|model| lines.iter().any(|l| l.1 == model.edit.name()));
+    let rounded: Vec<&OperatedModel> = rounded.collect();
+    let runs = groups(rounded.iter().copied(), |model| (&model.of.of, &model.of.run));
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let point = |model: &OperatedModel| Some((model.edit.size()? as f64, model.delta()));
+    let points = || rounded.iter().filter_map(|model| point(model));
+    let losses = points().map(|(_, delta)| delta).chain([HARMLESS_NATS]);
+    let y = Axis::linear("added loss (nats per token)", losses, None);
+    let x = Axis::log_at("bits per weight", points().map(|point| point.0));
+    let inks =
+        lines.map(|(name, edit)| (name, edit, Ink::numbered(usize::from(edit == "rounded"))));
+    let panels = runs.iter().map(|here| {
+        let one = |(name, edit, ink): (&str, &str, Ink)| {
+            let of_edit = here.iter().filter(|model| model.edit.name() == edit);
+            Series::over_seeds(name, ink, of_edit.filter_map(|model| point(model)).collect())
+        };
+        let series = inks.into_iter().flat_map(one).collect();
+        Panel::new(&here[0].of.run, x.clone(), y.clone(), series).with_guide(HARMLESS_NATS)
+    });
+    let mut keys: Vec<Key> =
+        inks.map(|(name, _, ink)| Key::new(name, ink, Shape::LineMarkers)).into();
+    keys.push(Key::grey(&format!("harmless: {HARMLESS_NATS} nats"), Stroke::Dashed));
+    keys.push(Key::seed());
+    vec![Figure {
+        name: "loss-against-bits".to_owned(),
+        caption: "Loss added to a model when trained matrices are rounded. Lines are medians over seeds, ticks single seeds.".to_owned(),
+        keys,
+        panels: panels.collect(),
+    }]
+}

@@ -65,6 +65,9 @@ struct Keys {
     /// Numbers of last tokens that are kept.
     #[serde(default)]
     windows: Vec<usize>,
+    /// Bits to which the matrices of blocks are rounded: all of them, then W_q and W_k alone.
+    #[serde(default)]
+    rounded: Vec<usize>,
     /// Whether the scores of keys under the mean query move from QKᵀ to a bias.
     #[serde(default)]
     key_scores: bool,
@@ -95,6 +98,8 @@ impl InterventionStudy {
         edits.extend(self.keys.largest.iter().map(|&count| Edit::Largest { count }));
         edits.extend(self.keys.windows.iter().map(|&window| Edit::Last { window }));
         edits.extend(self.keys.key_scores.then_some(Edit::KeyScores));
+        edits.extend(self.keys.rounded.iter().map(|&bits| Edit::Rounded { bits }));
+        edits.extend(self.keys.rounded.iter().map(|&bits| Edit::RoundedQueriesAndKeys { bits }));
         edits.extend(self.keys.epsilon.iter().map(|&epsilon| Edit::Fit { epsilon, rank }));
         edits
     }
@@ -120,7 +125,8 @@ impl Experiment for InterventionStudy {
         "Loss after attention is replaced in all heads.",
         |studies| {
             let rows = Surgeries::of(&rows_of(studies)?)?;
-            let figures = figures::loss_against_epsilon(&rows);
+            let figures =
+                [figures::loss_against_epsilon(&rows), figures::loss_against_bits(&rows)].concat();
             Ok(Analysed { tables: vec![rows.table()], figures, verdicts: claims::verdicts(&rows) })
         },
     )];
@@ -141,6 +147,9 @@ impl Experiment for InterventionStudy {
                 return Err(format!("surgery.{key} must be at least 1"));
             }
         }
+        if let Some(bits) = keys.rounded.iter().find(|&bits| !(2..=8).contains(bits)) {
+            return Err(format!("surgery.rounded has {bits}; give 2 to 8 bits"));
+        }
         Ok(Self {
             models,
             functions: read_functions(&keys.functions)?,
@@ -157,12 +166,16 @@ impl Experiment for InterventionStudy {
         let shared = Arc::new(self.clone());
         let mut cells = Vec::new();
         for (name, model) in TrainedModel::all(&self.models, text, data)? {
+            let wrong =
+                |why: &str| StudyError::Definition { path: (&*name).into(), why: why.to_owned() };
             let d_head = match &model.source {
                 ModelSource::Run { definition, .. } => definition.head_dimension(),
+                ModelSource::Published { .. } if !self.keys.rounded.is_empty() => {
+                    return Err(wrong("is no run trained here; leave surgery.rounded out"));
+                }
                 ModelSource::Published { model } => model.head_dimension(),
                 ModelSource::Exported { .. } => {
-                    let why = "is a file of heads, which have no loss; name models".to_owned();
-                    return Err(StudyError::Definition { path: name.into(), why });
+                    return Err(wrong("is a file of heads, which have no loss; name models"));
                 }
             };
             let tokens = self.models.keys.tokens.unwrap_or_else(|| model.source.context());

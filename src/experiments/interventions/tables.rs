@@ -101,7 +101,7 @@ impl Surgeries {
             .words("edit", "replacement", |model| model.edit.name())
             .numbers("epsilon", "ε (nats)", |m| of_fit(m).map(|fit| Cell::Setting(fit.0)))
             .numbers("rank", "rank r", |model| of_fit(model).map(|fit| fit.1))
-            .numbers("size", "size (k or W)", |model| model.edit.size())
+            .numbers("size", "size (k, W or bits)", |model| model.edit.size())
             .medians("delta_loss", "added loss (nats)", OperatedModel::delta)
             .per_group("delta_loss_low", "95 % CI, lowest (nats)", |models| {
                 ends(models, 0).map(|ends| ends.low)

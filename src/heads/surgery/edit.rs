@@ -38,6 +38,17 @@ pub enum Edit {
     /// Keys without the direction of the head's mean query q̄, kⱼ − q̄(q̄·kⱼ)/|q̄|², and their scores under that query, s·q̄·kⱼ,
     /// added to the logits of every query. The scores are not part of max |logit| of QKᵀ.
     KeyScores,
+    /// The matrices of all blocks rounded to b bits: [`Model::rounded`](crate::lm::Model::rounded). All that follows from them
+    /// changes, not only attention.
+    Rounded {
+        /// b.
+        bits: usize,
+    },
+    /// Only W_q and W_k rounded to b bits.
+    RoundedQueriesAndKeys {
+        /// b.
+        bits: usize,
+    },
 }
 
 impl Edit {
@@ -54,6 +65,8 @@ impl Edit {
             Self::Largest { .. } => "top-k",
             Self::Last { .. } => "window",
             Self::KeyScores => "key-scores",
+            Self::Rounded { .. } => "rounded",
+            Self::RoundedQueriesAndKeys { .. } => "rounded-qk",
         }
     }
 
@@ -65,10 +78,13 @@ impl Edit {
         }
     }
 
-    /// k or W; `None` for edits without one.
+    /// k, W or b; `None` for edits without one.
     pub fn size(self) -> Option<usize> {
         match self {
-            Self::Largest { count: size } | Self::Last { window: size } => Some(size),
+            Self::Largest { count: size }
+            | Self::Last { window: size }
+            | Self::Rounded { bits: size }
+            | Self::RoundedQueriesAndKeys { bits: size } => Some(size),
             _ => None,
         }
     }
@@ -90,6 +106,8 @@ impl Edit {
             ("fit", Some((epsilon, rank)), _) => Self::Fit { epsilon, rank },
             ("top-k", _, Some(count)) => Self::Largest { count },
             ("window", _, Some(window)) => Self::Last { window },
+            ("rounded", _, Some(bits)) => Self::Rounded { bits },
+            ("rounded-qk", _, Some(bits)) => Self::RoundedQueriesAndKeys { bits },
             _ => {
                 use Edit::{KeyScores, Lag, Own, Position, PositionAndLag, Ramp, Uniform};
                 let plain = [Own, Uniform, Ramp, Position, Lag, PositionAndLag, KeyScores];
@@ -117,6 +135,8 @@ mod tests {
             Edit::Largest { count: 16 },
             Edit::Last { window: 64 },
             Edit::KeyScores,
+            Edit::Rounded { bits: 4 },
+            Edit::RoundedQueriesAndKeys { bits: 4 },
         ];
         for edit in all {
             let (name, fit, size) = (edit.name(), edit.fit(), edit.size());

@@ -10,7 +10,7 @@ use super::free_fit::FreeFit;
 use super::treatment::{Treatment, Unaltered};
 use crate::heads::screen::largest_logit;
 use crate::heads::{PredictError, TrainedHead};
-use crate::lm::{HeadProbe, Probed};
+use crate::lm::{HeadProbe, LmError, Matrices, Model, Probed};
 use crate::record::{record, to_milliseconds};
 use crate::solver::{Outcome, SearchOptions};
 
@@ -29,7 +29,7 @@ pub struct Surgery<'a> {
 record! {
     /// The result of replacing the attention of a trained model, on one group of passages.
     pub struct InterventionMeasurement {
-        /// the function that replaces attention; `own` for none
+        /// the function that replaces attention, or the change of weights; `own` for none
         edit: String,
         /// ε of a fit
         #[unit = "nats"]
@@ -38,7 +38,7 @@ record! {
         /// the rank of a fit
         #[range = Counted]
         rank: Option<usize>,
-        /// columns kept (`top-k`, `window`)
+        /// columns kept (`top-k`, `window`), or bits of weights (`rounded`, `rounded-qk`)
         size: Option<usize>,
         /// the group of passages
         group: usize,
@@ -123,7 +123,9 @@ impl Surgery<'_> {
                     Some((epsilon, rank)) => Some(before.fitted(epsilon, rank, self.search)?),
                     None => None,
                 };
-                let seen = self.on(passages, treatment, fits.as_deref(), &before)?;
+                let rounded = self.rounded(*edit)?;
+                let seen =
+                    self.on(rounded.as_ref(), passages, treatment, fits.as_deref(), &before)?;
                 if *edit == Edit::Own {
                     own_loss_nats = seen.loss_nats;
                 }
@@ -159,9 +161,21 @@ impl Surgery<'_> {
         Ok(true)
     }
 
+    /// The model with rounded matrices, if that is the edit.
+    fn rounded(&self, edit: Edit) -> Result<Option<Model>, PredictError> {
+        let (bits, matrices) = match edit {
+            Edit::Rounded { bits } => (bits, Matrices::All),
+            Edit::RoundedQueriesAndKeys { bits } => (bits, Matrices::QueriesAndKeys),
+            _ => return Ok(None),
+        };
+        let model = self.model.model().ok_or_else(LmError::no_weights)?;
+        Ok(Some(model.rounded(bits, matrices)?))
+    }
+
     /// Runs the passages of a group with a treatment.
     fn on(
         &self,
+        rounded: Option<&Model>,
         passages: &[Vec<u32>],
         treatment: &Treatment,
         fits: Option<&[FreeFit]>,
@@ -172,7 +186,7 @@ impl Surgery<'_> {
         let share = 1.0 / (passages.len() * count) as f64;
         for (at, passage) in passages.iter().enumerate() {
             let mut head = 0;
-            let loss = self.model.passage_loss(passage, &mut |probe| {
+            let mut attend = |probe: &HeadProbe| {
                 let (replaced, changed) = treatment.of_head(head, probe);
                 let logits = largest_logit(changed.as_ref().unwrap_or(probe));
                 seen.max_abs_logits[head] = seen.max_abs_logits[head].max(logits);
@@ -187,7 +201,11 @@ impl Surgery<'_> {
                 seen.divergence.total_variation += share * divergence.total_variation;
                 head += 1;
                 Ok(other)
-            })?;
+            };
+            let loss = match rounded {
+                Some(model) => model.passage_loss(passage, &mut attend),
+                None => self.model.passage_loss(passage, &mut attend),
+            }?;
             seen.loss_nats += loss / passages.len() as f64;
         }
         Ok(seen)

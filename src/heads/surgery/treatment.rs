@@ -53,7 +53,7 @@ impl Unaltered {
 
 /// An edit with the parameters that it estimated from a model.
 pub(super) enum Treatment {
-    /// No change, or a fit that is made for each group separately.
+    /// No change of attention, or a fit that is made for each group separately.
     None,
     /// A fixed attention per head, (T, T), independent of the passage.
     Fixed(Vec<Array2<f64>>),
@@ -66,7 +66,10 @@ pub(super) enum Treatment {
 impl Treatment {
     pub fn of(edit: Edit, learned: &Unaltered) -> Self {
         match edit {
-            Edit::Own | Edit::Fit { .. } => Self::None,
+            Edit::Own
+            | Edit::Fit { .. }
+            | Edit::Rounded { .. }
+            | Edit::RoundedQueriesAndKeys { .. } => Self::None,
             Edit::Uniform => {
                 Self::Fixed(learned.probes.iter().map(|of_head| uniform(&of_head[0])).collect())
             }

@@ -257,6 +257,9 @@ pub enum Schedule {
     Cosine,
     /// The peak throughout.
     Constant,
+    /// TriLM's, for ternary weights (Kaushal et al. 2024, arXiv 2407.12327): a line from the peak to 0 at the last step, two
+    /// thirds of it from half of the steps on, and no weight decay in the last third.
+    Trilm,
 }
 
 /// The precision of products and attention. Weights, summed gradients, AdamW's moments, the

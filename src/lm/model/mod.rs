@@ -13,6 +13,7 @@ mod language_model;
 mod projection;
 mod qk_clip;
 mod recursion;
+mod rounding;
 mod self_attention;
 mod session;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub(super) use attention_override::attended;
 pub use decoder::Forward;
 pub(super) use gradients::BatchGradients;
 pub use language_model::Model;
+pub use rounding::Matrices;
 pub use session::Session;
 pub(super) use weights::Weight;
 pub use weights::{ModelShape, RecursionShape};

@@ -27,7 +27,6 @@ const SUFFIXES: [&str; 2] = [".first_moment", ".second_moment"];
 /// [`muon`] instead.
 pub(super) struct Descent {
     betas: [f64; 2],
-    weight_decay: f64,
     clip: f64,
     steps: i32,
     moments: Vec<Moments>,
@@ -105,7 +104,6 @@ impl Descent {
             .collect::<std::result::Result<_, LmError>>()?;
         Ok(Self {
             betas: definition.betas,
-            weight_decay: definition.weight_decay,
             clip: definition.clip,
             steps: i32::try_from(steps).unwrap_or(i32::MAX),
             moments,
@@ -147,6 +145,7 @@ impl Descent {
         gradients: &[Tensor],
         norm: f64,
         learning_rate: f64,
+        weight_decay: f64,
     ) -> Result<()> {
         if !norm.is_finite() {
             return Ok(());
@@ -158,7 +157,7 @@ impl Descent {
         let each = weights.par_iter().zip(&mut self.moments).zip(gradients);
         each.try_for_each(|((weight, moments), gradient)| {
             let variable = &weight.variable;
-            let decay = if variable.rank() > 1 { self.weight_decay } else { 0.0 };
+            let decay = if variable.rank() > 1 { weight_decay } else { 0.0 };
             let keep = 1.0 - learning_rate * decay;
             let update = Update {
                 gradient_scale: scale as f32,
@@ -233,17 +232,12 @@ mod tests {
     /// Takes one step and returns the norm of the gradients.
     fn step(optimiser: &mut Descent, weights: &[Weight], gradients: &[Tensor], rate: f64) -> f64 {
         let norm = gradient_norm(gradients).unwrap();
-        optimiser.step(weights, gradients, norm, rate).unwrap();
+        optimiser.step(weights, gradients, norm, rate, 0.5).unwrap();
         norm
     }
 
     fn definition() -> TrainDefinition {
-        TrainDefinition {
-            betas: [0.9, 0.99],
-            weight_decay: 0.5,
-            clip: 1e9,
-            ..TrainDefinition::default()
-        }
+        TrainDefinition { betas: [0.9, 0.99], clip: 1e9, ..TrainDefinition::default() }
     }
 
     #[test]

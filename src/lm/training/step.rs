@@ -16,9 +16,16 @@ use crate::lm::{LmError, Schedule, TrainDefinition, simd};
 const UPSTREAM_WARMUP: f64 = 0.05;
 const UPSTREAM_FINAL: f64 = 0.1;
 
+/// TriLM's schedule: the rate's factor in the second half (peaks of 0.0024 and 0.0015 to 0.0012 and 0.0008 in the paper), and the
+/// share of the steps that have weight decay.
+const TRILM_SECOND_HALF: f64 = 2.0 / 3.0;
+const TRILM_DECAYED: f64 = 2.0 / 3.0;
+
 /// The learning rate of step `step`, counted from 1: linear to the peak during warm-up, then given by
 /// the schedule. With s steps after warm-up, of which u are done,
 /// cosine = peak · (f + (1 − f) · ½ (1 + cos(π u / s))), with f the final fraction.
+///
+/// TriLM's is peak · (1 − u / s), times ⅔ after half of all steps.
 ///
 /// Upstream steps have a cosine schedule of their own. Warm-up then starts at its last rate instead of 0.
 pub(super) fn learning_rate(definition: &TrainDefinition, step: usize) -> f64 {
@@ -43,6 +50,21 @@ pub(super) fn learning_rate(definition: &TrainDefinition, step: usize) -> f64 {
             let (done, left) = (step - warmup, steps.saturating_sub(warmup));
             peak * cosine(done, left, definition.final_learning_rate)
         }
+        Schedule::Trilm => {
+            let left =
+                steps.saturating_sub(step) as f64 / steps.saturating_sub(warmup).max(1) as f64;
+            peak * left * if 2 * step > steps { TRILM_SECOND_HALF } else { 1.0 }
+        }
+    }
+}
+
+/// The weight decay of step `step`, counted from 1.
+pub(super) fn weight_decay(definition: &TrainDefinition, step: usize) -> f64 {
+    let upstream = definition.upstream_steps;
+    let decayed = TRILM_DECAYED * definition.steps.saturating_sub(upstream) as f64;
+    match definition.schedule {
+        Schedule::Trilm if step.saturating_sub(upstream) as f64 > decayed => 0.0,
+        _ => definition.weight_decay,
     }
 }
 
@@ -157,5 +179,30 @@ mod tests {
         assert_eq!(learning_rate(&definition, 110), 2.0);
         definition.warmup_steps = 0;
         assert_eq!(learning_rate(&definition, 1), 2.0);
+    }
+
+    #[test]
+    fn the_schedule_of_ternary_weights_has_a_lower_second_half_and_a_last_third_without_decay() {
+        let definition = TrainDefinition {
+            steps: 120,
+            warmup_steps: 20,
+            learning_rate: 3.0,
+            weight_decay: 0.5,
+            schedule: Schedule::Trilm,
+            ..TrainDefinition::default()
+        };
+        for (step, rate, decay) in [
+            (10, 1.5, 0.5),
+            (20, 3.0, 0.5),
+            (60, 1.8, 0.5),
+            (70, 1.0, 0.5),
+            (80, 0.8, 0.5),
+            (81, 0.78, 0.0),
+            (120, 0.0, 0.0),
+        ] {
+            let found = learning_rate(&definition, step);
+            assert!((found - rate).abs() < 1e-12, "step {step}: {found}, not {rate}");
+            assert_eq!(weight_decay(&definition, step), decay, "step {step}");
+        }
     }
 }

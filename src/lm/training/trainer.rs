@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::descent::Descent;
 use super::records::{EvaluationRow, StepRow};
-use super::step::{Share, gradient_norm, learning_rate};
+use super::step::{Share, gradient_norm, learning_rate, weight_decay};
 use crate::lm::evaluation::{batch, evaluate};
 use crate::lm::memory_estimate as room;
 use crate::lm::model::BatchGradients;
@@ -328,7 +328,8 @@ impl<'a> Trainer<'a> {
     ) -> Result<f64, LmError> {
         // The norm of worker 0: on a GPU sums have no fixed order, but all workers must make the same update.
         let norm = self.workers.gather_numbers(&[gradient_norm(gradients)?])[0][0];
-        self.optimiser.step(self.model.weights(), gradients, norm, learning_rate)?;
+        let decay = weight_decay(self.definition, self.steps);
+        self.optimiser.step(self.model.weights(), gradients, norm, learning_rate, decay)?;
         if norm.is_finite() {
             if self.definition.has(Stabiliser::QkClip) {
                 self.model.clip_queries_and_keys(heads, self.definition.qk_clip)?;

@@ -49,6 +49,10 @@ impl Probed for Untrained {
         Ok(())
     }
 
+    fn model(&self) -> Option<&Model> {
+        Some(&self.0)
+    }
+
     fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {
         self.0.passage_loss(passage, attend)
     }
@@ -132,6 +136,9 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
     let mut edits = vec![Uniform, Ramp, Position, Lag, PositionAndLag];
     edits.extend([cuts, windows].concat());
     edits.push(Edit::KeyScores);
+    let rounded = [2, 8].map(|bits| Edit::Rounded { bits });
+    let rounded_qk = [2, 8].map(|bits| Edit::RoundedQueriesAndKeys { bits });
+    edits.extend([rounded, rounded_qk].concat());
     edits.extend(fits.map(|(epsilon, rank)| Edit::Fit { epsilon, rank }));
     let rows = rows(&edits, 1);
     assert_eq!(breaches(&rows), Vec::<String>::new());
@@ -154,6 +161,11 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
     ] {
         assert!(kl(wide) < kl(narrow) + 1e-6, "{wide:?} {}, {narrow:?} {}", kl(wide), kl(narrow));
     }
+    // Fewer bits change more; at eight bits hardly anything changes.
+    for [few, many] in [rounded, rounded_qk] {
+        assert!(kl(few) > 10.0 * kl(many), "{few:?} {}, {many:?} {}", kl(few), kl(many));
+        assert!(of(&rows, many).delta_loss_nats.abs() < 0.01);
+    }
     // A fit is about as close as its ε, and a closer fit adds less loss.
     let [loose, strict, _, any_rank] =
         fits.map(|(epsilon, rank)| of(&rows, Edit::Fit { epsilon, rank }));
@@ -168,7 +180,8 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
 
 #[test]
 fn rows_that_were_altered_break_a_law() {
-    let edits = [Edit::Last { window: 3 }, Edit::Fit { epsilon: 0.1, rank: 8 }];
+    let edits =
+        [Edit::Last { window: 3 }, Edit::Fit { epsilon: 0.1, rank: 8 }, Edit::Rounded { bits: 4 }];
     let rows = rows(&edits, 2);
     assert_eq!(breaches(&rows), Vec::<String>::new());
     let alterations: [(&str, Alteration); 14] = [

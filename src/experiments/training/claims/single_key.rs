@@ -19,6 +19,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
     EXPONENT_LOGITS,
     TERNARY_LOSS,
     TERNARY_LOGITS,
+    TRILM_SCHEDULE,
     MEMORY_LOSS,
     MEMORY_SCORES,
     REWARMED_LOSS,
@@ -89,6 +90,17 @@ const TERNARY_LOGITS: Claim = Claim {
     ],
     bounds: &[LOGITS_ALIKE],
     ..PLAIN
+};
+
+const TRILM_SCHEDULE: Claim = Claim {
+    id: "TrilmSchedule",
+    text: "TriLM's schedule of rate and weight decay lowers the loss of ternary models",
+    rule: [
+        "The whole interval of the loss with schedule = trilm, less that with cosine, lies below −{0} nats.",
+        "The whole interval lies above −{0} nats.",
+    ],
+    paper_says: None,
+    ..TERNARY_LOSS
 };
 
 const MEMORY_LOSS: Claim = Claim {
@@ -173,21 +185,9 @@ const RECURSION_LOGITS: Claim = Claim {
     ..TERNARY_LOGITS
 };
 
-/// Whether a run has labels that are wrong.
-fn has_noise(run: &TrainingRun) -> bool {
-    run.settings.get("label_noise").is_some_and(|noise| noise != "0.0")
-}
-
-fn has_memory(run: &TrainingRun) -> bool {
-    run.of.model.arm == "gam"
-}
-
-fn has_upstream(run: &TrainingRun) -> bool {
-    run.settings.get("upstream_steps").is_some_and(|steps| steps != "0")
-}
-
-fn chooses_tokens(run: &TrainingRun) -> bool {
-    run.settings.get("router") == Some("expert")
+/// Whether a run has this value of a key.
+fn has(run: &TrainingRun, key: &str, value: &str) -> bool {
+    run.settings.get(key) == Some(value)
 }
 
 /// Whether a token passes as many blocks in both runs. With R recursions and expert choice the r-th recursion has
@@ -250,11 +250,11 @@ const BESIDE_MEMORY: &[&str] = &["heads", "memory_slots", "positions"];
 /// Models of equal FLOPs have other numbers of layers.
 const BESIDE_RECURSION: &[&str] = &["layers", "router"];
 
-const ALL: [Compared; 12] = [
+const ALL: [Compared; 13] = [
     Compared {
         claim: ROBUST_TO_NOISE,
         key: ["loss_exponent", "1.0"],
-        is_compared: has_noise,
+        is_compared: |run| !has(run, "label_noise", "0.0"),
         ruling: |loss| loss.at_most(-NO_WORSE_NATS),
         what: "loss under label noise",
         ..LOSS
@@ -268,17 +268,25 @@ const ALL: [Compared; 12] = [
     LOSS,
     PEAK,
     Compared {
+        claim: TRILM_SCHEDULE,
+        key: ["schedule", "cosine"],
+        beside: &["final_learning_rate"],
+        is_compared: |run| has(run, "ternary", "true"),
+        ruling: |loss| loss.at_most(-NO_WORSE_NATS),
+        ..LOSS
+    },
+    Compared {
         claim: MEMORY_LOSS,
         key: ["arm", "mhsa"],
         beside: BESIDE_MEMORY,
-        is_compared: has_memory,
+        is_compared: |run| has(run, "arm", "gam"),
         ..LOSS
     },
     Compared {
         claim: MEMORY_SCORES,
         key: ["arm", "mhsa"],
         beside: BESIDE_MEMORY,
-        is_compared: has_memory,
+        is_compared: |run| has(run, "arm", "gam"),
         ..PEAK
     },
     Compared {
@@ -298,14 +306,14 @@ const ALL: [Compared; 12] = [
         claim: NOT_REWARMED_LOSS,
         key: ["schedule", "cosine"],
         beside: &["warmup_steps", "final_learning_rate"],
-        is_compared: has_upstream,
+        is_compared: |run| !has(run, "upstream_steps", "0"),
         ruling: |loss| loss.at_least(NO_WORSE_NATS),
         ..LOSS
     },
     Compared {
         claim: WARMUP_LENGTH,
         key: ["warmup_steps", "100"],
-        is_compared: has_upstream,
+        is_compared: |run| !has(run, "upstream_steps", "0"),
         ruling: |loss| Ruling::both([loss.at_most(NO_WORSE_NATS), loss.at_least(-NO_WORSE_NATS)]),
         ..LOSS
     },
@@ -313,7 +321,7 @@ const ALL: [Compared; 12] = [
         claim: RECURSION_LOSS,
         key: ["recursions", "1"],
         beside: BESIDE_RECURSION,
-        is_compared: chooses_tokens,
+        is_compared: |run| has(run, "router", "expert"),
         matches: has_equal_flops,
         ruling: |loss| loss.at_most(-NO_WORSE_NATS),
         ..LOSS
@@ -322,7 +330,7 @@ const ALL: [Compared; 12] = [
         claim: RECURSION_LOGITS,
         key: ["recursions", "1"],
         beside: BESIDE_RECURSION,
-        is_compared: chooses_tokens,
+        is_compared: |run| has(run, "router", "expert"),
         matches: has_equal_flops,
         ..PEAK
     },
@@ -350,7 +358,7 @@ impl Compared {
             keys.for_each(|key| settings.remove(key));
             (run.of.seed, run.of.corpus.clone(), settings)
         };
-        let is_theirs = their.settings.get(key) == Some(usual);
+        let is_theirs = has(their, key, usual);
         let is_alike = is_theirs && self.is_ours(our) && without(our) == without(their);
         is_alike && (self.matches)(our, their)
     }

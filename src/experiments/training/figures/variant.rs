@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use toml::Value;
+
 use crate::experiments::training::tables::training::{TrainingRun, Trainings, arm_name};
 use crate::experiments::training::{Settings, key_words};
 use crate::figure::ticks::{natural, tick_label};
 use crate::figure::{Ink, Key, Marker, Rgb, Shape, Stroke};
+use crate::lm::TrainDefinition;
 use crate::table::{groups, plural};
 
 /// The attention of a model: its heads and stabiliser, its positions, its position bias.
@@ -238,21 +241,31 @@ fn label(run: &TrainingRun, all: &[&TrainingRun]) -> String {
         (other.of.context, other.of.recall) == (run.of.context, run.of.recall)
     };
     let beside: Vec<&&TrainingRun> = alike.iter().copied().filter(is_beside).collect();
-    let mut add = |among: &[&&TrainingRun], setting: &dyn Fn(&TrainingRun) -> Option<String>| {
+    let mut add = |among: &[&&TrainingRun], is_flag: bool, setting: &dyn Fn(&TrainingRun) -> _| {
         let Some(own) = setting(run) else { return };
         let values: Vec<Option<String>> = among.iter().map(|other| setting(other)).collect();
         let count = values.iter().flatten().filter(|value| **value == own).count();
-        let is_usual = 2 * count > values.len();
+        let is_usual = 2 * count > values.len() && !is_flag;
         if values.iter().any(|value| value.as_ref() != Some(&own)) && !is_usual {
             label.push_str(", ");
             label.push_str(&own);
         }
     };
-    SETTINGS.iter().for_each(|setting| add(&alike, setting));
+    SETTINGS.iter().for_each(|setting| add(&alike, false, setting));
+    let standard = TrainDefinition::default().to_table().unwrap_or_default();
     for key in Settings::differing(beside.iter().map(|other| &other.settings)) {
-        if !NAMED.contains(&Settings::outer(key)) && !Settings::is_implied_by_variant(key) {
-            add(&beside, &|run| Some(format!("{} {}", key_words(key), run.settings.get(key)?)));
-        }
+        let is_named =
+            NAMED.contains(&Settings::outer(key)) || Settings::is_implied_by_variant(key);
+        let standard = standard.get(key).and_then(Value::as_bool);
+        add(&beside, standard.is_some(), &|run| {
+            let value = run.settings.get(key).filter(|_| !is_named)?;
+            match standard {
+                // Of a flag the default is usual, whatever most runs have.
+                Some(standard) if value == standard.to_string() => None,
+                Some(false) => Some(key_words(key)),
+                _ => Some(format!("{} {value}", key_words(key))),
+            }
+        });
     }
     label
 }
@@ -342,6 +355,21 @@ mod tests {
         let looks = Looks::from_study(&study);
         let labels: Vec<&str> = study.runs.iter().map(|run| looks.label(run)).collect();
         assert_eq!(labels, ["multi-head, weight decay 0.0", "multi-head, weight decay 0.5"]);
+    }
+
+    #[test]
+    fn a_flag_is_named_where_it_is_set_even_in_most_runs() {
+        let with = |name: &str, ternary: bool| {
+            let mut run = run(name, "mhsa", 4, 16);
+            run.settings.insert("ternary", &ternary.into());
+            run
+        };
+        let runs = vec![with("a", false), with("b", true), with("c", true)];
+        let study = Trainings { runs, failed: 0 };
+        let looks = Looks::from_study(&study);
+        let label = |at: usize| looks.label(&study.runs[at]).to_owned();
+        assert_eq!(label(0), "multi-head");
+        assert!(label(1).starts_with("multi-head, ternary"), "{}", label(1));
     }
 
     #[test]
