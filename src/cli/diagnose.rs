@@ -140,7 +140,9 @@ pub fn run(args: &DiagnoseArgs) -> Result<()> {
     if args.json.is_set {
         print_json(&definition, &args.out, &keys)?;
     } else {
-        let reading = READING.map(ToOwned::to_owned).to_vec();
+        let heads = || diagnosis.models.iter().flat_map(|model| &model.heads);
+        let has_factors = heads().any(|head| head.found.needed.is_some());
+        let reading = READING.iter().filter(|_| has_factors).map(|&line| line.to_owned()).collect();
         let lines = [diagnosis.conclusion(), reading, diagnosis.worries()].concat();
         lines.iter().take(MOST_LINES).for_each(|line| say!("{}", printable(line)));
         if lines.len() > MOST_LINES {

@@ -194,7 +194,10 @@ fn of_model(model: &DiagnosedModel) -> Option<String> {
         match fitted {
             0 if heads.iter().all(|head| head.found.bias_range.is_some()) =>
                 "No head was fitted: all have a position bias".to_owned(),
-            0 => "No head was fitted: none is above --above; give a smaller one".to_owned(),
+            0 => format!(
+                "No head was fitted: none is above --above; give --above {}",
+                significant(0.5 * largest.found.actual, 1)
+            ),
             1 => format!("1 head was fitted to find what it needs at its rank {error}"),
             fitted =>
                 format!("{fitted} heads were fitted to find what they need at their rank {error}"),
