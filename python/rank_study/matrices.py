@@ -54,7 +54,7 @@ class Fit:
 
     @property
     def floor(self) -> list[float | None]:
-        """The least max |logit| at any rank for the error of each row."""
+        """The least max |logit| at unlimited rank for the error of each row."""
         return self.frontier["floor_max_abs_logit"]
 
     @property
@@ -73,7 +73,7 @@ class Fit:
         if points:
             bounds, errors, floors = zip(*points)
             ax.plot(bounds, errors, "o-", label=f"rank {self.frontier['rank'][0]}")
-            ax.plot(bounds, floors, "--", color="grey", label="any rank")
+            ax.plot(bounds, floors, "--", color="grey", label="unlimited rank")
         ax.set(xlabel="bound on max |logit|", ylabel="error (KL, nats)", xscale="log")
         ax.legend()
         return ax
@@ -201,7 +201,7 @@ def floor(
     softmax: bool = False,
     head: int | None = None,
 ) -> float | None:
-    """The minimum at any rank: of max |logit| within an error, or of the error within a logit bound.
+    """The minimum at unlimited rank: of max |logit| within an error, or of the error within a logit bound.
 
     Returns None where no logits reach it. Give `tolerance` (nats) or `max_logit`. The other parameters are those of
     `fit`.

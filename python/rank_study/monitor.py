@@ -53,7 +53,7 @@ class Monitor:
     sequences
         At most so many sequences of a batch are looked at.
     tolerance
-        The error, in nats, of the floor: the least max |logit|, at any rank, that gives the attention of the first sequence
+        The error, in nats, of the floor: the least max |logit|, at unlimited rank, that gives the attention of the first sequence
         within it. None leaves the floor out.
 
     Attributes

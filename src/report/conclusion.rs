@@ -43,7 +43,7 @@ fn for_tolerance(row: &FrontierRow) -> Option<String> {
     let floor = found.floor_max_abs_logit;
     let Some(at) = found.max_abs_logit() else {
         let any = floor.map_or_else(String::new, |floor| {
-            format!(" The floor, the least at any rank, is {}.", shown(floor))
+            format!(" The floor, the least at unlimited rank, is {}.", shown(floor))
         });
         return Some(match found.unreached_max_abs_logit.zip(found.kl_nats) {
             Some((cap, least)) => format!(
@@ -67,7 +67,7 @@ fn for_tolerance(row: &FrontierRow) -> Option<String> {
         ),
         Some(least) => format!(
             "{rank} reaches {kl} with max |logit| {}, and no less than {} is possible: {} to {} × the floor of {}, the \
-             least at any rank.",
+             least at unlimited rank.",
             shown(at),
             shown(least),
             times(least),
@@ -75,7 +75,7 @@ fn for_tolerance(row: &FrontierRow) -> Option<String> {
             shown(floor)
         ),
         None => format!(
-            "{rank} reaches {kl} with max |logit| {}: at most {} × the floor of {}, the least at any rank.",
+            "{rank} reaches {kl} with max |logit| {}: at most {} × the floor of {}, the least at unlimited rank.",
             shown(at),
             times(at),
             shown(floor)
@@ -98,7 +98,7 @@ fn for_bounds(rows: &[FrontierRow]) -> Vec<String> {
     let rank = heads(row);
     let any = floor.map_or_else(String::new, |floor| {
         let floor = if floor < ROUNDING { 0.0 } else { floor };
-        format!(", where full rank reaches {} nats", shown(floor))
+        format!(", where unlimited rank reaches {} nats", shown(floor))
     });
     if reached.len() == 1 {
         return vec![format!(

@@ -89,7 +89,7 @@ const TERMS: [(&str, &str); 10] = [
         "half of max − min of a row of logits; the softmax depends on differences within a row only",
     ),
     ("ε", "the KL divergence of a fit from its target, in nats per row, that is allowed"),
-    ("floor", "the smallest max |logit| within ε at any rank"),
+    ("floor", "the smallest max |logit| within ε at unlimited rank"),
     ("rank penalty", "needed max |logit| at rank d, over the floor"),
     (
         "input factor",

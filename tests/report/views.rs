@@ -249,7 +249,7 @@ fn trained_heads_are_drawn_level_by_level_and_point_by_point() {
         let lines = figure.panels[0].series.iter().filter(|s| s.shape == Shape::LineMarkers);
         lines.filter(|s| s.name == name).flat_map(|s| s.points.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(line("floor: needed at any rank"), [(100.0, 3.0), (400.0, 3.0)]);
+    assert_eq!(line("floor: needed at unlimited rank"), [(100.0, 3.0), (400.0, 3.0)]);
     assert_eq!(line("needed from the layer inputs"), [(100.0, 6.0), (400.0, 20.0)], "medians");
     assert_eq!(line("max |logit|"), [(100.0, 12.0), (400.0, 40.0)]);
     assert!(figure.alt().contains("max |logit|: 12.0 at 100, 40.0 at 400."), "{}", figure.alt());

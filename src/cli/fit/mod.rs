@@ -136,7 +136,7 @@ fn print(rows: &[FrontierRow], json: bool) -> Result<()> {
         ("logit bound", "cap"),
         ("KL (nats)", "kl_nats"),
         ("max |logit|", "max_abs_logit"),
-        ("KL, any rank", "floor_kl_nats"),
+        ("KL, unlimited", "floor_kl_nats"),
         ("floor", "floor_max_abs_logit"),
         ("rank penalty", "inflation"),
         ("outcome", "outcome"),

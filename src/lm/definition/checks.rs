@@ -111,13 +111,13 @@ impl TrainDefinition {
         require(self.heads == 1, "heads", self.heads, "must be 1 with arm = gam")?;
         let d_head = self.head_dimension();
         require(d_head == self.d_model, "d_head", d_head, "must not be set with arm = gam")?;
-        for (key, found, is_default) in [
+        for (key, found, is_allowed) in [
             ("positions", self.positions.name(), self.positions != Positions::Rope),
             ("slopes", self.slopes.name(), self.slopes == Slopes::None),
             ("optimiser", "muon", self.optimiser == Optimiser::Adamw),
             ("ternary", "true", !self.ternary),
         ] {
-            require(is_default, key, found, "is not available with arm = gam; leave it out")?;
+            require(is_allowed, key, found, "is not available with arm = gam; leave it out")?;
         }
         let others = self.stabilisers.iter().any(|other| *other != Stabiliser::ZLoss);
         require(!others, "stabilisers", "those of attention", "must be empty with arm = gam")

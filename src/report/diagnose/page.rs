@@ -30,7 +30,7 @@ pub struct Diagnosis {
 /// Explains how to read the sentences on heads.
 pub const READING: [&str; 4] = [
     "Heads are ordered by max |logit| minus what the head needs. max |logit| = floor × rank penalty × input × excess × shift:",
-    "floor: the least at any rank; rank penalty: what rank d adds; input: what it adds that queries and keys come from the layer's input;",
+    "floor: the least at unlimited rank; rank penalty: what rank d adds; input: what W_q and W_k add, since they serve all tokens;",
     "excess: logits spread wider than the attention needs; shift: whole rows are moved, which softmax cancels.",
     "Softmax depends on the half-range alone, half of a row's (max − min). What lowers large logits: docs/findings.md.",
 ];

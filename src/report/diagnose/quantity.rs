@@ -68,7 +68,7 @@ pub(super) const QUANTITIES: [Quantity; 19] = [
     size(
         PARTS[0],
         "floor",
-        "The smallest max |logit| at full rank that gives the attention within ε, exactly.",
+        "The smallest max |logit| at unlimited rank that gives the attention within ε, exactly.",
         |head| head.floor,
     ),
     times(PARTS[1], "rank penalty", "Needed at its rank / floor.", |head| head.inflation),

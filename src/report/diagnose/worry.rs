@@ -126,8 +126,8 @@ fn signs(head: &HeadMeasurement) -> Vec<String> {
         // Softmax of c·j equals that of −c(i − j): rows differ by a shift.
         let share = percent(share);
         parts.push(format!(
-            "a ramp over positions explains {share} of the variance of its logits, and a linear position bias gives the \
-             same attention"
+            "a ramp over positions explains {share} of the variance of its logits, and a linear position bias can \
+             replace it"
         ));
     }
     if let (Some(largest), Some(capped)) = (head.max_logit, head.max_logit_capped)

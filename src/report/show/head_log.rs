@@ -28,7 +28,7 @@ record! {
         /// half the largest logit range of a row
         #[range = Any]
         half_range: Option<f64>,
-        /// least max |logit| at any rank for the same attention, within an error
+        /// least max |logit| at unlimited rank for the same attention, within an error
         #[range = Any]
         floor: Option<f64>,
         /// mean entropy of a row
@@ -56,9 +56,12 @@ const QUANTITIES: [Quantity; 6] = [
         "Half the largest logit range of a row, on which softmax depends.",
         |row| row.half_range,
     ),
-    ("floor", "floor", "The least max |logit| at any rank for each head's attention.", |row| {
-        row.floor
-    }),
+    (
+        "floor",
+        "floor",
+        "The least max |logit| at unlimited rank for each head's attention.",
+        |row| row.floor,
+    ),
     (
         "entropy",
         "row entropy (nats)",

@@ -35,7 +35,7 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     let bound_ink = Ink { stroke: Stroke::Dotted, ..ink };
     let names = [
         format!("found at rank {}", fit.rank),
-        "floor: any rank".to_owned(),
+        "floor: unlimited rank".to_owned(),
         "proven lower bound at this rank".to_owned(),
     ];
     let all = || found.iter().chain(&floor).chain(&proven);
@@ -50,7 +50,7 @@ pub fn frontier_of_fit(fit: &OneFit) -> Option<Figure> {
     ];
     Some(Figure {
         name: "frontier".to_owned(),
-        caption: "The smallest error found within each logit bound, the floor at any rank, and the logit bound that each error \
+        caption: "The smallest error found within each logit bound, the floor at unlimited rank, and the logit bound that each error \
                   provably needs at this rank. The gap to the floor is the cost of low rank. Floors below a thousandth of the \
                   smallest error are left out."
             .to_owned(),

@@ -97,14 +97,14 @@ impl OneFit {
             false => table.numbers("cap", "logit bound", asked),
         }
         .numbers("kl_nats", "KL (nats)", |row| row.found.kl_nats)
-        .numbers("floor_kl_nats", "KL at full rank (nats)", |row| row.found.floor_kl_nats)
+        .numbers("floor_kl_nats", "KL at unlimited rank (nats)", |row| row.found.floor_kl_nats)
         .numbers("max_abs_logit", "max |logit|", |row| row.found.max_abs_logit())
         .numbers("lower_bound_max_abs_logit", "proven minimum", proven)
         .numbers("floor_max_abs_logit", "floor", |row| row.found.floor_max_abs_logit)
         .numbers("inflation", "rank penalty (×)", |row| row.found.inflation)
         .words("outcome", "outcome", |row| row.found.outcome.name())
         .note(
-            "The floor is the smallest max |logit| with which full rank reaches the same KL. The \
+            "The floor is the smallest max |logit| with which unlimited rank reaches the same KL. The \
              rank penalty is max |logit| over the floor. Both max |logit| and the rank penalty are \
              upper bounds: a longer search may find smaller ones.",
         )

@@ -14,7 +14,7 @@ type LevelOf = fn(&HeadRow) -> Option<f64>;
 
 /// The ratio of two successive levels is a factor: rank penalty, input factor, excess factor, shift factor.
 const LEVELS: [Level; 5] = [
-    ("floor: needed at any rank", |h| h.found.floor),
+    ("floor: needed at unlimited rank", |h| h.found.floor),
     ("needed at rank d_head", |h| h.found.needed),
     ("needed from the layer inputs", |h| h.found.needed_from_input),
     ("half-range, what softmax receives", |h| Some(0.5 * h.found.spread)),
