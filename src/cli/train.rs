@@ -27,7 +27,7 @@ use crate::study::{Preset, StudyDefinition};
 Examples:
   rank-study train analysis/nanogpt-small.toml --text shakespeare.txt --out runs/small
   rank-study train analysis/nanogpt-small.toml --set arm=ls --set window=16 --out runs/ls
-  rank-study train analysis/paper-2048.toml --run ls --text books/ --out runs/ls-2048
+  rank-study train analysis/paper-size.toml --run ls --text books/ --out runs/ls-2048
   mpirun -n 2 rank-study train analysis/nanogpt-small.toml --text books/ --out runs/two
 
 Writes DIR/steps.csv, eval.csv, heads.parquet and checkpoint/. Guide: docs/train.md")]

@@ -61,7 +61,7 @@ fn is_small(definition: &TrainDefinition) -> bool {
 }
 
 pub fn training_definitions(_: &Path) -> Target {
-    let mut written = files("analysis", "paper-2048.toml");
+    let mut written = files("analysis", "paper-size.toml");
     written.extend(files("analysis", "nanogpt-small.toml"));
     let small = TrainDefinition::from_toml("steps = 3\ncorpus = { tokens = 4000 }\n").unwrap();
     written.push(small.to_table().unwrap().to_string().into_bytes());

@@ -226,7 +226,7 @@ fn divergence(study: &Trainings) -> Verdict {
     if mhsa.1 == 0 || ls.1 == 0 {
         let diverged = study.runs.iter().filter(|run| run.found.outcome == "diverged").count();
         let needs = format!(
-            "Needs both variants at n ≥ 2,048 for 20,000 steps (analysis/paper-2048.toml, on a GPU). Of the {} here, \
+            "Needs both variants at n ≥ 2,048 for 20,000 steps (analysis/paper-size.toml, on a GPU). Of the {} here, \
              {diverged} diverged.",
             plural(study.runs.len(), "run")
         );
