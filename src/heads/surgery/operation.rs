@@ -105,13 +105,13 @@ impl Surgery<'_> {
         let learned = Unaltered::of(self.model, learned_on)?;
         let mut treatments = Vec::new();
         for &edit in [Edit::Own].iter().chain(self.edits) {
-            treatments.push((edit, Treatment::of(edit, &learned)));
+            treatments.push((edit, Treatment::of(edit, &learned), self.rounded(edit)?));
         }
         drop(learned);
         for (group, passages) in groups.iter().enumerate() {
             let before = Before::of(self.model, passages)?;
             let mut own_loss_nats = 0.0;
-            for (edit, treatment) in &treatments {
+            for (edit, treatment, rounded) in &treatments {
                 if matches!(edit, Edit::Fit { .. }) && group >= self.fit_groups {
                     continue;
                 }
@@ -123,7 +123,6 @@ impl Surgery<'_> {
                     Some((epsilon, rank)) => Some(before.fitted(epsilon, rank, self.search)?),
                     None => None,
                 };
-                let rounded = self.rounded(*edit)?;
                 let seen =
                     self.on(rounded.as_ref(), passages, treatment, fits.as_deref(), &before)?;
                 if *edit == Edit::Own {
