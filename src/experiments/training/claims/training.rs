@@ -212,36 +212,49 @@ fn logits(study: &Trainings) -> Verdict {
     )
 }
 
-/// Divergence, only from runs with the paper's length and number of steps.
+/// Divergence of ended runs with the paper's length.
 ///
-/// *Not measured*: no runs of both variants with at least 2,048 tokens and 20,000 steps.
+/// *Not measured*: a variant has no such run. Or one has none with the paper's number of steps: divergence would come
+/// after their end.
 fn divergence(study: &Trainings) -> Verdict {
-    let [mhsa, ls] = ["mhsa", "ls"].map(|arm| {
-        let is_long = |run: &&TrainingRun| {
-            !run.is_so_far() && run.of.context >= PAPER_CONTEXT && run.of.steps >= PAPER_STEPS
+    let of_arms = |steps: usize| {
+        let is_long = move |run: &&TrainingRun| {
+            !run.is_so_far() && run.of.context >= PAPER_CONTEXT && run.of.steps >= steps
         };
-        let runs: Vec<&TrainingRun> = study.arm(arm).filter(is_long).collect();
+        ["mhsa", "ls"].map(|arm| study.arm(arm).filter(is_long).collect::<Vec<_>>())
+    };
+    let lacks_one = |runs: &[Vec<&TrainingRun>; 2]| runs.iter().any(Vec::is_empty);
+    let is_short = lacks_one(&of_arms(PAPER_STEPS));
+    let runs = of_arms(if is_short { 0 } else { PAPER_STEPS });
+    if lacks_one(&runs) {
+        let needs = "Needs both variants at n ≥ 2,048 for 20,000 steps.".to_owned();
+        return Verdict::unmeasured(DIVERGES, "no runs of both at n ≥ 2,048", needs);
+    }
+    let [mhsa, ls] = runs.each_ref().map(|runs| {
         (runs.iter().filter(|run| run.found.outcome == "diverged").count(), runs.len())
     });
-    if mhsa.1 == 0 || ls.1 == 0 {
-        let diverged = study.runs.iter().filter(|run| run.found.outcome == "diverged").count();
-        let needs = format!(
-            "Needs both variants at n ≥ 2,048 for 20,000 steps (analysis/paper-size.toml, on a GPU). Of the {} here, \
-             {diverged} diverged.",
-            plural(study.runs.len(), "run")
-        );
-        return Verdict::unmeasured(DIVERGES, "no runs at n ≥ 2,048 for 20,000 steps", needs);
-    }
     // "Diverges" is not true of a model if fewer than half of its runs do.
     let is_refuted = [share(mhsa).at_least(0.5), share(ls).at_most(0.5)].contains(&Ruling::Fails);
-    let ruling = Ruling::of_rule(mhsa.0 == mhsa.1 && ls.0 == 0, is_refuted);
+    let ruling = Ruling::of_rule(mhsa.0 == mhsa.1 && ls.0 == 0, is_refuted).hidden_if(is_short);
     let counts = format!(
         "of multi-head attention {} of {}, of LS-attention {} of {}",
         mhsa.0, mhsa.1, ls.0, ls.1
     );
+    let all = || runs.iter().flatten().copied();
+    let steps = all().map(|run| run.of.steps).max().unwrap_or(0);
+    let tokens = all().map(|run| (run.of.steps * run.of.batch * run.of.context) as f64 / 1e6);
+    let sentences = [
+        format!("Runs that diverged: {counts}"),
+        scale_of_runs(all()),
+        format!("{} M tokens a run", from_to(tokens, 2)),
+        match is_short {
+            true => "Too few steps to see what the paper reports after 20,000".to_owned(),
+            false => String::new(),
+        },
+    ];
     let seeds = Seeds::all(mhsa.1.min(ls.1)).called("run");
-    let sentences = [format!("Runs that diverged: {counts}"), scale_of_runs(&study.runs)];
-    Verdict::new(DIVERGES, ruling, seeds, format!("diverged: {counts}"), sentences)
+    let headline = format!("diverged in {steps} steps: {counts}");
+    Verdict::new(DIVERGES, ruling, seeds, headline, sentences)
 }
 
 /// The share `times` / `of` with its 95 % interval by Clopper and Pearson.

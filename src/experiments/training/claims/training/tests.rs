@@ -102,10 +102,10 @@ fn a_better_loss_with_rope_keeps_the_loss_from_being_confirmed() {
 
 #[test]
 fn divergence_needs_the_papers_length_and_steps() {
-    let status = |mhsa: &[&str], ls: &str| {
+    let status_at = |context, steps, mhsa: &[&str], ls: &str| {
         let long = |arm: &str, seed, outcome: &str| {
-            let mut run = at_length(run(arm, seed, 1.0, 1.0), 2048);
-            (run.of.steps, run.found.outcome) = (40_000, outcome.to_owned());
+            let mut run = at_length(run(arm, seed, 1.0, 1.0), context);
+            (run.of.steps, run.found.outcome) = (steps, outcome.to_owned());
             run
         };
         let runs = (0..)
@@ -114,6 +114,11 @@ fn divergence_needs_the_papers_length_and_steps() {
             .collect();
         divergence(&Trainings { runs, failed: 0 }).status
     };
+    let status = |mhsa: &[&str], ls: &str| status_at(2048, 20_000, mhsa, ls);
+    for (context, steps) in [(2047, 20_000), (2048, 19_999)] {
+        let measured = status_at(context, steps, &["diverged"; 3], "completed");
+        assert_eq!(measured, VerdictStatus::NotMeasured, "n = {context}, {steps} steps");
+    }
     assert_eq!(status(&["diverged"; 3], "completed"), VerdictStatus::Confirmed);
     assert_eq!(status(&["diverged"; 2], "completed"), VerdictStatus::Qualified, "two seeds");
     assert_eq!(status(&["completed"; 6], "completed"), VerdictStatus::Refuted);
