@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use crate::claims::Claim;
 use crate::experiments::fits::claims::{controls, growth, layouts};
+use crate::experiments::flatness;
 use crate::experiments::heads::claims::{heads, published};
 use crate::experiments::interventions::claims as surgery;
 use crate::experiments::latency::claims as latency;
@@ -28,6 +29,7 @@ pub static CLAIMS: LazyLock<Vec<Claim>> = LazyLock::new(|| {
         ramp::keys::CLAIMS,
         surgery::CLAIMS,
         published::CLAIMS,
+        flatness::CLAIMS,
         latency::CLAIMS,
     ]
     .concat();

@@ -16,6 +16,7 @@ use crate::claims::Group;
 use crate::experiment::{Both, CellContext, DefinitionTable, StudyError, View, rows_of};
 pub use crate::lm::FlatnessMeasurement;
 use crate::lm::LmError;
+pub(crate) use views::CLAIMS;
 
 /// Most tokens from which the classifier's windows are taken.
 const TEXT: usize = 1 << 23;

@@ -1,5 +1,9 @@
-//! The table and the figure of a study of flatness.
+//! The table, the figure and the verdicts of a study of flatness.
 
+use crate::claims::ruling::Ruling;
+use crate::claims::verdict::Seeds;
+use crate::claims::words::from_to;
+use crate::claims::{Claim, Group, Origin, Verdict};
 use crate::experiment::Analysed;
 use crate::experiments::training::figures::variant::Variant;
 use crate::figure::{Axis, Figure, Key, Panel, Series, Shape};
@@ -9,6 +13,45 @@ use crate::table::error::READ_ERR;
 use crate::table::groups::sorted;
 use crate::table::{RankCorrelation, Table, TableError, groups};
 
+/// The correlation below which a relation is too weak to matter.
+const WEAK: f64 = 0.3;
+
+const PLAIN: Claim = Claim {
+    group: Group::Training,
+    lacking: ["fewer than three models", "Needs three models whose losses differ."],
+    ..Claim::PLAIN
+};
+
+const LARGE_IS_SHARP: Claim = Claim {
+    id: "LargeLogitsAreSharp",
+    text: "At equal loss models with larger logits are sharper",
+    origin: Origin::Here,
+    place: "asked of Liu et al. 2022, arXiv 2210.14199",
+    rule: [
+        "Partial rank correlation of max |logit| and the trace of the Hessian over models, given the loss: the whole interval \
+            lies above 0.",
+        "The whole interval lies below {0}, and not above 0.",
+    ],
+    bounds: &[WEAK],
+    ..PLAIN
+};
+
+const FLAT_IS_BETTER: Claim = Claim {
+    id: "FlatIsBetterElsewhere",
+    text: "At equal loss flatter models do better on another task",
+    origin: Origin::Other,
+    place: "Liu et al. 2022, arXiv 2210.14199",
+    rule: [
+        "Partial rank correlation of the trace of the Hessian and a linear classifier's accuracy over models, given the loss: \
+            the whole interval lies below 0.",
+        "The whole interval lies above 0.",
+    ],
+    ..PLAIN
+};
+
+/// The claims that [`analyse`] decides.
+pub(crate) const CLAIMS: &[Claim] = &[LARGE_IS_SHARP, FLAT_IS_BETTER];
+
 type FlatModel = Row<FlatnessMeasurement>;
 
 fn variant(model: &FlatModel) -> Variant<'_> {
@@ -16,12 +59,100 @@ fn variant(model: &FlatModel) -> Variant<'_> {
     Variant::new(&of.model.arm, of.positions.as_deref(), of.slopes.as_deref())
 }
 
-/// The table and the figure of a study.
+/// The table, the figure and the verdicts of a study.
 pub(super) fn analyse(rows: &Rows<FlatnessMeasurement>) -> Result<Analysed, TableError> {
     let why = "no finished row has a model";
     let models = TableError::unless_empty(rows.rows.clone(), &rows.path, why, READ_ERR)?;
-    let (tables, figures) = (vec![table(&models, rows.failed)], vec![figure(&models)]);
-    Ok(Analysed { tables, figures, verdicts: Vec::new() })
+    let tables = vec![table(&models, rows.failed), correlations_table(&models)];
+    let figures = vec![figure(&models)];
+    Ok(Analysed { tables, figures, verdicts: verdicts(&models) })
+}
+
+/// Two quantities of a model.
+type Two = fn(&FlatnessMeasurement) -> [f64; 2];
+
+/// The quantities that are correlated, by their columns.
+const PAIRS: [([&str; 2], Two); 3] = [
+    (["max_abs_logit", "trace"], |found| [found.max_abs_logit, found.trace]),
+    (["max_abs_logit", "largest_eigenvalue"], |found| {
+        [found.max_abs_logit, found.largest_eigenvalue]
+    }),
+    (["trace", "classifier_accuracy"], |found| [found.trace, found.classifier_accuracy]),
+];
+
+/// Spearman's ρ of two quantities over models, given the loss.
+fn given_loss(models: &[FlatModel], of: Two) -> Option<RankCorrelation> {
+    let points = models.iter().map(|model| {
+        let [x, y] = of(&model.found);
+        [x, y, model.found.loss_nats]
+    });
+    RankCorrelation::given(&[points.collect()])
+}
+
+/// Spearman's ρ of two quantities among the models of each learning rate.
+fn at_one_rate(models: &[FlatModel], of: Two) -> Option<RankCorrelation> {
+    let points = |models: &Vec<&FlatModel>| models.iter().map(|model| of(&model.found)).collect();
+    let groups: Vec<Vec<[f64; 2]>> = by_rate(models).iter().map(points).collect();
+    RankCorrelation::between(&groups, 0, 1)
+}
+
+/// The models of each learning rate: the higher it is, the flatter are the models.
+fn by_rate(models: &[FlatModel]) -> Vec<Vec<&FlatModel>> {
+    groups(sorted(models, rate), |model| rate(model).to_bits())
+}
+
+fn rate(model: &FlatModel) -> f64 {
+    model.of.model.learning_rate.unwrap_or(f64::NAN)
+}
+
+/// The verdicts on [`CLAIMS`].
+fn verdicts(models: &[FlatModel]) -> Vec<Verdict> {
+    let verdict = |claim, name: &str, of: Two, rule: fn(RankCorrelation) -> [bool; 2]| {
+        let Some(found) = given_loss(models, of) else { return Verdict::lacking(claim) };
+        let [is_confirmed, is_refuted] = rule(found);
+        let losses = from_to(models.iter().map(|model| model.found.loss_nats), 3);
+        let of_rates = at_one_rate(models, of).map_or_else(String::new, |found| {
+            format!("ρ among models of one learning rate, median over rates: {}", found.shown())
+        });
+        Verdict::new(
+            claim,
+            Ruling::of_rule(is_confirmed, is_refuted),
+            Seeds::all(found.points).called("model"),
+            format!("ρ of {name}, given the loss: {}", found.shown()),
+            [format!("Losses of {losses} nats"), of_rates],
+        )
+    };
+    vec![
+        verdict(LARGE_IS_SHARP, "max |logit| and trace", PAIRS[0].1, |found| {
+            [found.low > 0.0, found.high < WEAK && found.low <= 0.0]
+        }),
+        verdict(FLAT_IS_BETTER, "trace and accuracy", PAIRS[2].1, |found| {
+            [found.high < 0.0, found.low > 0.0]
+        }),
+    ]
+}
+
+fn correlations_table(models: &[FlatModel]) -> Table {
+    let of_pair = |&(columns, of): &([&'static str; 2], Two)| {
+        [
+            ("given the loss", given_loss(models, of)),
+            ("at one learning rate", at_one_rate(models, of)),
+        ]
+        .map(|(how, found)| (columns, how, found))
+    };
+    let all: Vec<_> = PAIRS.iter().flat_map(of_pair).collect();
+    Table::from_items("correlations", "Rank correlation (Spearman's ρ) over models", &all)
+        .words("first", "first", |one| one.0[0])
+        .words("second", "second", |one| one.0[1])
+        .words("how", "how", |one| one.1)
+        .numbers("rho", "ρ", |one| Some(one.2?.rho))
+        .numbers("low", "95 % CI, low", |one| Some(one.2?.low))
+        .numbers("high", "95 % CI, high", |one| Some(one.2?.high))
+        .numbers("models", "models", |one| Some(one.2?.points))
+        .note(
+            "Given the loss: partial. At one learning rate: the median over rates. Intervals are of a bootstrap over models.",
+        )
+        .build()
 }
 
 fn table(models: &[FlatModel], failed: usize) -> Table {
@@ -45,55 +176,33 @@ fn table(models: &[FlatModel], failed: usize) -> Table {
             "H: Hessian of the mean cross-entropy. A linear classifier of the mean hidden state names the part of the text \
              that a window is from, of six parts. Medians over models with (least–greatest).",
         )
-        .note(format!(
-            "Partial rank correlations over models, given the loss, with 95 % intervals. {}; {}.",
-            given_loss(models, "Max |logit| and trace", |f| [f.max_abs_logit, f.trace]),
-            given_loss(models, "trace and accuracy", |f| [f.trace, f.classifier_accuracy]),
-        ))
         .note_failed(failed)
         .build()
 }
 
 fn figure(models: &[FlatModel]) -> Figure {
-    let ordered = sorted(models, |model| variant(model).name());
-    let variants = groups(ordered, |model| variant(model).name());
-    let panel = |name: &str, of: fn(&FlatnessMeasurement) -> f64| {
-        let point = |model: &&FlatModel| (model.found.max_abs_logit, of(&model.found));
-        let series = variants.iter().map(|models| {
+    let point = |model: &&FlatModel| (model.found.max_abs_logit, model.found.trace);
+    let panel = |models: &Vec<&FlatModel>| {
+        let ordered = sorted(models.iter().copied(), |model| variant(model).name());
+        let series = groups(ordered, |model| variant(model).name()).into_iter().map(|models| {
             let first = variant(models[0]);
             let points = models.iter().map(point).collect();
             Series::new(&first.name(), first.ink(), Shape::Points, points)
         });
-        let x = Axis::log("max |logit|", models.iter().map(|model| point(&model).0));
-        let y = Axis::log(name, models.iter().map(|model| point(&model).1));
-        Panel::new("", x, y, series.collect())
+        let title = format!("learning rate {}", rate(models[0]));
+        let x = Axis::log("max |logit|", models.iter().map(|model| point(model).0));
+        let y = Axis::log("trace of the Hessian", models.iter().map(|model| point(model).1));
+        Panel::new(&title, x, y, series.collect())
     };
-    let panels = vec![
-        panel("trace of the Hessian", |found| found.trace),
-        panel("largest eigenvalue", |found| found.largest_eigenvalue),
-    ];
+    let panels: Vec<Panel> = by_rate(models).iter().map(panel).collect();
     Figure {
         name: "flatness".to_owned(),
-        caption: "Trace and largest eigenvalue of the loss's Hessian against max |logit|, on the same passages. Each point is one \
+        caption: "Trace of the loss's Hessian against max |logit|, on the same passages, by learning rate. Each point is one \
                   trained model. Higher is sharper."
             .to_owned(),
-        keys: Key::of_series(&panels[0].series, Shape::Points),
+        keys: Key::of_series(panels.iter().flat_map(|panel| &panel.series), Shape::Points),
         panels,
     }
-}
-
-/// Spearman's ρ of two quantities at equal loss, in words.
-fn given_loss(
-    models: &[FlatModel],
-    what: &str,
-    of: fn(&FlatnessMeasurement) -> [f64; 2],
-) -> String {
-    let points = models.iter().map(|model| {
-        let [x, y] = of(&model.found);
-        [x, y, model.found.loss_nats]
-    });
-    let found = RankCorrelation::given(&[points.collect()]);
-    format!("{what}: {}", found.map_or_else(|| "–".to_owned(), |found| found.shown()))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ fn model(at: usize, arm: &str, max_abs_logit: f64, trace: f64) -> FlatModel {
         of: CheckpointKey {
             model: ModelKey {
                 seed: Some(1),
+                learning_rate: Some(if at < 6 { 0.003 } else { 0.01 }),
                 ..ModelKey::of_published(&format!("{arm}-{at}"), arm, None, [3, 4, 512], Some(9))
             },
             positions: Some("learned".to_owned()),
@@ -45,19 +46,38 @@ fn models() -> Vec<FlatModel> {
 }
 
 #[test]
-fn table_and_figure_have_every_model_and_the_note_both_correlations() {
+fn table_and_figure_have_every_model() {
     let rows = Rows { rows: models(), failed: 1, path: std::path::PathBuf::new() };
     let found = analyse(&rows).unwrap();
     let table = &found.tables[0];
     assert_eq!(table.rows().len(), 12);
-    let notes = table.notes.join(" ");
-    assert!(notes.contains("Max |logit| and trace: 1.0 [1.0, 1.0]"), "{notes}");
-    assert!(notes.contains("trace and accuracy: -1.0 [-1.0, -1.0]"), "{notes}");
     let figure = &found.figures[0];
     let series = |panel: usize| &figure.panels[panel].series;
     assert_eq!((figure.panels.len(), figure.keys.len(), series(0).len()), (2, 2, 2));
-    assert_eq!(series(1)[0].points.len(), 6);
+    assert_eq!(series(1)[0].points.len(), 3, "one of two rates");
     assert!(figure.svg().unwrap().contains("<svg"));
+}
+
+#[test]
+fn correlations_at_equal_loss_decide_the_claims() {
+    use crate::claims::VerdictStatus::{Confirmed, Qualified, Refuted};
+    // The trace rises with max |logit| and the accuracy falls with the trace.
+    let judged = |alter: fn(usize, &mut FlatnessMeasurement)| {
+        let mut models = models();
+        models.iter_mut().enumerate().for_each(|(at, model)| alter(at, &mut model.found));
+        verdicts(&models).iter().map(|verdict| verdict.status).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(|_, _| ()), [Confirmed, Confirmed]);
+    let reversed = |_: usize, found: &mut FlatnessMeasurement| {
+        found.max_abs_logit = 100.0 - found.max_abs_logit;
+        found.classifier_accuracy = 1.0 - found.classifier_accuracy;
+    };
+    assert_eq!(judged(reversed), [Refuted, Refuted]);
+    let unrelated = |at: usize, found: &mut FlatnessMeasurement| {
+        found.max_abs_logit = (at * 5 % 12) as f64;
+        found.classifier_accuracy = (at * 7 % 12) as f64 / 12.0;
+    };
+    assert_eq!(judged(unrelated), [Qualified, Qualified]);
 }
 
 #[test]

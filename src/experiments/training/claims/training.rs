@@ -236,10 +236,8 @@ fn divergence(study: &Trainings) -> Verdict {
     // "Diverges" is not true of a model if fewer than half of its runs do.
     let is_refuted = [share(mhsa).at_least(0.5), share(ls).at_most(0.5)].contains(&Ruling::Fails);
     let ruling = Ruling::of_rule(mhsa.0 == mhsa.1 && ls.0 == 0, is_refuted).hidden_if(is_short);
-    let counts = format!(
-        "of multi-head attention {} of {}, of LS-attention {} of {}",
-        mhsa.0, mhsa.1, ls.0, ls.1
-    );
+    let counts =
+        format!("multi-head attention {} of {}, LS-attention {} of {}", mhsa.0, mhsa.1, ls.0, ls.1);
     let all = || runs.iter().flatten().copied();
     let steps = all().map(|run| run.of.steps).max().unwrap_or(0);
     let tokens = all().map(|run| (run.of.steps * run.of.batch * run.of.context) as f64 / 1e6);
