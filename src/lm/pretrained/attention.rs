@@ -43,15 +43,15 @@ pub(super) enum Projections {
 impl Attention {
     /// Computes attention on `input`, the concatenated rows of passages of `lengths`: the term added to the residual stream, and
     /// the probes of the heads if they are `probed`. Then `attend` may replace the attention of each head; a sink keeps its
-    /// share of the head's own attention.
+    /// share of the head's own attention. Without `attend` only the probes are computed.
     pub(super) fn of(
         &self,
         layer: usize,
         input: &Array2<f32>,
         lengths: &[usize],
         probed: bool,
-        attend: &mut Attend<'_>,
-    ) -> Result<(Array2<f32>, HeadsOfLayer), LmError> {
+        mut attend: Option<&mut Attend<'_>>,
+    ) -> Result<(Option<Array2<f32>>, HeadsOfLayer), LmError> {
         let [mut queries, mut keys, values] =
             self.projections.of(input, [self.heads, self.key_heads], self.d)?;
         let together = self.normalise_together([&mut queries, &mut keys], lengths);
@@ -107,9 +107,10 @@ impl Attention {
                         turns: turns.clone(),
                     },
                 };
-                match attend(&probe)? {
-                    None => output.assign(&own(&probe.queries)),
-                    Some(mut other) => {
+                match attend.as_mut().map(|attend| attend(&probe)).transpose()? {
+                    None => {}
+                    Some(None) => output.assign(&own(&probe.queries)),
+                    Some(Some(mut other)) => {
                         let sinks = probe.sink_shares_of(&(0..t).collect::<Vec<_>>());
                         for (mut row, share) in other.rows_mut().into_iter().zip(sinks) {
                             row *= 1.0 - share;
@@ -122,7 +123,8 @@ impl Attention {
             probes.push(of_passage);
             first += t;
         }
-        Ok((self.output.of(&gathered)?, probes))
+        let added = attend.is_some().then(|| self.output.of(&gathered)).transpose()?;
+        Ok((added, probes))
     }
 
     /// Multiplies queries and keys by the gains of a norm over all heads together. Returns the further factor of each row, by

@@ -187,7 +187,7 @@ impl Probed for PretrainedModel {
         layers: Range<usize>,
         each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
     ) -> Result<(), LmError> {
-        self.transformer.probe(passages, layers, &mut |_| Ok(None), each).map(drop)
+        self.transformer.probe(passages, layers, each)
     }
 
     fn passage_loss(&self, passage: &[u32], attend: &mut Attend<'_>) -> Result<f64, LmError> {

@@ -6,7 +6,7 @@ use super::attention::{Attention, Projections};
 use super::config::Config;
 use super::layers::{Dense, ExpertMlps, ExpertWeights, Experts, Input, JointExperts, Mlp, Norm};
 use super::rotary::Rotary;
-use super::transformer::{Block, Embedding, Norms, Output, Transformer};
+use super::transformer::{Block, Embedding, Kept, Norms, Output, Transformer};
 use super::types::{
     LocalPositions, MlpType, ModelType, NormOver, NormType, Qkv, Unrotated, Windows,
 };
@@ -154,7 +154,7 @@ pub(super) fn read(
     let original = rotaries.iter().flatten().filter_map(|rotary| rotary.context());
     let context = positions.chain(original).fold(context, usize::min);
     let output = kind.output(&embedding)?;
-    Ok(Transformer { embedding, blocks, context, output })
+    Ok(Transformer { embedding, blocks, context, output, kept: Kept::default() })
 }
 
 impl Kind<'_> {

@@ -1,6 +1,7 @@
 //! Common parts of all published models, and the forward pass that probes their heads.
 
 use std::ops::{ControlFlow, Range};
+use std::sync::{Mutex, PoisonError};
 
 use ndarray::{Array1, Array2, Ix2, s};
 
@@ -18,6 +19,50 @@ pub(super) struct Transformer {
     pub(super) context: usize,
     /// The output layer; `None` if the files have none.
     pub(super) output: Option<Output>,
+    pub(super) kept: Kept,
+}
+
+/// Residual streams where the last probes of some passages began, so that the probes of a later layer need not compute all blocks
+/// before it: the heads of a model are probed layer by layer, in time linear in the number of layers.
+#[derive(Default)]
+pub(super) struct Kept(Mutex<Vec<KeptStream>>);
+
+struct KeptStream {
+    passages: Vec<Vec<u32>>,
+    /// The block that reads it.
+    layer: usize,
+    stream: Array2<f32>,
+}
+
+/// The most numbers that all kept streams hold: 256 MiB.
+const MOST_KEPT: usize = 1 << 26;
+
+impl Kept {
+    /// The stream of `passages` closest before block `layer`, and the block that reads it.
+    fn before(&self, layer: usize, passages: &[Vec<u32>]) -> Option<(usize, Array2<f32>)> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.iter().find(|kept| kept.passages == passages && kept.layer <= layer)?;
+        Some((found.layer, found.stream.clone()))
+    }
+
+    /// Keeps a stream in place of that of an earlier block, and drops the oldest of other passages above [`MOST_KEPT`].
+    fn put(&self, layer: usize, passages: &[Vec<u32>], stream: &Array2<f32>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|kept| kept.passages != passages);
+        all.push(KeptStream { passages: passages.to_vec(), layer, stream: stream.clone() });
+        while all.iter().map(|kept| kept.stream.len()).sum::<usize>() > MOST_KEPT {
+            all.remove(0);
+        }
+    }
+}
+
+/// What a pass through blocks does at their heads.
+enum AtHeads<'a, 'b> {
+    Nothing,
+    /// Replaces attention.
+    Attend(&'a mut Attend<'b>),
+    /// Reads them, and ends after those of the last block or a break.
+    Probe(&'a mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>),
 }
 
 /// The logits of the next token: s N(x) Eᵀ for the residual stream x after the last block, then c tanh(·/c) with a softcap c.
@@ -88,10 +133,10 @@ impl Transformer {
             return Err(LmError::too_few("the passage", passage.len(), 2, "tokens"));
         };
         let output = self.output.as_ref().ok_or_else(LmError::no_loss)?;
-        // One layer more than there are, so that no layer is the last.
-        let layers = 0..self.blocks.len() + 1;
-        let all = &mut |_| ControlFlow::Continue(());
-        let x = self.probe(&[passage.to_vec()], layers, attend, all)?;
+        let passages = [passage.to_vec()];
+        let (lengths, blocks) = (self.lengths(&passages)?, 0..self.blocks.len());
+        let x = self.embed(&passages)?;
+        let x = self.through(blocks, x, &lengths, AtHeads::Attend(attend))?;
         let hidden = output.norm.of(x.slice(s![..next.len(), ..]).to_owned());
         let mut z = product(hidden.view(), output.weights.whole::<Ix2>()?.t()) * output.scale;
         if let Some(cap) = output.softcap {
@@ -105,31 +150,63 @@ impl Transformer {
         Ok(losses.sum::<f64>() / next.len() as f64)
     }
 
-    /// Probes the heads of some layers, whose attention `attend` may replace; see [`Probed`](crate::lm::Probed). Returns the
-    /// residual stream where it ended, with the rows of all passages concatenated.
+    /// Probes the heads of some layers; see [`Probed`](crate::lm::Probed).
     pub(super) fn probe(
         &self,
         passages: &[Vec<u32>],
         layers: Range<usize>,
-        attend: &mut Attend<'_>,
         each: &mut dyn FnMut(HeadsOfLayer) -> ControlFlow<()>,
-    ) -> Result<Array2<f32>, LmError> {
+    ) -> Result<(), LmError> {
+        let lengths = self.lengths(passages)?;
+        if layers.start >= self.blocks.len() {
+            return Ok(());
+        }
+        let (first, x) = match self.kept.before(layers.start, passages) {
+            Some(kept) => kept,
+            None => (0, self.embed(passages)?),
+        };
+        let x = self.through(first..layers.start, x, &lengths, AtHeads::Nothing)?;
+        self.kept.put(layers.start, passages, &x);
+        self.through(layers, x, &lengths, AtHeads::Probe(each)).map(drop)
+    }
+
+    /// The number of tokens of each passage.
+    fn lengths(&self, passages: &[Vec<u32>]) -> Result<Vec<usize>, LmError> {
         let lengths: Vec<usize> = passages.iter().map(Vec::len).collect();
-        if let Some(&found) = lengths.iter().find(|&&t| t == 0 || t > self.context) {
-            return Err(LmError::Refused(format!(
+        match lengths.iter().find(|&&t| t == 0 || t > self.context) {
+            None => Ok(lengths),
+            Some(&found) => Err(LmError::Refused(format!(
                 "the passage has {found} tokens; it must have 1 to {}, the model's context",
                 self.context
-            )));
+            ))),
         }
-        let mut x = self.embed(passages)?;
-        for (layer, block) in self.blocks.iter().enumerate().take(layers.end) {
+    }
+
+    /// The residual stream after some blocks, from that before them, with the rows of passages of `lengths` concatenated.
+    fn through(
+        &self,
+        layers: Range<usize>,
+        mut x: Array2<f32>,
+        lengths: &[usize],
+        mut at_heads: AtHeads<'_, '_>,
+    ) -> Result<Array2<f32>, LmError> {
+        let own: &mut Attend<'_> = &mut |_| Ok(None);
+        for layer in layers.start..layers.end.min(self.blocks.len()) {
+            let block = &self.blocks[layer];
             let [of_attention, of_mlp] = &block.norms;
             let input = normed(of_attention.before.as_ref(), x.clone());
-            let probed = layers.contains(&layer);
-            let (added, probes) = block.attention.of(layer, &input, &lengths, probed, attend)?;
-            if probed && each(probes).is_break() || layer + 1 == layers.end {
-                return Ok(x);
-            }
+            let made = |attend, probed| block.attention.of(layer, &input, lengths, probed, attend);
+            let added = match &mut at_heads {
+                AtHeads::Nothing => made(Some(own), false)?.0,
+                AtHeads::Attend(attend) => made(Some(attend), true)?.0,
+                AtHeads::Probe(each) => {
+                    let goes_on = layer + 1 < layers.end;
+                    let (added, probes) = made(goes_on.then_some(&mut *own), true)?;
+                    let is_broken = each(probes).is_break();
+                    added.filter(|_| !is_broken)
+                }
+            };
+            let Some(added) = added else { return Ok(x) };
             let read_by_both = block.parallel.then(|| x.clone());
             x += &(normed(of_attention.after.as_ref(), added) * block.residual);
             x = normed(of_attention.of_sum.as_ref(), x);

@@ -5,6 +5,7 @@ mod reference;
 mod refusals;
 
 use std::fs;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use half::{bf16, f16};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
 use super::*;
-use crate::lm::{LmError, Probed as _};
+use crate::lm::{HeadsOfLayer, LmError, Probed as _};
 use fixture::{CONTEXT, VOCABULARY, words_tokenizer};
 
 pub(crate) use fixture::Published;
@@ -50,6 +51,30 @@ fn read(model: &Published) -> Opened {
 fn numbers(model: &PretrainedModel) -> Vec<[Array2<f32>; 3]> {
     let probes = model.probe(&TOKENS).unwrap();
     probes.into_iter().map(|p| [p.queries, p.keys, (*p.inputs.stream).clone()]).collect()
+}
+
+#[test]
+fn layers_probed_one_by_one_in_any_order_have_the_heads_of_one_pass() {
+    let model = read(&Published::gpt2());
+    let (layers, other) = (model.layers(), [TOKENS[1], TOKENS[0]]);
+    let queries_of = |passages: &[Vec<u32>], layers: Range<usize>| {
+        let mut found = Vec::new();
+        let each = &mut |heads: HeadsOfLayer| {
+            found.extend(heads.concat().into_iter().map(|head| head.queries));
+            ControlFlow::Continue(())
+        };
+        model.probe_layers(passages, layers, each).unwrap();
+        found
+    };
+    let passages = [TOKENS.to_vec(), other.to_vec()];
+    let whole = queries_of(&passages, 0..layers);
+    let heads = 2 * model.heads();
+    assert_eq!(whole.len(), layers * heads);
+    for layer in (0..layers).chain((0..layers).rev()) {
+        queries_of(&[other.to_vec()], layer..layer + 1);
+        let found = queries_of(&passages, layer..layer + 1);
+        assert_eq!(found, whole[layer * heads..(layer + 1) * heads], "layer {layer}");
+    }
 }
 
 #[test]
