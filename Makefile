@@ -8,7 +8,7 @@ EXAMPLES := fit_one_matrix bracket probe_heads
 PEERS := benches/peers/.venv
 
 .PHONY: reproduce verify test promises test-levels test-reproduce check check-cuda setup setup-browser setup-mpi setup-slurm setup-readers setup-venv test-readers test-data test-export wheel test-python data-books data-python data-smollm2 data-minilm data-gemma3 data-vit data-whisper test-decoders test-slurm test-mpi \
-	test-unsafe fuzz deny bench-peers bench-peers-fit bench-peers-step
+	test-unsafe fuzz deny bench-peers bench-peers-fit bench-peers-step bench-growth
 
 reproduce: setup
 	$(CARGO) run --release --locked -- reproduce --preset $(PRESET)
@@ -41,9 +41,10 @@ test-reproduce: setup
 	tests/main_job.sh quick
 	tests/main_job.sh smoke
 
-# One model trained by several workers of Open MPI on this machine.
+# One model trained by several workers of Open MPI on this machine. The models are tiny, so this crate is optimised little: it compiles
+# in half the time.
 test-mpi: setup setup-mpi
-	$(CARGO) test --release --locked --features mpi --test training mpi::
+	$(CARGO) test --release --locked --features mpi --config 'profile.release.package.rank-study.opt-level=1' --test training mpi::
 
 setup-mpi:
 	@if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null || ! ldconfig -p | grep -q libclang; then \
@@ -126,6 +127,11 @@ bench-peers-fit: setup $(PEERS)/installed
 bench-peers-step: setup $(PEERS)/installed
 	$(CARGO) build --release --locked
 	$(PEERS)/bin/python benches/peers/run_step.py $(ARGS)
+
+# How its times grow with n, layers and rows, to data/bench-growth/ and docs/img/performance.png.
+bench-growth: setup $(PEERS)/installed
+	$(CARGO) build --release --locked
+	$(PEERS)/bin/python benches/peers/growth.py $(ARGS)
 
 # Six gigabytes: the PyTorch that the package index serves brings its GPU libraries.
 $(PEERS)/installed: benches/peers/requirements.txt
