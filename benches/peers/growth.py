@@ -7,7 +7,6 @@ number of rows. The exponent is that of a least-squares line through the logarit
 are medians over the rounds. `figure.png` draws the share of the rate of a large product.
 """
 
-import argparse
 import csv
 import math
 import statistics
@@ -20,7 +19,9 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import tomli_w
 
+import comparison
 import sides
 
 OUT = sides.ROOT / "data" / "bench-growth"
@@ -48,10 +49,10 @@ def fits(threads):
         yield {"what": "fit", "variable": "n", "size": n, "work": 3 * n * n * 64, "seconds": seconds}
 
 
-def steps(threads, arm):
+def steps(threads, arm, repeats):
     for n in STEPS:
         command = [sides.PROGRAM, "bench", "step", "--variant", arm, "--batch", max(1, 2048 // n), "--context", n, *MODEL,
-                   "--threads", threads, "--repeats", 5, "--json"]  # fmt: skip
+                   "--threads", threads, "--repeats", repeats, "--json"]  # fmt: skip
         found = sides.result(command)
         batch = found["batch"]
         yield {
@@ -94,15 +95,15 @@ def tables(threads, folder):
         yield {"what": "table", "variable": "rows", "size": rows, "work": rows, "seconds": seconds}
 
 
-def measured(rounds, threads):
-    rows = []
+def measured(options):
+    threads, rows = options.threads, []
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        for turn in range(rounds):
+        for turn in range(options.rounds):
             for parts in (
                 fits(threads),
-                steps(threads, "mhsa"),
-                steps(threads, "ls"),
+                steps(threads, "mhsa", options.repeats),
+                steps(threads, "ls", options.repeats),
                 screenings(threads, folder),
                 tables(threads, folder),
             ):
@@ -128,7 +129,7 @@ def slope(points):
     return statistics.linear_regression(x, y).slope
 
 
-def write_table(rows):
+def write_table(rows, out):
     seconds, work = medians(rows, lambda row: row["seconds"]), medians(rows, lambda row: row["work"])
     lines = ["| what | against | from | to | exponent of the time | of the work |", "|---|---|---|---|---|---|"]
     for (what, variable), times in seconds.items():
@@ -136,7 +137,7 @@ def write_table(rows):
         shown = " | ".join(f"{variable} = {size:,}: {1e3 * times[size]:.3g} ms" for size in ends)
         of_work = slope(work[what, variable].items())
         lines.append(f"| {what} | {variable} | {shown} | {slope(times.items()):.2f} | {of_work:.2f} |")
-    (OUT / "table.md").write_text("\n".join(lines) + "\n")
+    (out / "table.md").write_text("\n".join(lines) + "\n")
 
 
 def draw(rows):
@@ -156,17 +157,15 @@ def draw(rows):
 
 
 def main():
-    read = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    read.add_argument("--rounds", type=int, default=3)
-    read.add_argument("--threads", type=int, default=2)
-    flags = read.parse_args()
-    rows = measured(flags.rounds, flags.threads)
-    OUT.mkdir(parents=True, exist_ok=True)
-    with (OUT / "rows.csv").open("w", newline="") as file:
+    options = comparison.flags(__doc__, OUT, 5)
+    begun = comparison.Begun()
+    rows = measured(options)
+    with (options.out / "rows.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    write_table(rows)
+    (options.out / "manifest.toml").write_text(tomli_w.dumps(begun.manifest(options)))
+    write_table(rows, options.out)
     draw(rows)
 
 
