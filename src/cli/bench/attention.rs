@@ -9,6 +9,7 @@ use super::shared::{TimingFlags, at_least_one, held, median};
 use crate::cli::errors::FlagContext as _;
 use crate::cli::flags::{DeviceFlag, dtypes};
 use crate::lm::{AttentionEvaluator, Dtype};
+use crate::system::peak_rss_bytes;
 use crate::targets::Layout;
 
 /// Time the attention operator, forward and backward
@@ -69,8 +70,9 @@ pub(super) fn run(args: &AttentionBench) -> Result<()> {
         "layout": args.layout, "batch": args.batch, "context": args.context, "d_head": args.d_head,
         "softcap": args.softcap, "device": args.device.device.name(), "dtype": args.dtype.name(),
     });
-    args.timing
-        .print(&format!("forward {forward:.2} ms, backward {backward:.2} ms{}", held()), found)
+    let peak = peak_rss_bytes();
+    let sentence = format!("forward {forward:.2} ms, backward {backward:.2} ms{}", held(peak));
+    args.timing.print(&sentence, found, peak)
 }
 
 /// Returns the median times of forward and backward, in seconds.

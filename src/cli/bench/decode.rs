@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::shared::{ModelArgs, TimingFlags, at_least_one};
 use crate::experiments::latency::LatencyMeasurement;
+use crate::system::peak_rss_bytes;
 
 /// Time the decoding of one token after a prefill
 #[derive(Args, Debug)]
@@ -44,5 +45,5 @@ pub(super) fn run(args: &DecodeBench) -> Result<()> {
         "decode_s": found.decode_s, "prefill_s": found.prefill_s, "cache_bytes": found.cache_bytes,
         "parameters": found.parameters, "cache": args.cache,
     });
-    args.timing.print(&sentence, args.model.describe(found))
+    args.timing.print(&sentence, args.model.describe(found), peak_rss_bytes())
 }

@@ -9,6 +9,7 @@ use clap::Args;
 use super::shared::{TimingFlags, held, median_seconds};
 use crate::cli::errors::{FlagContext as _, UsageError};
 use crate::solver::{Evaluator, Factors, Precision, Problem, read_factors};
+use crate::system::peak_rss_bytes;
 use crate::targets::{Family, Layout, Parameters, Target, Visibility};
 
 /// Logit bound, and weight of the penalty on logits beyond it.
@@ -87,7 +88,8 @@ pub(super) fn run(args: &FitBench) -> Result<()> {
         "eval_s": eval_s, "value": value, "gradient_q_norm": norm(0), "gradient_k_norm": norm(1),
         "n": args.n, "rank": args.rank, "window": args.window, "layout": args.layout, "dtype": args.dtype,
     });
-    args.timing.print(&format!("{:.3} ms per evaluation{}", 1e3 * eval_s, held()), found)
+    let peak = peak_rss_bytes();
+    args.timing.print(&format!("{:.3} ms per evaluation{}", 1e3 * eval_s, held(peak)), found, peak)
 }
 
 /// Returns the median time in seconds, the objective and its gradient.

@@ -11,7 +11,6 @@ use crate::cli::flags::{JsonFlag, ThreadsFlag};
 use crate::cli::streams::{inform, say};
 use crate::cli::train::set_keys;
 use crate::lm::{SyntheticCorpus, TrainDefinition};
-use crate::system::peak_rss_bytes;
 use crate::table::plural;
 
 /// Flags of the language model that is timed.
@@ -62,13 +61,14 @@ impl TimingFlags {
         pool.install(work)
     }
 
-    /// Prints the result: a sentence or, with --json, an object that also has what all benchmarks share.
-    pub fn print(&self, sentence: &str, mut found: Value) -> Result<()> {
+    /// Prints the result: a sentence or, with --json, an object that also has what all benchmarks share. `peak` is the peak
+    /// memory of the work in bytes.
+    pub fn print(&self, sentence: &str, mut found: Value, peak: Option<u64>) -> Result<()> {
         if !self.json.is_set {
             say!("{sentence}");
             return Ok(());
         }
-        found["peak_rss_bytes"] = peak_rss_bytes().into();
+        found["peak_rss_bytes"] = peak.into();
         found["threads"] = self.threads.count(None)?.into();
         found["repeats"] = self.repeats.into();
         found["version"] = env!("CARGO_PKG_VERSION").into();
@@ -156,9 +156,9 @@ pub(super) fn median(mut times: Vec<f64>) -> f64 {
     0.5 * (times[(times.len() - 1) / 2] + times[times.len() / 2])
 }
 
-/// Formats the peak memory of the process, as the end of a line.
-pub(super) fn held() -> String {
-    peak_rss_bytes().map_or_else(String::new, |bytes| {
+/// Formats a peak memory in bytes, as the end of a line.
+pub(super) fn held(peak: Option<u64>) -> String {
+    peak.map_or_else(String::new, |bytes| {
         format!(", peak memory {:.0} MiB", bytes as f64 / f64::from(1 << 20))
     })
 }

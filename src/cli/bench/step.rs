@@ -9,6 +9,7 @@ use super::shared::{ModelArgs, TimingFlags, held, median_seconds};
 use crate::cli::flags::{DeviceFlag, dtypes};
 use crate::lm::{Alone, Arm, Corpus, Device, Dtype, TrainDefinition, Trainer};
 use crate::numerics::multiply;
+use crate::system::peak_rss_bytes;
 use crate::targets::Visibility;
 
 /// Time one training step
@@ -48,21 +49,22 @@ pub(super) fn run(args: &StepBench) -> Result<()> {
     Trainer::check_room(&definition, &corpus, args.device.device, &Alone)?;
     let mut trainer = Trainer::new(&definition, &corpus, args.device.device)?;
     let mut loss_nats = f64::NAN;
-    let mut product_rate = None;
-    let step_s = args.timing.run(&format!("steps after {WARM_UP} of warm-up"), || {
-        let mut step = || {
-            loss_nats = trainer.step()?.loss_nats;
-            Ok(())
-        };
-        for _ in 0..WARM_UP {
-            step()?;
-        }
-        let seconds = median_seconds(args.timing.repeats, step)?;
-        if matches!(args.device.device, Device::Cpu) && args.dtype == Dtype::Float32 {
-            product_rate = Some(rate_of_a_large_product()?);
-        }
-        Ok(seconds)
-    })?;
+    let (step_s, peak, product_rate) =
+        args.timing.run(&format!("steps after {WARM_UP} of warm-up"), || {
+            let mut step = || {
+                loss_nats = trainer.step()?.loss_nats;
+                Ok(())
+            };
+            for _ in 0..WARM_UP {
+                step()?;
+            }
+            let seconds = median_seconds(args.timing.repeats, step)?;
+            // Before the product, whose matrices are no part of a step.
+            let peak = peak_rss_bytes();
+            let has_limit =
+                matches!(args.device.device, Device::Cpu) && args.dtype == Dtype::Float32;
+            Ok((seconds, peak, has_limit.then(rate_of_a_large_product).transpose()?))
+        })?;
     if !loss_nats.is_finite() {
         bail!(
             "the loss is {loss_nats} after the last step, so no step updated the model; lower --set \
@@ -71,7 +73,8 @@ pub(super) fn run(args: &StepBench) -> Result<()> {
     }
     let tokens_per_s = (args.batch * args.context) as f64 / step_s;
     let ms = 1e3 * step_s;
-    let rate = flops(&definition).map(|flops| flops / step_s);
+    let flop = flops(&definition);
+    let rate = flop.map(|flop| flop / step_s);
     let share = rate.zip(product_rate).map(|(rate, product)| rate / product);
     let of_product = match (rate, share) {
         (Some(rate), Some(share)) => {
@@ -83,15 +86,17 @@ pub(super) fn run(args: &StepBench) -> Result<()> {
         }
         _ => String::new(),
     };
-    let sentence =
-        format!("{ms:.1} ms per step, {tokens_per_s:.0} tokens per second{of_product}{}", held());
+    let sentence = format!(
+        "{ms:.1} ms per step, {tokens_per_s:.0} tokens per second{of_product}{}",
+        held(peak)
+    );
     let found = serde_json::json!({
         "step_s": step_s, "tokens_per_s": tokens_per_s, "loss_nats": loss_nats,
         "parameters": trainer.model().parameters(), "batch": args.batch, "context": args.context,
         "device": args.device.device.name(), "dtype": args.dtype.name(),
-        "flop": flops(&definition), "flop_per_s": rate, "product_flop_per_s": product_rate, "share_of_product": share,
+        "flop": flop, "flop_per_s": rate, "product_flop_per_s": product_rate, "share_of_product": share,
     });
-    args.timing.print(&sentence, args.model.describe(found))
+    args.timing.print(&sentence, args.model.describe(found), peak)
 }
 
 fn definition(args: &StepBench) -> Result<TrainDefinition> {
