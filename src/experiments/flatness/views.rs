@@ -63,9 +63,10 @@ fn variant(model: &FlatModel) -> Variant<'_> {
 pub(super) fn analyse(rows: &Rows<FlatnessMeasurement>) -> Result<Analysed, TableError> {
     let why = "no finished row has a model";
     let models = TableError::unless_empty(rows.rows.clone(), &rows.path, why, READ_ERR)?;
-    let tables = vec![table(&models, rows.failed), correlations_table(&models)];
+    let relations = relations(&models);
+    let tables = vec![table(&models, rows.failed), correlations_table(&relations)];
     let figures = vec![figure(&models)];
-    Ok(Analysed { tables, figures, verdicts: verdicts(&models) })
+    Ok(Analysed { tables, figures, verdicts: verdicts(&models, &relations) })
 }
 
 /// Two quantities of a model.
@@ -79,6 +80,23 @@ const PAIRS: [([&str; 2], Two); 3] = [
     }),
     (["trace", "classifier_accuracy"], |found| [found.trace, found.classifier_accuracy]),
 ];
+
+/// Spearman's ρ of two quantities over models.
+struct Relation {
+    /// Their columns.
+    columns: [&'static str; 2],
+    given_loss: Option<RankCorrelation>,
+    at_one_rate: Option<RankCorrelation>,
+}
+
+/// The relations of [`PAIRS`], in their order.
+fn relations(models: &[FlatModel]) -> [Relation; 3] {
+    PAIRS.map(|(columns, of)| Relation {
+        columns,
+        given_loss: given_loss(models, of),
+        at_one_rate: at_one_rate(models, of),
+    })
+}
 
 /// Spearman's ρ of two quantities over models, given the loss.
 fn given_loss(models: &[FlatModel], of: Two) -> Option<RankCorrelation> {
@@ -106,12 +124,12 @@ fn rate(model: &FlatModel) -> f64 {
 }
 
 /// The verdicts on [`CLAIMS`].
-fn verdicts(models: &[FlatModel]) -> Vec<Verdict> {
-    let verdict = |claim, name: &str, of: Two, rule: fn(RankCorrelation) -> [bool; 2]| {
-        let Some(found) = given_loss(models, of) else { return Verdict::lacking(claim) };
+fn verdicts(models: &[FlatModel], [trace, _, accuracy]: &[Relation; 3]) -> Vec<Verdict> {
+    let verdict = |claim, name: &str, of: &Relation, rule: fn(RankCorrelation) -> [bool; 2]| {
+        let Some(found) = of.given_loss else { return Verdict::lacking(claim) };
         let [is_confirmed, is_refuted] = rule(found);
         let losses = from_to(models.iter().map(|model| model.found.loss_nats), 3);
-        let of_rates = at_one_rate(models, of).map_or_else(String::new, |found| {
+        let of_rates = of.at_one_rate.map_or_else(String::new, |found| {
             format!("ρ among models of one learning rate, median over rates: {}", found.shown())
         });
         Verdict::new(
@@ -123,24 +141,21 @@ fn verdicts(models: &[FlatModel]) -> Vec<Verdict> {
         )
     };
     vec![
-        verdict(LARGE_IS_SHARP, "max |logit| and trace", PAIRS[0].1, |found| {
+        verdict(LARGE_IS_SHARP, "max |logit| and trace", trace, |found| {
             [found.low > 0.0, found.high < WEAK && found.low <= 0.0]
         }),
-        verdict(FLAT_IS_BETTER, "trace and accuracy", PAIRS[2].1, |found| {
+        verdict(FLAT_IS_BETTER, "trace and accuracy", accuracy, |found| {
             [found.high < 0.0, found.low > 0.0]
         }),
     ]
 }
 
-fn correlations_table(models: &[FlatModel]) -> Table {
-    let of_pair = |&(columns, of): &([&'static str; 2], Two)| {
-        [
-            ("given the loss", given_loss(models, of)),
-            ("at one learning rate", at_one_rate(models, of)),
-        ]
-        .map(|(how, found)| (columns, how, found))
+fn correlations_table(relations: &[Relation]) -> Table {
+    let of_relation = |one: &Relation| {
+        [("given the loss", one.given_loss), ("at one learning rate", one.at_one_rate)]
+            .map(|(how, found)| (one.columns, how, found))
     };
-    let all: Vec<_> = PAIRS.iter().flat_map(of_pair).collect();
+    let all: Vec<_> = relations.iter().flat_map(of_relation).collect();
     Table::from_items("correlations", "Rank correlation (Spearman's ρ) over models", &all)
         .words("first", "first", |one| one.0[0])
         .words("second", "second", |one| one.0[1])

@@ -65,7 +65,10 @@ fn correlations_at_equal_loss_decide_the_claims() {
     let judged = |alter: fn(usize, &mut FlatnessMeasurement)| {
         let mut models = models();
         models.iter_mut().enumerate().for_each(|(at, model)| alter(at, &mut model.found));
-        verdicts(&models).iter().map(|verdict| verdict.status).collect::<Vec<_>>()
+        verdicts(&models, &relations(&models))
+            .iter()
+            .map(|verdict| verdict.status)
+            .collect::<Vec<_>>()
     };
     assert_eq!(judged(|_, _| ()), [Confirmed, Confirmed]);
     let reversed = |_: usize, found: &mut FlatnessMeasurement| {
