@@ -4,13 +4,14 @@
 
 A fit's evaluation and a training step against the sequence length n, screening against the number of layers, a table against the
 number of rows. The exponent is that of a least-squares line through the logarithms; beside it stands that of the work. Times
-are medians over the rounds. `figure.png` draws the share of the rate of a large product.
+are medians over the rounds. docs/img/performance.png draws the share of the rate of a large product.
 """
 
 import csv
 import math
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -71,7 +72,7 @@ def screenings(threads, folder):
         model = folder / f"llama-{layers}"
         if not model.exists():
             sizes = ["--hidden", 512, "--intermediate", 1536, "--heads", 8, "--key-heads", 8, "--layers", layers]
-            sides.output([sides.sys.executable, sides.ROOT / "benches/random_llama.py", model, *sizes])
+            sides.output([sys.executable, sides.ROOT / "benches/random_llama.py", model, *sizes])
         with tempfile.TemporaryDirectory() as out:
             text = sides.ROOT / "analysis/data/tinyshakespeare.txt.zst"
             command = [sides.PROGRAM, "predict", model, "--text", text, "--screen", "--tokens", 256, "--passages", 1,

@@ -45,7 +45,7 @@ impl Kept {
         Some((found.layer, found.stream.clone()))
     }
 
-    /// Keeps a stream in place of that of an earlier block, and drops the oldest of other passages above [`MOST_KEPT`].
+    /// Keeps a stream in place of the one of the same passages, and drops the oldest of others above [`MOST_KEPT`].
     fn put(&self, layer: usize, passages: &[Vec<u32>], stream: &Array2<f32>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|kept| kept.passages != passages);
