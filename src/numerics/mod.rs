@@ -20,6 +20,7 @@ mod simd;
 mod softmax;
 mod stripe;
 mod tile;
+mod vectors;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -42,3 +43,4 @@ pub(crate) use simd::{Kernel, Simd};
 #[cfg(feature = "lm")]
 pub(crate) use softmax::softmax;
 pub(crate) use stripe::{ColumnSums, Stripe, equal_shares, panels_of};
+pub(crate) use vectors::{add_and_dot, dot};

@@ -1,5 +1,7 @@
 //! Operations of a vector extension, and loops that are compiled for each extension.
 
+use half::f16;
+
 use super::number::Number;
 
 /// A loop that is compiled for each vector extension. `run` must be `#[inline(always)]`, and so must
@@ -37,6 +39,17 @@ pub(crate) trait Simd<T: Number>: Copy {
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
     /// 2ᵏ for x = `Number::ROUND` + k.
     fn power_of_two(self, rounded: Self::V) -> Self::V;
+
+    /// Loads the first `LANES` float16 numbers of a slice, which must have as many.
+    #[inline(always)]
+    fn load_half(self, from: &[f16]) -> Self::V {
+        let mut wide = [T::default(); MOST_LANES];
+        wide[..Self::LANES]
+            .iter_mut()
+            .zip(&from[..Self::LANES])
+            .for_each(|(to, from)| *to = T::from_f64(from.to_f64()));
+        self.load(&wide)
+    }
 
     /// Loads at most `LANES` elements; the other lanes get `fill`. Most vectors that may be partial are whole and use the fast
     /// path, because filling an array of a length known only at run time calls `memcpy`.

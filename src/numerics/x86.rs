@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use half::f16;
 use pastey::paste;
 
 use super::number::Number;
@@ -43,10 +44,10 @@ extension!(
     ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"]
 );
 extension!(
-    /// AVX2 with fused multiply-add.
+    /// AVX2 with fused multiply-add and float16 loads.
     Avx2,
-    "avx2,fma",
-    ["avx2", "fma"]
+    "avx2,fma,f16c",
+    ["avx2", "fma", "f16c"]
 );
 
 /// Defines the methods that are the same instructions for vectors of both lengths, which differ in the start of their names
@@ -148,6 +149,13 @@ impl Simd<f32> for Avx512 {
         _mm512, ps, si512, epi32, epi32
     );
     avx512!(f32, 16, __mmask16, ps);
+
+    #[inline(always)]
+    fn load_half(self, from: &[f16]) -> Self::V {
+        let from = &from[..<Self as Simd<f32>>::LANES];
+        // SAFETY: `self` exists only where the features were detected; the slice has as many elements as are read.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast())) }
+    }
 }
 
 impl Simd<f64> for Avx512 {
@@ -163,6 +171,13 @@ impl Simd<f32> for Avx2 {
         f32, __m256, lanes: 8, registers: 16, exponent: (127, 23),
         _mm256, ps, si256, epi32, epi32
     );
+
+    #[inline(always)]
+    fn load_half(self, from: &[f16]) -> Self::V {
+        let from = &from[..<Self as Simd<f32>>::LANES];
+        // SAFETY: as for AVX-512.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())) }
+    }
 }
 
 impl Simd<f64> for Avx2 {

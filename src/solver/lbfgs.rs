@@ -6,9 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ndarray::ArrayView1;
-
 use super::curvature::Preconditioner;
+use crate::numerics::{Number, add_and_dot, dot};
 
 /// Number of stored pairs of steps and gradient changes.
 const MEMORY: usize = 12;
@@ -89,45 +88,9 @@ pub(super) trait Smooth {
     }
 }
 
-/// The number type of stored pairs. Apart from evaluations, reading the pairs takes most of an iteration's time.
-pub(super) trait Stored: Copy + Into<f64> {
-    fn rounded(v: f64) -> Self;
-    fn dot(a: &[Self], b: &[f64]) -> f64;
-}
-
-impl Stored for f64 {
-    fn rounded(v: f64) -> Self {
-        v
-    }
-
-    fn dot(a: &[f64], b: &[f64]) -> f64 {
-        ArrayView1::from(a).dot(&ArrayView1::from(b))
-    }
-}
-
-/// Used if gradients have float32 accuracy only.
-impl Stored for f32 {
-    fn rounded(v: f64) -> Self {
-        v as f32
-    }
-
-    fn dot(a: &[f32], b: &[f64]) -> f64 {
-        const LANES: usize = 8;
-        let mut sums = [0.0; LANES];
-        let (ends_a, ends_b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-        let rest: f64 =
-            ends_a.remainder().iter().zip(ends_b.remainder()).map(|(&a, b)| f64::from(a) * b).sum();
-        for (a, b) in ends_a.zip(ends_b) {
-            for (sum, (&a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
-                *sum += f64::from(a) * b;
-            }
-        }
-        sums.iter().sum::<f64>() + rest
-    }
-}
-
-/// Minimises `objective` from x, with pairs stored in T.
-pub(super) fn minimise<T: Stored>(
+/// Minimises `objective` from x. Pairs are stored in T: float32 if gradients have no more digits, since apart from evaluations
+/// reading the pairs takes most of an iteration's time.
+pub(super) fn minimise<T: Number>(
     x: Vec<f64>,
     stopping: Stopping,
     objective: &mut impl Smooth,
@@ -212,16 +175,16 @@ impl<T> Default for History<T> {
     }
 }
 
-impl<T: Stored> History<T> {
+impl<T: Number> History<T> {
     fn push(&mut self, from: &Point, to: &Point) {
         let differences = |to: &[f64], from: &[f64]| -> Vec<T> {
-            to.iter().zip(from).map(|(a, b)| T::rounded(a - b)).collect()
+            to.iter().zip(from).map(|(a, b)| T::from_f64(a - b)).collect()
         };
         let step = differences(&to.x, &from.x);
         let change = differences(&to.gradient, &from.gradient);
         // Products are computed from the pair as it is stored.
         let as_kept = widened(&change);
-        let product = T::dot(&step, &as_kept);
+        let product = dot(&step, &as_kept);
         if product > f64::EPSILON * dot(&as_kept, &as_kept) {
             if self.pairs.len() == MEMORY {
                 self.pairs.pop_front();
@@ -234,31 +197,37 @@ impl<T: Stored> History<T> {
     fn direction(&self, gradient: &[f64], preconditioner: Option<&Preconditioner>) -> Vec<f64> {
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let mut shares = Vec::with_capacity(self.pairs.len());
-        for (step, change, inverse) in self.pairs.iter().rev() {
-            let share = inverse * T::dot(step, &direction);
-            add(&mut direction, -share, change);
+        let newest = self.pairs.back();
+        let mut along = newest.map_or(0.0, |(step, ..)| dot(step, &direction));
+        let mut older = self.pairs.iter().rev().skip(1);
+        for (_, change, inverse) in self.pairs.iter().rev() {
+            let share = inverse * along;
+            let next = older.next().map_or(&[][..], |(step, ..)| step);
+            along = add_and_dot(&mut direction, -share, change, next);
             shares.push(share);
         }
-        let newest = self.pairs.back();
         let mut scaled = newest.map(|(_, change, _)| widened(change)).unwrap_or_default();
         if let Some(preconditioner) = preconditioner {
             // Both vectors in one pass over the preconditioner's memory, which dominates the time.
             preconditioner.apply([&mut direction, &mut scaled]);
         }
         if let Some((_, change, inverse)) = newest {
-            let scale = 1.0 / (inverse * T::dot(change, &scaled));
+            let scale = 1.0 / (inverse * dot(change, &scaled));
             direction.iter_mut().for_each(|v| *v *= scale);
         }
-        for ((step, change, inverse), share) in self.pairs.iter().zip(shares.into_iter().rev()) {
-            let correction = inverse * T::dot(change, &direction);
-            add(&mut direction, share - correction, step);
+        let oldest = self.pairs.front();
+        let mut along = oldest.map_or(0.0, |(_, change, _)| dot(change, &direction));
+        let mut newer = self.pairs.iter().skip(1);
+        for ((step, _, inverse), share) in self.pairs.iter().zip(shares.into_iter().rev()) {
+            let next = newer.next().map_or(&[][..], |(_, change, _)| change);
+            along = add_and_dot(&mut direction, share - inverse * along, step, next);
         }
         direction
     }
 }
 
-fn widened<T: Stored>(v: &[T]) -> Vec<f64> {
-    v.iter().map(|&v| v.into()).collect()
+fn widened<T: Number>(v: &[T]) -> Vec<f64> {
+    v.iter().map(|&v| v.to_f64()).collect()
 }
 
 /// One trial of a line search: step length, value, slope along the direction.
@@ -324,16 +293,6 @@ fn interpolate(a: Trial, b: Trial) -> f64 {
     if step.is_finite() { step.clamp(low + margin, high - margin) } else { middle }
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    Stored::dot(a, b)
-}
-
-fn add<T: Stored>(to: &mut [f64], scale: f64, what: &[T]) {
-    for (to, &what) in to.iter_mut().zip(what) {
-        *to += scale * what.into();
-    }
-}
-
 fn norm_max(x: &[f64]) -> f64 {
     x.iter().fold(0.0, |norm, v| v.abs().max(norm))
 }
@@ -397,7 +356,7 @@ mod tests {
         reaches_its_gradient_tolerance::<f32>();
     }
 
-    fn reaches_its_gradient_tolerance<T: Stored>() {
+    fn reaches_its_gradient_tolerance<T: Number>() {
         let patient = Stopping { iterations: 5000, ..STOPPING };
         let minimum = minimise::<T>(vec![1.0; 50], patient, &mut |x: &[f64], g: &mut [f64]| {
             let mut value = 0.0;

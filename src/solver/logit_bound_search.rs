@@ -14,11 +14,11 @@ use super::problem::LARGEST_CAP;
 use super::solution::Solution;
 
 /// The most stages of one solve: the bound moves at each, so there are more than at a fixed bound.
-const STAGES: usize = 60;
+const STAGES: usize = 90;
 /// The most L-BFGS iterations of one stage: the bound should move before a fit at the wrong bound is exact.
 const STAGE_ITERATIONS: usize = 400;
 /// The most iterations of a stage of an early-stop solve.
-const SPARING_ITERATIONS: usize = 75;
+const SPARING_ITERATIONS: usize = 50;
 /// Stages of an early-stop solve may exceed the bound by this share without a steeper slope. Such short stages seldom halve the
 /// violation, and raising the slope after each of them leads to worse minima.
 const SPARING_VIOLATION: f64 = 0.05;

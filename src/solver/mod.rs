@@ -12,6 +12,7 @@
 //! [`FitObserver`] follows a search, and can stop it so that it can be resumed. [`constructions`] are factors known in closed
 //! form. [`Evaluator`] is the objective.
 
+mod block_inverses;
 mod bounds;
 mod clamped_row;
 mod construct;
@@ -21,6 +22,7 @@ mod evaluator;
 mod factors;
 mod feasible;
 mod floor;
+mod floor_mixture;
 mod frontier;
 mod kernel;
 mod lagrangian;

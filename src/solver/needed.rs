@@ -308,7 +308,7 @@ mod tests {
 
     fn options() -> SearchOptions {
         let effort =
-            SolverBudget { iterations: 2000, relative_decrease: 1e-5, ..SolverBudget::default() };
+            SolverBudget { iterations: 4500, relative_decrease: 1e-5, ..SolverBudget::default() };
         SearchOptions {
             starts: 0,
             polished: 1,

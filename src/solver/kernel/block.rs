@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use super::inputs::{Inputs, Totals};
-use super::rows;
 use super::tile::Tile;
 use crate::numerics::{ColumnSums, Real, Simd};
 use crate::solver::penalty::{Multiplier, Penalty};
@@ -90,12 +89,10 @@ impl<T: Real> Block<T> {
     /// Σⱼ aᵢⱼ log Pᵢⱼ of one row. Leaves the shares a·r of the target's entries in each tile.
     #[inline(always)]
     fn share(&mut self, problem: &Problem, weights: &[f64], row: usize) -> f64 {
-        let (_, a) = problem.target().row(row);
-        if let [tile] = self.tiles.as_mut_slice() {
-            let linear = rows::dot(a, &tile.shares);
-            tile.shares.copy_from_slice(a);
-            return linear - tile.log_sum();
+        if let [tile] = self.tiles.as_slice() {
+            return tile.linear - tile.log_sum();
         }
+        let (_, a) = problem.target().row(row);
         self.offsets.clear();
         let log_sums = self.tiles.iter().map(Tile::log_sum);
         self.offsets.extend(weights.iter().zip(log_sums).map(|(w, log_sum)| w.ln() - log_sum));

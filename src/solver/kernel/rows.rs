@@ -2,22 +2,6 @@
 
 use crate::numerics::{Real, Simd};
 
-/// Σ aᵢbᵢ in eight independent sums.
-#[inline(always)]
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    let mut sums = [0.0; 8];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-        *sum += a * b;
-    }
-    sum_of_eight(sums)
-}
-
 /// Σ aᵢ in eight independent sums.
 #[inline(always)]
 pub(super) fn sum(a: &[f64]) -> f64 {

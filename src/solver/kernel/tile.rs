@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::inputs::{Keys, Totals};
 use super::rows;
 use crate::numerics::rows::{exponentials, extremes};
-use crate::numerics::{Buffer, ColumnSums, Real, Simd, Stripe, products};
+use crate::numerics::{Buffer, ColumnSums, Real, Simd, Stripe, dot, products};
 use crate::solver::penalty::Penalty;
 use crate::solver::problem::Problem;
 
@@ -20,6 +20,8 @@ pub(super) struct Tile<T> {
     stripe: Stripe,
     /// Logits, then exponentials, then the gradient with respect to the logits, without the scale of its row.
     values: Buffer<T>,
+    /// The places of each row's target entries among the columns that it sees, if they follow each other.
+    together: Vec<Option<Range<usize>>>,
     /// The factor by which the values of each row of the block must still be multiplied. The products apply it, because a query
     /// has d numbers and a row of values up to n.
     scales: Vec<f64>,
@@ -31,8 +33,9 @@ pub(super) struct Tile<T> {
     /// For the current row: the smallest and the largest logit, and Σ exp(z − largest) ...
     extremes: (f64, f64),
     sum: f64,
-    /// ... at each of the target's entries the logit (−∞ if the head may not attend to it), and then a·r, the target's mass of
-    /// this head ...
+    /// ... with one head Σⱼ aⱼzⱼ over the target's entries; with several, at each entry the logit (−∞ if the head may not attend
+    /// to it), and then a·r, the target's mass of this head ...
+    pub linear: f64,
     pub shares: Vec<f64>,
     /// ... and the penalty's gradient, if it is nonzero for some logit.
     penalty_gradient: Buffer<T>,
@@ -63,6 +66,10 @@ impl<T: Real> Tile<T> {
         self.penalty_gradient.reserve(self.stripe.columns.len());
         self.scales.clear();
         self.scales.resize(here.len(), 1.0);
+        self.together.clear();
+        let entries = |row| problem.target().row(row).0;
+        let places = |row| together(entries(row), &problem.seen(head, row));
+        self.together.extend(here.clone().map(places));
         let from = &x[2 * head * n * d..][here.start * d..here.end * d];
         for (to, query) in self.query_rows.chunks_exact_mut(width).zip(from.chunks_exact(d)) {
             for (to, &value) in to.iter_mut().zip(query) {
@@ -113,7 +120,13 @@ impl<T: Real> Tile<T> {
         totals.max_abs_logit = totals.max_abs_logit.max(high.max(-low));
         totals.logit_spread = totals.logit_spread.max(high - low);
         self.penalised = false;
-        let (entries, _) = problem.target().row(row);
+        let (entries, a) = problem.target().row(row);
+        let is_alone = problem.heads() == 1;
+        let together = &self.together[row - self.stripe.rows.start];
+        if let (true, Some(places)) = (is_alone, together) {
+            self.linear = dot(&z[places.clone()], a);
+            return;
+        }
         self.shares.clear();
         self.shares.extend(entries.iter().map(|&j| {
             (j as usize)
@@ -121,6 +134,9 @@ impl<T: Real> Tile<T> {
                 .and_then(|place| z.get(place))
                 .map_or(f64::NEG_INFINITY, |z| z.to_f64())
         }));
+        if is_alone {
+            self.linear = dot(&self.shares, a);
+        }
     }
 
     /// Adds the penalty of a row to the totals and stores its gradient, divided by n.
@@ -166,7 +182,11 @@ impl<T: Real> Tile<T> {
     pub fn gradient<S: Simd<T>>(&mut self, simd: S, problem: &Problem, row: usize) -> f64 {
         let n = problem.rows() as f64;
         let seen = problem.seen(self.head, row);
-        let mass = rows::sum(&self.shares);
+        let (entries, a) = problem.target().row(row);
+        let (mass, shares) = match problem.heads() {
+            1 => (1.0, a),
+            _ => (rows::sum(&self.shares), &*self.shares),
+        };
         let values = self.stripe.clear_unseen(row, &seen, &mut self.values);
         let scale = mass / (n * self.sum);
         let by_products = !self.penalised && scale >= LEAST_SCALE;
@@ -176,8 +196,13 @@ impl<T: Real> Tile<T> {
         }
         self.scales[row - self.stripe.rows.start] = if by_products { scale } else { 1.0 };
         let weight = 1.0 / (n * self.scales[row - self.stripe.rows.start]);
-        let (entries, _) = problem.target().row(row);
-        for (&column, &share) in entries.iter().zip(&self.shares) {
+        if let Some(places) = &self.together[row - self.stripe.rows.start] {
+            for (g, &share) in values[places.clone()].iter_mut().zip(shares) {
+                *g = *g - T::from_f64(share * weight);
+            }
+            return mass;
+        }
+        for (&column, &share) in entries.iter().zip(shares) {
             if share > 0.0 {
                 let g = &mut values[column as usize - seen.start];
                 *g = *g - T::from_f64(share * weight);
@@ -228,4 +253,12 @@ impl<T: Real> Tile<T> {
         let seen = |row| problem.seen(self.head, row);
         self.stripe.transposed_times(simd, seen, &self.values, packed, gradient);
     }
+}
+
+/// The places of a row's entries among the columns `seen`, if they follow each other, as those of a trained head do.
+fn together(entries: &[u32], seen: &Range<usize>) -> Option<Range<usize>> {
+    let (first, last) = (*entries.first()? as usize, *entries.last()? as usize);
+    let is_together = last - first + 1 == entries.len();
+    (is_together && seen.start <= first && last < seen.end)
+        .then(|| first - seen.start..last + 1 - seen.start)
 }

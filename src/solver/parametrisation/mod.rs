@@ -6,7 +6,8 @@ mod tied_curvature;
 
 use std::borrow::Cow;
 
-use crate::solver::curvature::{Blocks, Preconditioner};
+use crate::solver::block_inverses::Blocks;
+use crate::solver::curvature::Preconditioner;
 use crate::solver::factors::Factors;
 use crate::solver::penalty::Penalty;
 use crate::solver::problem::{Precision, Problem};

@@ -4,8 +4,7 @@ use ndarray::{Array2, ArrayView1, Axis, s};
 
 use super::tied::SharedProjection;
 use crate::numerics::product;
-use crate::solver::curvature::{Preconditioner, Softmax, hold};
-use crate::solver::factors::matrix;
+use crate::solver::curvature::{Preconditioner, Softmax, hold, in_single};
 use crate::solver::penalty::Penalty;
 use crate::solver::problem::Problem;
 use crate::solver::side_curvature::{Side, Sides};
@@ -24,9 +23,9 @@ impl SharedProjection {
         penalty: &Penalty,
     ) -> Option<Preconditioner> {
         let (n, d, rows) = (problem.n(), problem.rank(), problem.rows());
-        let (q, k) = (matrix(&factors[..n * d], n, d), matrix(&factors[n * d..2 * n * d], n, d));
-        let lengths = |m: &ndarray::ArrayView2<'_, f64>| -> Vec<f64> {
-            m.rows().into_iter().map(|row| row.dot(&row)).collect()
+        let [q, k] = [0, 1].map(|side| in_single(&factors[side * n * d..][..n * d], n, d));
+        let lengths = |m: &Array2<f32>| -> Vec<f64> {
+            m.rows().into_iter().map(|row| row.dot(&row).into()).collect()
         };
         let [q_squares, k_squares] = [&q, &k].map(lengths);
         let mut traces = [vec![0.0; rows], vec![0.0; n]];
@@ -34,7 +33,7 @@ impl SharedProjection {
         let stride = rows.div_ceil(LOOKED_AT);
         for first in (0..rows).step_by(BLOCK_ROWS) {
             let block = first..rows.min(first + BLOCK_ROWS);
-            let mut softmax = Softmax::of(problem, (q, k), 0, block.clone());
+            let mut softmax = Softmax::of(problem, [&q, &k], 0, block.clone());
             let columns = softmax.columns.clone();
             let mean_keys = product(softmax.weights.view(), k.slice(s![columns.clone(), ..]));
             for (local, row) in block.enumerate() {
@@ -46,10 +45,11 @@ impl SharedProjection {
                 hold(penalty, multipliers, held, z, softmax.weights.row_mut(local));
                 let weights = softmax.weights.row(local);
                 let mean = mean_keys.row(local);
-                traces[0][row] = -mean.dot(&mean);
+                traces[0][row] = -f64::from(mean.dot(&mean));
                 for (place, column) in places.clone().zip(seen.clone()) {
-                    traces[0][row] += weights[place] * k_squares[column];
-                    traces[1][column] += weights[place] * q_squares[row];
+                    let weight = f64::from(weights[place]);
+                    traces[0][row] += weight * k_squares[column];
+                    traces[1][column] += weight * q_squares[row];
                 }
                 if row % stride == 0 {
                     let weights = weights.slice(s![places]);
@@ -82,13 +82,14 @@ impl SharedProjection {
     fn look(
         &self,
         row: usize,
-        (query, k, mean): (ArrayView1<'_, f64>, &ndarray::ArrayView2<'_, f64>, ArrayView1<'_, f64>),
-        (first, weights): (usize, ArrayView1<'_, f64>),
+        (query, k, mean): (ArrayView1<'_, f32>, &Array2<f32>, ArrayView1<'_, f32>),
+        (first, weights): (usize, ArrayView1<'_, f32>),
         to: &mut [Array2<f64>; 2],
     ) {
         let d = query.len();
         let position = self.inputs.position(0, row);
-        let mut keys = k.slice(s![first..first + weights.len(), ..]).to_owned();
+        let mut keys = k.slice(s![first..first + weights.len(), ..]).mapv(f64::from);
+        let query = query.mapv(f64::from);
         let mut queries = Array2::zeros((weights.len(), d));
         for (at, ((mut key, mut turned), &weight)) in
             keys.rows_mut().into_iter().zip(queries.rows_mut()).zip(weights).enumerate()
@@ -96,11 +97,11 @@ impl SharedProjection {
             self.turn(position, key.as_slice_mut().expect("rows lie together"), -1.0);
             turned.assign(&query);
             self.turn(first + at, turned.as_slice_mut().expect("rows lie together"), -1.0);
-            let root = weight.max(0.0).sqrt();
+            let root = f64::from(weight.max(0.0)).sqrt();
             key *= root;
             turned *= root;
         }
-        let mut mean = mean.to_owned();
+        let mut mean = mean.mapv(f64::from);
         self.turn(position, mean.as_slice_mut().expect("a row lies together"), -1.0);
         let mean = mean.insert_axis(Axis(1));
         to[0] += &(product(keys.t(), keys.view()) - product(mean.view(), mean.t()));
