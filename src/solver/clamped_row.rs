@@ -1,7 +1,14 @@
 //! Rows of a target and the level u at which a logit bound clamps their entries: see [`floor`](super::floor).
 
+/// Largest logit bound that is distinguished: e^{2L} must stay finite in float64.
+pub(super) const LARGEST_LOGIT: f64 = 340.0;
 /// Fixed-point steps for a level before it is computed by a walk.
 const GUESSES: usize = 24;
+
+/// R = e^{2L}: the largest ratio of two probabilities of a row.
+pub(super) fn ratio(max_logit: f64) -> f64 {
+    (2.0 * max_logit.clamp(0.0, LARGEST_LOGIT)).exp()
+}
 
 /// A row in ascending order.
 pub(super) fn ascending(a: &[f64]) -> Vec<f64> {

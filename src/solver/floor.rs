@@ -11,13 +11,11 @@
 
 use ndarray::Array2;
 
-use super::clamped_row::{SummedRow, ascending, clamp_level};
+use super::clamped_row::{LARGEST_LOGIT, SummedRow, ascending, clamp_level, ratio};
 use super::floor_mixture::Mixture;
 use super::problem::Problem;
 use crate::targets::HeadKind;
 
-/// Largest logit bound that is distinguished: e^{2L} must stay finite in float64.
-const LARGEST_LOGIT: f64 = 340.0;
 /// Bound on the rounding, in nats, of prefix sums compared with a sum over single entries.
 const CERTAIN: f64 = 1e-12;
 /// The most secant steps before L⁰(ε) is bisected.
@@ -220,9 +218,4 @@ fn narrowed(mut low: f64, mut high: f64, excess: impl Fn(f64) -> f64) -> (f64, f
         }
     }
     (low, high)
-}
-
-/// R = e^{2L}: the largest ratio of two probabilities of a row.
-pub(super) fn ratio(max_logit: f64) -> f64 {
-    (2.0 * max_logit.clamp(0.0, LARGEST_LOGIT)).exp()
 }

@@ -9,8 +9,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::clamped_row::{ascending, clamp_level};
-use super::floor::ratio;
+use super::clamped_row::{ascending, clamp_level, ratio};
 use super::problem::Problem;
 use crate::targets::HeadKind;
 
