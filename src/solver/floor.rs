@@ -18,6 +18,8 @@ use crate::targets::HeadKind;
 
 /// Bound on the rounding, in nats, of prefix sums compared with a sum over single entries.
 const CERTAIN: f64 = 1e-12;
+/// The same for a sum over single entries.
+const EXACT: f64 = 1e-16;
 /// The most secant steps before L⁰(ε) is bisected.
 const SECANTS: usize = 16;
 /// Bisection steps for L⁰(ε): below the float64 resolution of any L in use.
@@ -101,11 +103,12 @@ impl<'p> Floor<'p> {
             let total: f64 = summed.iter().map(|row| row.kl_nats(ratio)).sum();
             total / self.problem.rows() as f64 - kl_nats
         };
+        let exact = |max_logit: f64| self.one_head(&ascending, ratio(max_logit)) - kl_nats;
         let is_mixture = mixture.is_some();
         let mut exceeds = |max_logit: f64| match &mut mixture {
             None => match excess(max_logit) {
                 nearly if nearly.abs() > CERTAIN => nearly > 0.0,
-                _ => self.one_head(&ascending, ratio(max_logit)) > kl_nats,
+                _ => exact(max_logit) > 0.0,
             },
             Some(mixture) => mixture.exceeds(max_logit, kl_nats),
         };
@@ -121,7 +124,8 @@ impl<'p> Floor<'p> {
             }
         }
         if !is_mixture {
-            (low, high) = narrowed(low, high, excess);
+            (low, high) = narrowed((low, high), CERTAIN, excess);
+            (low, high) = narrowed((low, high), EXACT, exact);
         }
         let halvings = if self.kinds.len() == 1 { HALVINGS } else { HALVINGS / 3 };
         for _ in 0..halvings {
@@ -186,36 +190,62 @@ impl<'p> Floor<'p> {
     }
 }
 
-/// Narrows an interval around the root of a decreasing function that is known within [`CERTAIN`], by the Illinois method
-/// (Dowell and Jarratt 1971, doi:10.1007/BF01934364), and then by points on both sides of the root.
-fn narrowed(mut low: f64, mut high: f64, excess: impl Fn(f64) -> f64) -> (f64, f64) {
-    let (mut at_low, mut at_high, mut last) = (excess(low), excess(high), 0.0);
-    let mut root = high;
+/// Narrows an interval around the root of a decreasing function that is known within `certain`, by the Illinois method (Dowell
+/// and Jarratt 1971, doi:10.1007/BF01934364), and then by points on both sides of the root.
+fn narrowed(
+    (mut low, mut high): (f64, f64),
+    certain: f64,
+    excess: impl Fn(f64) -> f64,
+) -> (f64, f64) {
+    let [mut above, mut below] = [excess(low), excess(high)];
+    // An end that stays twice counts with half of its value, so that it moves too.
+    let (mut shares, mut last) = ([1.0, 1.0], 0.0);
+    let mut root = f64::NAN;
     for _ in 0..SECANTS {
+        let (at_low, at_high) = (shares[0] * above, shares[1] * below);
         root = (low * at_high - high * at_low) / (at_high - at_low);
-        let found = excess(root);
-        if found.abs() <= CERTAIN || !(low < root && root < high) {
+        if !(low < root && root < high) {
             break;
         }
-        // The value of an end that stays twice is halved, so that it moves too.
+        let found = excess(root);
+        if found.abs() <= certain {
+            break;
+        }
         let share = if found.signum() == last { 0.5 } else { 1.0 };
         last = found.signum();
         if found > 0.0 {
-            (low, at_low, at_high) = (root, found, share * at_high);
+            (low, above, shares) = (root, found, [1.0, share * shares[1]]);
         } else {
-            (high, at_high, at_low) = (root, found, share * at_low);
+            (high, below, shares) = (root, found, [share * shares[0], 1.0]);
         }
     }
-    let slope = (excess(low) - excess(high)) / (high - low);
+    let slope = (above - below) / (high - low);
     for side in [-1.0, 1.0] {
-        let near = root + side * 8.0 * CERTAIN / slope;
+        let near = root + side * 8.0 * certain / slope;
         if low < near && near < high {
             match excess(near) {
-                above if above > CERTAIN => low = near,
-                below if below < -CERTAIN => high = near,
+                found if found > certain => low = near,
+                found if found < -certain => high = near,
                 _ => {}
             }
         }
     }
     (low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_narrows_around_its_root() {
+        for power in [0.3, 1.0, 7.0] {
+            let root = 100f64.ln() / power;
+            let around = (0.6 * root, 1.3 * root);
+            let (low, high) = narrowed(around, 1e-12, |x| (-power * x).exp() - 0.01);
+            assert!(low <= root && root <= high && high - low < 1e-6, "{power}: {low} to {high}");
+        }
+        assert_eq!(narrowed((0.0, 1.0), 1e-12, |_| 0.0), (0.0, 1.0));
+        assert_eq!(narrowed((0.0, 1.0), 1e-12, |_| f64::NAN), (0.0, 1.0));
+    }
 }
