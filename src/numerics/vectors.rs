@@ -8,7 +8,7 @@ const CHUNK: usize = 64;
 const SUMS: usize = 4;
 
 /// Σ aᵢbᵢ.
-pub(crate) fn dot<T: Number>(a: &[T], b: &[f64]) -> f64 {
+pub(crate) fn dot<A: Number, B: Number>(a: &[A], b: &[B]) -> f64 {
     f64::run(Dot(a, b))
 }
 
@@ -35,9 +35,9 @@ fn total<S: Simd<f64>>(simd: S, sums: [S::V; SUMS]) -> f64 {
     simd.sum(simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3])))
 }
 
-struct Dot<'a, T>(&'a [T], &'a [f64]);
+struct Dot<'a, A, B>(&'a [A], &'a [B]);
 
-impl<T: Number> Kernel<f64> for Dot<'_, T> {
+impl<A: Number, B: Number> Kernel<f64> for Dot<'_, A, B> {
     type Output = f64;
 
     #[inline(always)]

@@ -62,8 +62,8 @@ fn entry(row: usize, column: usize) -> usize {
     row * (row + 1) / 2 + column
 }
 
-/// Inverts damped blocks in float64, as many at once as a vector has lanes: B = LLᵀ, then M = L⁻¹, then B⁻¹ = MᵀM. The scale of a block
-/// that has no inverse is not finite.
+/// Inverts damped blocks in float64, as many at once as a vector has lanes: B = LLᵀ, then M = L⁻¹, then B⁻¹ = MᵀM. The scale of
+/// a block that has no inverse is not finite.
 struct Invert<'a> {
     d: usize,
     blocks: &'a [&'a [f32]],

@@ -104,7 +104,6 @@ impl<'p> Floor<'p> {
             total / self.problem.rows() as f64 - kl_nats
         };
         let exact = |max_logit: f64| self.one_head(&ascending, ratio(max_logit)) - kl_nats;
-        let is_mixture = mixture.is_some();
         let mut exceeds = |max_logit: f64| match &mut mixture {
             None => match excess(max_logit) {
                 nearly if nearly.abs() > CERTAIN => nearly > 0.0,
@@ -123,11 +122,14 @@ impl<'p> Floor<'p> {
                 return None;
             }
         }
-        if !is_mixture {
-            (low, high) = narrowed((low, high), CERTAIN, excess);
-            (low, high) = narrowed((low, high), EXACT, exact);
-        }
-        let halvings = if self.kinds.len() == 1 { HALVINGS } else { HALVINGS / 3 };
+        let halvings = match self.kinds.len() {
+            1 => {
+                (low, high) = narrowed((low, high), CERTAIN, excess);
+                (low, high) = narrowed((low, high), EXACT, exact);
+                HALVINGS
+            }
+            _ => HALVINGS / 3,
+        };
         for _ in 0..halvings {
             let middle = 0.5 * (low + high);
             if middle == low || middle == high {

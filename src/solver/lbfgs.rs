@@ -183,9 +183,8 @@ impl<T: Number> History<T> {
         let step = differences(&to.x, &from.x);
         let change = differences(&to.gradient, &from.gradient);
         // Products are computed from the pair as it is stored.
-        let as_kept = widened(&change);
-        let product = dot(&step, &as_kept);
-        if product > f64::EPSILON * dot(&as_kept, &as_kept) {
+        let product = dot(&step, &change);
+        if product > f64::EPSILON * dot(&change, &change) {
             if self.pairs.len() == MEMORY {
                 self.pairs.pop_front();
             }

@@ -7,7 +7,7 @@
 use super::error::FitError;
 use super::feasible::{feasible, reaching};
 use super::lagrangian::{Descent, Plan, Policy, SolverBudget};
-use super::objective::Objective;
+use super::objective::{KEPT, Objective};
 use super::observer::{FitHandle, FitState};
 use super::penalty::Penalty;
 use super::problem::LARGEST_CAP;
@@ -17,8 +17,8 @@ use super::solution::Solution;
 const STAGES: usize = 90;
 /// The most L-BFGS iterations of one stage: the bound should move before a fit at the wrong bound is exact.
 const STAGE_ITERATIONS: usize = 400;
-/// The most iterations of a stage of an early-stop solve.
-const SPARING_ITERATIONS: usize = 50;
+/// The most iterations of a stage of an early-stop solve. Each stage begins with a new preconditioner, since the bound moved.
+const SPARING_ITERATIONS: usize = KEPT;
 /// Stages of an early-stop solve may exceed the bound by this share without a steeper slope. Such short stages seldom halve the
 /// violation, and raising the slope after each of them leads to worse minima.
 const SPARING_VIOLATION: f64 = 0.05;

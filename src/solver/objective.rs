@@ -28,7 +28,7 @@ pub(super) struct Objective<'p> {
 }
 
 /// The number of evaluations for which a preconditioner is reused.
-const KEPT: usize = 50;
+pub(super) const KEPT: usize = 50;
 
 enum AnyKernel {
     F32(Kernel<f32>),
