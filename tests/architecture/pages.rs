@@ -20,52 +20,35 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The project's pages, relative to its root; tables of rows are none.
+/// The files with an ending in some folders, relative to the project's root.
+fn files(folders: &[&str], ending: &str) -> Vec<PathBuf> {
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|found| found == ending));
+    paths.map(|path| path.strip_prefix(root()).unwrap().to_owned()).collect()
+}
+
+/// The project's pages; tables of rows are none.
 fn pages() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for folder in [
+    let folders = [
         "", "docs", "analysis/data", "analysis/notes", "analysis/readers", "benches/peers", "data",
         "python", "tests/reference",
-    ] {
-        for entry in fs::read_dir(root().join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|ending| ending == "md") {
-                found.push(path.strip_prefix(root()).unwrap().to_owned());
-            }
-        }
-    }
-    found.sort();
+    ];
+    let found = files(&folders, "md");
     assert!(found.len() >= 8, "{found:?}");
     found
 }
 
 /// The pages, and the definitions with the comments and words in them.
 fn texts() -> Vec<(PathBuf, String)> {
-    let definitions = fs::read_dir(root().join("analysis")).unwrap();
-    let definitions =
-        definitions.map(|entry| Path::new("analysis").join(entry.unwrap().file_name()));
-    let definitions = definitions.filter(|path| path.extension().is_some_and(|e| e == "toml"));
-    let read = |path: PathBuf| {
-        let text = fs::read_to_string(root().join(&path)).unwrap();
-        (path, text)
-    };
-    pages().into_iter().chain(definitions).map(read).collect()
+    let read = |path: PathBuf| (path.clone(), fs::read_to_string(root().join(path)).unwrap());
+    pages().into_iter().chain(files(&["analysis"], "toml")).map(read).collect()
 }
 
 /// What a pattern finds, its first group.
 fn all<'t>(pattern: &str, text: &'t str) -> Vec<&'t str> {
     let pattern = Regex::new(pattern).unwrap();
     pattern.captures_iter(text).map(|found| found.get(1).unwrap().as_str()).collect()
-}
-
-/// Whether a path is there; one star in its last part stands for anything.
-fn is_there(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let Some((start, end)) = name.split_once('*') else { return path.exists() };
-    let Ok(entries) = fs::read_dir(path.parent().unwrap_or(Path::new(""))) else { return false };
-    entries
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .any(|name| name.starts_with(start) && name.ends_with(end))
 }
 
 #[test]
@@ -101,7 +84,7 @@ fn files_and_folders_that_pages_name_are_there() {
             if MADE_LATER.iter().any(|made| path.starts_with(made)) || parts.any(is_placeholder) {
                 continue;
             }
-            assert!(is_there(&root().join(path)), "{}: no {path}", page.display());
+            assert!(root().join(path).exists(), "{}: no {path}", page.display());
             named += 1;
         }
     }
@@ -111,16 +94,13 @@ fn files_and_folders_that_pages_name_are_there() {
 /// `LOG.md`, `METHODS.md`, and what something is said to be of, as in "METHODS's list".
 #[test]
 fn pages_that_are_named_are_there() {
-    let pages: Vec<String> = pages()
-        .iter()
-        .map(|page| page.file_stem().unwrap().to_string_lossy().into_owned())
-        .collect();
+    let pages = pages();
     for (page, text) in texts() {
-        for name in
-            all(r"\b([A-Z]{3,})\.md\b", &text).into_iter().chain(all(r"\b([A-Z]{6,})'s\b", &text))
-        {
-            let known = NAMES.contains(&name) || pages.iter().any(|page| page == name);
-            assert!(known, "{}: no page {name}", page.display());
+        for pattern in [r"\b([A-Z]{3,})\.md\b", r"\b([A-Z]{6,})'s\b"] {
+            for name in all(pattern, &text) {
+                let is_page = pages.iter().any(|page| page.file_stem().unwrap() == name);
+                assert!(is_page || NAMES.contains(&name), "{}: no page {name}", page.display());
+            }
         }
     }
 }
@@ -129,7 +109,13 @@ fn pages_that_are_named_are_there() {
 fn studies_that_pages_run_are_defined() {
     let mut named = 0;
     for (page, text) in texts() {
-        for names in all(r"reproduce [^`\n]*--only ([a-z][a-z0-9 -]*)", &text) {
+        let before = match page.ends_with("cli.md") {
+            // Examples in the help.
+            true => r"(?:--only|rank-study (?:table|figure|report|verify))",
+            false => r"reproduce [^`\n]*--only",
+        };
+        let commands = format!("{before} ([a-z][a-z0-9 -]*)(?:[^a-z0-9/-]|$)");
+        for names in all(&commands, &text) {
             for name in names.split_whitespace().take_while(|name| !name.starts_with('-')) {
                 let path = root().join("analysis").join(format!("{name}.toml"));
                 assert!(path.is_file(), "{}: no study {name}", page.display());
@@ -137,7 +123,7 @@ fn studies_that_pages_run_are_defined() {
             }
         }
     }
-    assert!(named >= 4, "{named} studies");
+    assert!(named >= 12, "{named} studies");
 }
 
 /// The report opens with the list under "In short" of docs/findings.md.

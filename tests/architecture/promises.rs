@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::source::files_below;
+
 /// Trials and failures by promise.
 type Counts = BTreeMap<String, (usize, usize)>;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 fn read(name: &str) -> String {
-    fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
 /// A number written with thousands separators, as 1,000.
@@ -63,25 +61,12 @@ fn reliability_page_has_the_measured_trials() {
 /// Every key of `data/promises.csv` stands in some test.
 #[test]
 fn each_promise_is_tried_by_a_test() {
-    let mut tests = String::new();
-    let mut folders = vec![root().join("tests")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs" || ending == "sh") {
-                tests += &fs::read_to_string(&path).unwrap();
-            }
-        }
-    }
-    let untried: Vec<String> = measured()
-        .into_keys()
-        .filter(|promise| {
-            // Those of inputs are named by the kind of file.
-            let key = promise.strip_prefix("inputs-").unwrap_or(promise);
-            !tests.contains(&format!("\"{key}\""))
-        })
-        .collect();
+    let tests = files_below("tests", &["rs", "sh"]);
+    let is_tried = |promise: &str| {
+        // Those of inputs are named by the kind of file.
+        let key = format!("\"{}\"", promise.strip_prefix("inputs-").unwrap_or(promise));
+        tests.values().any(|text| text.contains(&key))
+    };
+    let untried: Vec<String> = measured().into_keys().filter(|key| !is_tried(key)).collect();
     assert!(untried.is_empty(), "no test tries {untried:?}");
 }

@@ -6,7 +6,6 @@
 //! count(seed by seed; run = a)                   how many seeds; without `by`, how many rows
 //! min(loss[run = a] - loss[run = b] by seed)     within each seed, of one row of either run
 //! max(input_factor; largest actual by run seed)         of the row of each run and seed whose `actual` is largest
-//! 100 * number(1, dirichlet:; claim ~ grows)     the second number after these words in a verdict's `measured`
 //! low(loss[run = a] - loss[run = b] by seed)     the lower end of Student's 95 % interval of the mean; `mean` and
 //!                                                `high` are the others
 //! exp(mean(log(loss[run = a] / loss[run = b]) by seed))   a geometric mean; `log` and `exp` go around any value
@@ -20,6 +19,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 pub type Row = HashMap<String, String>;
 
@@ -259,14 +259,10 @@ impl<'t, 'r> Parser<'t, 'r> {
         self.rest = &rest[1..];
         let (what, conditions) = inner.split_once(';').unwrap_or((inner, ""));
         let rows = select(self.rows.to_vec(), conditions)?;
-        if name == "number" {
-            return said(what, &rows);
-        }
-        let (what, by) =
-            what.split_once(" by ").map_or((what, None), |(what, by)| (what, Some(by)));
+        let (what, by) = what.split_once(" by ").unwrap_or((what, ""));
         let mut groups: BTreeMap<Vec<String>, Vec<&Row>> = BTreeMap::new();
         for (at, row) in rows.iter().enumerate() {
-            let of = by.map_or_else(|| Ok(vec![format!("{at:6}")]), |by| key(row, by.trim()))?;
+            let of = if by.is_empty() { vec![format!("{at:6}")] } else { key(row, by.trim())? };
             groups.entry(of).or_default().push(row);
         }
         if name == "count" {
@@ -275,10 +271,8 @@ impl<'t, 'r> Parser<'t, 'r> {
         let of_group = |group: &Vec<&Row>| Parser::new(what, &[], Some(group)).whole();
         let mut values = groups.values().map(of_group).collect::<Result<Vec<f64>, String>>()?;
         values.sort_by(f64::total_cmp);
-        let last = values
-            .len()
-            .checked_sub(1)
-            .ok_or_else(|| format!("no row for {what} with{conditions}"))?;
+        let none = || format!("no row for {what} with{conditions}");
+        let last = values.len().checked_sub(1).ok_or_else(none)?;
         match name {
             "one" if values[0] == values[last] => Ok(values[0]),
             "one" => Err(format!("{what} is not one number but {values:?}")),
@@ -299,27 +293,10 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Half of Student's 95 % interval of a mean.
 fn half_interval(values: &[f64]) -> Result<f64, String> {
-    /// t₀.₉₇₅ on 1, 2, … degrees of freedom.
-    const QUANTILES: [f64; 9] = [
-        12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004,
-        2.262_157,
-    ];
     let count = values.len();
-    let quantile = count.checked_sub(2).and_then(|at| QUANTILES.get(at));
-    let quantile = quantile.ok_or_else(|| format!("no interval of {count} values"))?;
+    let student = StudentsT::new(0.0, 1.0, count as f64 - 1.0);
+    let student = student.map_err(|_| format!("no interval of {count} values"))?;
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    Ok(quantile * (squares / ((count - 1) * count) as f64).sqrt())
-}
-
-/// "K, words": the number that follows K others after these words in `measured`.
-fn said(what: &str, rows: &[&Row]) -> Result<f64, String> {
-    let (at, words) = what.split_once(", ").ok_or("number(K, words; conditions)")?;
-    let [row] = rows else { return Err(format!("{} verdicts", rows.len())) };
-    let words = words.trim_end();
-    let after = row["measured"].split_once(words).ok_or_else(|| format!("no {words:?} in it"))?.1;
-    let at: usize = at.trim().parse().map_err(|_| format!("{at:?} is no place"))?;
-    let found = numbers(after);
-    let (_, found) = found.get(at).ok_or_else(|| format!("no number after {words:?}"))?;
-    number(found).ok_or_else(|| format!("{found:?} is no number"))
+    Ok(student.inverse_cdf(0.975) * (squares / ((count - 1) * count) as f64).sqrt())
 }

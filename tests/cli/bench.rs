@@ -1,59 +1,26 @@
 //! `rank-study bench` as a user runs it.
 
-use crate::common::binary::Folder;
+use crate::common::binary::{Folder, words};
 
-fn bench(arguments: &[&str]) -> serde_json::Value {
-    let folder = Folder::new();
-    let fixed = ["bench", "fit", "--n", "300", "--rank", "12", "--repeats", "3", "--json"];
-    let output = folder.command(&fixed).args(arguments).output().unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{error}");
-    serde_json::from_slice(&output.stdout).unwrap()
+/// What `rank-study bench … --json` prints.
+fn json(arguments: &[&str]) -> serde_json::Value {
+    let printed = Folder::new().done(&[&["bench"], arguments, &["--json"]].concat());
+    serde_json::from_str(&printed).unwrap()
 }
 
 #[test]
 fn both_arithmetics_and_any_number_of_threads_give_one_value() {
-    let one = bench(&["--threads", "1"]);
-    assert!(one["eval_s"].as_f64().unwrap() > 0.0, "{one}");
-    assert_eq!(one["value"], bench(&["--threads", "3"])["value"]);
-    let (double, single) = (&one, bench(&["--dtype", "f32"]));
+    let fit = |more: [&str; 2]| {
+        json(&[&["fit", "--n", "300", "--rank", "12", "--repeats", "3"], &more[..]].concat())
+    };
+    let double = fit(["--threads", "1"]);
+    assert!(double["eval_s"].as_f64().unwrap() > 0.0, "{double}");
+    assert_eq!(double["value"], fit(["--threads", "3"])["value"]);
+    let single = fit(["--dtype", "f32"]);
     for field in ["value", "gradient_q_norm", "gradient_k_norm"] {
-        let (double, single) = (double[field].as_f64().unwrap(), single[field].as_f64().unwrap());
+        let [double, single] = [&double, &single].map(|found| found[field].as_f64().unwrap());
         assert!((double / single - 1.0).abs() < 1e-5, "{field}: {double} and {single}");
     }
-}
-
-#[test]
-fn what_is_wrong_is_said() {
-    let folder = Folder::new();
-    for (arguments, said) in [
-        (["--repeats", "0"], "--repeats"),
-        (["--threads", "0"], "--threads"),
-        (["--layout", "globe"], "--layout"),
-    ] {
-        let fixed = ["bench", "fit", "--n", "30", "--rank", "2", "--quiet"];
-        let output = folder.command(&fixed).args(arguments).output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
-        assert!(error.contains(said) && error.lines().count() == 1, "{arguments:?}: {error}");
-    }
-    for (arguments, there_are) in
-        [(["--device", "tpu"], "cpu, cuda"), (["--dtype", "f16"], "f32, bf16")]
-    {
-        let output = folder.command(&["bench", "step"]).args(arguments).output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
-        assert!(error.contains(there_are), "{arguments:?}: {error}");
-    }
-}
-
-/// What `rank-study bench WHAT … --json` prints.
-fn json(arguments: &[&str]) -> serde_json::Value {
-    let folder = Folder::new();
-    let output = folder.command(&["bench"]).args(arguments).arg("--json").output().unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{error}");
-    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 const TINY: [&str; 13] = [
@@ -94,12 +61,9 @@ fn attention_alone_is_timed() {
 fn a_local_head_keeps_its_window_while_it_decodes() {
     let sizes =
         ["--cache", "60", "--layers", "2", "--d-model", "24", "--heads", "3", "--vocab", "30"];
-    let decode = |arm: &str| {
-        let arm = ["decode", "--variant", arm, "--window", "7", "--repeats", "3"];
-        json(&[&arm[..], &sizes].concat())
-    };
     for (arm, kept) in [("mhsa", 3 * 60), ("ls", 60 + 2 * 7)] {
-        let found = decode(arm);
+        let arm = ["decode", "--variant", arm, "--window", "7", "--repeats", "3"];
+        let found = json(&[&arm[..], &sizes].concat());
         // Keys and values of 8 float32 numbers in each of two layers.
         assert_eq!(found["cache_bytes"], 2 * kept * 2 * 8 * 4, "{found}");
         for field in ["decode_s", "prefill_s"] {
@@ -109,22 +73,24 @@ fn a_local_head_keeps_its_window_while_it_decodes() {
 }
 
 #[test]
-fn what_is_wrong_with_a_step_or_an_attention_is_said() {
-    let folder = Folder::new();
-    for (arguments, said) in [
-        (&["step", "--variant", "mha"][..], "--variant: "),
-        (&["step", "--vocab", "3"], "--vocab must be at least"),
-        (&["step", "--heads", "0"], "--heads must be at least 1"),
-        (&["step", "--set", "window"], "KEY=VALUE"),
-        (&["attention", "--layout", "globe"], "--layout"),
-        (&["attention", "--softcap", "0"], "--softcap"),
-        (&["attention", "--d-head", "0"], "--d-head must be at least 1"),
-        (&["decode", "--cache", "0"], "--cache must be at least 1"),
-        (&["decode", "--variant", "mha"], "--variant: "),
+fn wrong_values_are_refused_with_the_name_of_their_flag() {
+    for (arguments, part) in [
+        ("fit --n 30 --rank 2 --repeats 0", "--repeats"),
+        ("fit --n 30 --rank 2 --threads 0", "--threads"),
+        ("fit --n 30 --rank 2 --layout globe", "--layout"),
+        ("step --device tpu", "--device"),
+        ("step --dtype f16", "--dtype"),
+        ("step --variant mha", "--variant"),
+        ("step --vocab 3", "--vocab"),
+        ("step --heads 0", "--heads"),
+        ("step --set window", "KEY=VALUE"),
+        ("attention --layout globe", "--layout"),
+        ("attention --softcap 0", "--softcap"),
+        ("attention --d-head 0", "--d-head"),
+        ("decode --cache 0", "--cache"),
+        ("decode --variant mha", "--variant"),
     ] {
-        let output = folder.command(&["bench"]).args(arguments).arg("--quiet").output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
-        assert!(error.contains(said) && error.lines().count() == 1, "{arguments:?}: {error}");
+        let error = Folder::new().wrong_usage(&words(&format!("bench {arguments} --quiet")));
+        assert!(error.contains(part), "{arguments}: {error}");
     }
 }

@@ -1,6 +1,6 @@
 //! `rank-study dump` through the binary: a trained model's attention as matrices.
 
-use crate::common::binary::Folder;
+use crate::common::binary::{Ended, Folder};
 use crate::common::tiny;
 use ndarray::Array2;
 use ndarray_npy::read_npy;
@@ -60,29 +60,24 @@ fn attention_is_the_softmax_of_the_capped_logits_and_a_target() {
 }
 
 #[test]
-fn chosen_heads_come_in_the_format_asked_for() {
+fn chosen_heads_come_in_the_format_asked_for_and_wrong_choices_are_refused() {
     let folder = with_run();
     dump(&folder, &["--layer", "1", "--head", "0", "--format", "csv", "--out", "one"]);
     let files: Vec<_> = std::fs::read_dir(folder.path("one")).unwrap().collect();
     assert_eq!(files.len(), 1);
     assert!(folder.path("one/layer-1-head-0.csv").exists());
-}
-
-#[test]
-fn what_is_wrong_is_said() {
-    let folder = with_run();
-    for (more, said) in [
-        (&["--layer", "2"][..], "--layer must be 0 to 1"),
-        (&["--head", "7"], "--head must be"),
-        (&["--tokens", "0"], "--tokens must be 1 to"),
-        (&["--tokens", "17"], "17"),
-        (&["--first", "5000"], "of the 5016 tokens"),
-        (&["--format", "png"], "png"),
+    for (flag, value, part) in [
+        ("--layer", "2", "--layer"),
+        ("--head", "7", "--head"),
+        ("--tokens", "0", "--tokens"),
+        ("--tokens", "17", "17"),
+        ("--first", "5000", "5016"),
     ] {
-        let arguments = ["dump", "run", "--text", "text.txt", "--out", "wrong", "--quiet"];
-        let output = folder.command(&arguments).args(more).output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(matches!(output.status.code(), Some(1 | 2)), "{more:?}: {error}");
-        assert!(error.contains(said) && error.lines().count() == 1, "{more:?}: {error}");
+        let dump = ["dump", "run", "--text", "text.txt", "--out", "wrong", "--quiet", flag, value];
+        let error = folder.refused(&dump);
+        assert!(error.contains(part), "{flag} {value}: {error}");
     }
+    let Ended { code, stderr, .. } =
+        folder.run(&["dump", "run", "--text", "text.txt", "--out", "wrong", "--format", "png"]);
+    assert!(matches!(code, Some(1 | 2)) && stderr.contains("png"), "{code:?}: {stderr}");
 }

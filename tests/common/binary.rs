@@ -56,6 +56,18 @@ impl Folder {
         found
     }
 
+    /// Another folder with the same files.
+    pub fn copied(&self) -> Self {
+        let copy = Self::new();
+        for name in self.tree() {
+            match self.path(&name) {
+                path if path.is_dir() => fs::create_dir_all(copy.path(&name)).unwrap(),
+                path => copy.write(&name, fs::read(path).unwrap()),
+            }
+        }
+        copy
+    }
+
     /// The binary with these arguments, here, with nothing to read on standard input.
     pub fn command(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("rank-study"));
@@ -78,10 +90,20 @@ impl Folder {
 
     /// The one line on standard error of a run that must be refused, and must change no file.
     pub fn refused(&self, arguments: &[&str]) -> String {
+        // A wrong value is 2; a file that is not there, or holds something else, 1.
+        self.refused_with(&[1, 2], arguments)
+    }
+
+    /// As [`Self::refused`], of a run that must end as one with a wrong flag or value.
+    pub fn wrong_usage(&self, arguments: &[&str]) -> String {
+        self.refused_with(&[2], arguments)
+    }
+
+    fn refused_with(&self, codes: &[i32], arguments: &[&str]) -> String {
         let before = self.tree();
         let Ended { code, stdout, stderr } = self.run(arguments);
-        // A wrong value is 2; a file that is not there, or holds something else, 1.
-        assert!(matches!(code, Some(1 | 2)), "{arguments:?}: {code:?} {stdout}{stderr}");
+        let is_refused = code.is_some_and(|code| codes.contains(&code));
+        assert!(is_refused, "{arguments:?}: {code:?} {stdout}{stderr}");
         assert_eq!(stdout, "", "{arguments:?} printed a result");
         let one_line = stderr.lines().count() == 1 && stderr.starts_with("error: ");
         assert!(one_line, "{arguments:?}: {stderr}");
@@ -143,6 +165,11 @@ fn walk(root: &Path, folder: &Path, found: &mut Vec<String>) {
             walk(root, &path, found);
         }
     }
+}
+
+/// The words of a command line.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
 }
 
 /// A field as a number.

@@ -61,7 +61,7 @@ pub fn fits(changes: &str) -> String {
 
 /// A training of LS-attention with these keys instead.
 pub fn training(changes: &str) -> String {
-    format!("arm = \"ls\"\n{}", changed(TRAINING, changes))
+    changed(&format!("arm = \"ls\"\n{TRAINING}"), changes).to_string()
 }
 
 /// A study of trainings with these keys instead, such as `train.steps = 20`.

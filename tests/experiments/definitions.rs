@@ -155,88 +155,71 @@ fn mutations(text: &str) -> Vec<Mutation> {
     all
 }
 
-/// How many mutations were refused, and what is wrong with how.
-#[derive(Default)]
-struct Found {
-    mutations: usize,
-    refused: usize,
-    /// Those that are valid by rule.
-    valid: usize,
-    /// Slips that are as near to another name, which the error then names.
-    between: usize,
-    wrong: Vec<String>,
+/// What came of a mutation.
+struct Judged {
+    /// Whether it is valid by rule.
+    is_valid: bool,
+    /// Whether its slip is as near to another name, which the error then names.
+    is_between: bool,
+    wrong: Option<String>,
 }
 
-impl Found {
-    /// Takes down what reading a mutation came to.
-    fn take(mut self, mutation: &Mutation, came_to: Result<(), String>) -> Self {
-        self.mutations += 1;
+impl Judged {
+    /// Judges what reading a mutation came to.
+    fn of(mutation: &Mutation, came_to: Result<(), String>) -> Self {
         let valid = mutation.is_valid_because();
-        self.valid += usize::from(valid.is_some());
-        match came_to {
-            Ok(()) if valid.is_some() => {}
-            Ok(()) => self.wrong.push(format!("{mutation}: was taken")),
+        let is_valid = valid.is_some();
+        let told = match came_to {
+            Ok(()) if is_valid => Ok(false),
+            Ok(()) => Err("was taken".to_owned()),
             // A whole number may be out of bounds, but nothing else that is valid is refused.
-            Err(error) if valid.is_some_and(|why| why != NUMBER) => {
-                self.wrong.push(format!("{mutation}: {error}"));
-            }
-            Err(error) => {
-                self.refused += 1;
-                self.told(mutation, &error);
-            }
-        }
-        self
-    }
-
-    /// Holds an error to what it has to say.
-    fn told(&mut self, mutation: &Mutation, error: &str) {
-        let name = mutation.path.last().unwrap();
-        let key = match &mutation.change {
-            Change::Key(slip) => slip,
-            Change::Value { .. } => name,
+            Err(error) if valid.is_some_and(|why| why != NUMBER) => Err(error),
+            Err(error) => told(mutation, &error),
         };
-        let apart = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-'));
-        if error.lines().count() != 1 || !error.split(apart).any(|word| word == key) {
-            self.wrong.push(format!("{mutation}: {error:?} is not one line with the key"));
-        }
-        let Change::Key(slip) = &mutation.change else { return };
-        let meant = error.split("did you mean \"").nth(1).and_then(|rest| rest.split('"').next());
-        let nearest = meant.and_then(|meant| meant.rsplit('.').next()).unwrap_or_default();
-        let far = |other: &str| strsim::damerau_levenshtein(slip, other);
-        if nearest != name && far(nearest) <= far(name) {
-            self.between += 1;
-        } else if nearest != name {
-            self.wrong.push(format!("{mutation}: {error:?} does not name the nearest"));
-        }
-    }
-
-    fn and(mut self, other: Self) -> Self {
-        self.mutations += other.mutations;
-        self.refused += other.refused;
-        self.valid += other.valid;
-        self.between += other.between;
-        self.wrong.extend(other.wrong);
-        self
-    }
-
-    fn hold(self, at_least: usize) {
-        let Self { mutations, refused, valid, between, wrong } = self;
-        assert!(wrong.is_empty(), "{} of {mutations}:\n{}", wrong.len(), wrong.join("\n"));
-        assert!(refused + valid >= mutations && mutations >= at_least, "{refused} of {mutations}");
-        assert!(50 * between <= mutations, "{between} of {mutations} between two names");
-        assert!(10 * valid <= mutations, "{valid} of {mutations} valid");
+        let is_between = told == Ok(true);
+        Self { is_valid, is_between, wrong: told.err().map(|why| format!("{mutation}: {why}")) }
     }
 }
 
-fn analysis() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis")
+/// Holds an error to what it has to say; gives whether the slip is between two names.
+fn told(mutation: &Mutation, error: &str) -> Result<bool, String> {
+    let name = mutation.path.last().unwrap();
+    let key = match &mutation.change {
+        Change::Key(slip) => slip,
+        Change::Value { .. } => name,
+    };
+    let apart = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-'));
+    if error.lines().count() != 1 || !error.split(apart).any(|word| word == key) {
+        return Err(format!("{error:?} is not one line with the key"));
+    }
+    let Change::Key(slip) = &mutation.change else { return Ok(false) };
+    let meant = error.split("did you mean \"").nth(1).and_then(|rest| rest.split('"').next());
+    let nearest = meant.and_then(|meant| meant.rsplit('.').next()).unwrap_or_default();
+    let far = |other: &str| strsim::damerau_levenshtein(slip, other);
+    match nearest == name || far(nearest) <= far(name) {
+        true => Ok(nearest != name),
+        false => Err(format!("{error:?} does not name the nearest")),
+    }
+}
+
+/// Holds that nothing is wrong, of so many mutations at least, and that few are exceptions.
+fn hold(judged: &[Judged], at_least: usize) {
+    let count = |is: fn(&Judged) -> bool| judged.iter().filter(|judged| is(judged)).count();
+    let (all, valid) = (judged.len(), count(|judged| judged.is_valid));
+    let wrong: Vec<&str> = judged.iter().filter_map(|judged| judged.wrong.as_deref()).collect();
+    assert!(wrong.is_empty(), "{} of {all}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(all >= at_least, "{all} mutations");
+    let between = count(|judged| judged.is_between);
+    assert!(50 * between <= all, "{between} of {all} between two names");
+    assert!(10 * valid <= all, "{valid} of {all} valid");
 }
 
 /// The definitions' names and texts.
 fn definitions() -> Vec<(String, String)> {
-    let files = std::fs::read_dir(analysis()).unwrap().map(|entry| entry.unwrap().path());
+    let analysis = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis");
     let mut files: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).collect();
+        std::fs::read_dir(analysis).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
     files.sort();
     let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
     files.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
@@ -268,7 +251,7 @@ fn every_slip_in_a_study_is_told_in_one_line_at_every_size() {
         }
         folder
     };
-    let mut found = Found::default();
+    let mut judged = Vec::new();
     // A mutation of a key is tried in the first study of a kind that has the key: the others read it with the same code.
     let mut tried = HashSet::new();
     for (name, text) in all.iter().filter(|(_, text)| text.contains("\nkind = ")) {
@@ -278,25 +261,24 @@ fn every_slip_in_a_study_is_told_in_one_line_at_every_size() {
             let is_listed = matches!(mutation.change, Change::Value { is_listed: true, .. });
             tried.insert((kind.clone(), mutation.to_string(), is_listed))
         });
-        let judged = untried.into_par_iter().map_init(beside, |folder, mutation| {
+        judged.par_extend(untried.into_par_iter().map_init(beside, |folder, mutation| {
             let path = folder.path().join(name);
             std::fs::write(&path, toml::to_string(&mutation.table).unwrap()).unwrap();
-            Found::default().take(&mutation, read(&path))
-        });
-        found = found.and(judged.reduce(Found::default, Found::and));
+            Judged::of(&mutation, read(&path))
+        }));
     }
-    found.hold(3_000);
+    hold(&judged, 3_000);
 }
 
 #[test]
 fn every_slip_in_a_training_definition_is_told_in_one_line() {
     let texts = definitions();
     let alone = texts.iter().filter(|(_, text)| !text.contains("\nkind = "));
-    let mut found = Found::default();
-    for mutation in alone.flat_map(|(_, text)| mutations(text)) {
+    let judge = |mutation: Mutation| {
         let text = toml::to_string(&mutation.table).unwrap();
         let came_to = TrainDefinition::from_toml(&text).map(|_| ()).map_err(|e| e.to_string());
-        found = found.take(&mutation, came_to);
-    }
-    found.hold(300);
+        Judged::of(&mutation, came_to)
+    };
+    let judged: Vec<Judged> = alone.flat_map(|(_, text)| mutations(text)).map(judge).collect();
+    hold(&judged, 300);
 }

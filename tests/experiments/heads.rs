@@ -2,30 +2,22 @@
 //! certificates, studies that train what they need, and what is wrong said in one line.
 
 use std::process::Stdio;
+use std::sync::LazyLock;
 
-use crate::common::binary;
-use crate::common::binary::{Ended, Folder, number};
+use crate::common::binary::{Ended, Folder, Record, number};
+use crate::common::{binary, tiny};
 
-const SMALL: &str = "\
-layers = 2
-d_model = 16
-heads = 2
-global_heads = 1
-window = 4
-context = 32
-batch = 4
-steps = 40
-warmup_steps = 5
-learning_rate = 1e-2
-eval_every = 20
-eval_batches = 2
-keep_checkpoints = [10, 40]
-";
+fn small() -> String {
+    tiny::training(
+        "layers = 2\nd_model = 16\nwindow = 4\ncontext = 32\nbatch = 4\nsteps = 40\nwarmup_steps = 5\n\
+         learning_rate = 1e-2\neval_every = 20\nkeep_checkpoints = [10, 40]",
+    )
+}
 
 /// A folder with a trained run of each arm in runs/.
 fn trained() -> Folder {
     let folder = Folder::new();
-    folder.write("small.toml", SMALL);
+    folder.write("small.toml", small());
     for arm in ["mhsa", "ls"] {
         let (set, out) = (format!("arm={arm}"), format!("runs/{arm}"));
         folder.done(&["train", "small.toml", "--set", &set, "--out", &out, "--quiet"]);
@@ -93,63 +85,52 @@ fn heads_are_screened_and_only_large_ones_fitted() {
     for ((screened, large), all) in screened.iter().zip(&large).zip(&all) {
         let is_fitted = number(all, "actual") > above.parse().unwrap();
         assert_eq!(is_fitted, large["outcome"] != "screened", "{large:?}");
-        assert_eq!(
-            (&*screened["outcome"], &*screened["outcome_from_input"]),
-            ("screened", "screened")
-        );
+        for column in ["outcome", "outcome_from_input"] {
+            assert_eq!(screened[column], "screened");
+        }
         // Where a loose ε needs no logits, there is nothing to divide by.
         for column in ["needed", "needed_from_input", "inflation", "excess_factor", "kl_nats"] {
             let expected = if is_fitted { &all[column] } else { "" };
             assert_eq!((&*screened[column], &*large[column]), ("", expected), "{column}");
         }
-        assert_eq!(
-            is_fitted,
-            !large["needed"].is_empty() && !large["needed_from_input"].is_empty()
-        );
+        for column in ["needed", "needed_from_input"] {
+            assert_eq!(is_fitted, !large[column].is_empty(), "{column}");
+        }
         for column in
             ["actual", "floor", "max_logit", "max_dot", "first_mass", "share_ramp", "shift_factor"]
         {
-            assert_eq!(
-                (&screened[column], &large[column]),
-                (&all[column], &all[column]),
-                "{column}"
-            );
+            assert_eq!([&screened[column], &large[column]], [&all[column]; 2], "{column}");
         }
         assert_eq!((&*all["sink_mass"], &*all["softcap"]), ("0", ""));
         assert!((number(all, "scale") - 1.0 / 8.0f64.sqrt()).abs() < 1e-12);
         assert!(number(all, "max_logit") <= number(all, "actual"));
     }
     assert!(large.iter().any(|row| row["outcome"] != "screened"));
-    let said = folder.refused(&["predict", "runs/mhsa", "--above=-1", "--out", "predicted/x"]);
-    assert!(said.contains("predict.above is -1.0"), "{said}");
 }
 
 #[test]
 #[cfg(unix)]
 fn a_signal_stops_after_the_cells_in_hand_and_the_same_command_goes_on() {
     let folder = trained();
-    for signal in binary::SIGNALS {
-        let out = format!("predicted/stopped{signal}");
-        let mut arguments = vec!["predict", "runs/mhsa", "--tolerance", "0.1"];
-        arguments.extend(["--passages", "1", "--threads", "1", "--out", &out]);
-        let mut command = folder.command(&arguments);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let rows = format!("{out}/rows.csv");
-        while !folder.path(&rows).exists() {
-            assert!(child.try_wait().unwrap().is_none(), "ended before it could be stopped");
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-        binary::send(signal, &child);
-        let ended = Ended::of(&child.wait_with_output().unwrap());
-        assert_eq!(ended.code, binary::STOPPED, "{signal}: {}", ended.stderr);
-        assert!(ended.stderr.contains("run the same command"), "{}", ended.stderr);
-        let before = folder.csv(&rows).1;
-        let said = folder.done(&arguments);
-        assert!(said.contains(" done before"), "{said}");
-        let after = folder.csv(&rows).1;
-        assert!(before.len() < after.len(), "{} rows of {}", before.len(), after.len());
-        assert!(before.iter().all(|row| after.contains(row)), "a finished row was lost");
+    // Half a second a cell.
+    let mut arguments = vec!["predict", "runs/mhsa", "--tolerance", "0.0001", "--passages", "12"];
+    arguments.extend(["--threads", "1", "--out", "predicted/stopped"]);
+    let mut command = folder.command(&arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let rows = "predicted/stopped/rows.csv";
+    while !folder.path(rows).exists() {
+        assert!(child.try_wait().unwrap().is_none(), "ended before it could be stopped");
+        std::thread::sleep(std::time::Duration::from_millis(2));
     }
+    binary::send("-TERM", &child);
+    let ended = Ended::of(&child.wait_with_output().unwrap());
+    assert_eq!(ended.code, binary::STOPPED, "{}", ended.stderr);
+    let before = folder.csv(rows).1;
+    let said = folder.done(&arguments);
+    assert!(said.contains(" done before"), "{said}");
+    let after = folder.csv(rows).1;
+    assert!(before.len() < after.len(), "{} rows of {}", before.len(), after.len());
+    assert!(before.iter().all(|row| after.contains(row)), "a finished row was lost");
 }
 
 #[test]
@@ -180,59 +161,12 @@ fn certificates_are_kept_and_reach_what_their_row_says() {
     }
 }
 
-const RUNS: &str = r#"
-study = "runs"
-kind = "train"
-view = "training"
-presets = ["paper"]
-[train]
-layers = 1
-d_model = 16
-heads = 2
-global_heads = 1
-window = 4
-context = 32
-batch = 4
-steps = 30
-warmup_steps = 5
-learning_rate = 1e-2
-eval_every = 30
-eval_batches = 2
-keep_checkpoints = [10, 30]
-[[run]]
-name = "mhsa"
-arm = "mhsa"
-seed = [0, 1]
-[[run]]
-name = "ls"
-arm = "ls"
-seed = [0, 1]
-"#;
+/// Trainings in which heads come to need logits.
+const LEARNING: &str = "presets = [\"paper\"]\n\
+    train = { d_model = 16, window = 4, context = 32, batch = 4, steps = 30, warmup_steps = 5, \
+    learning_rate = 1e-2, eval_every = 30, keep_checkpoints = [10, 30] }\n";
 
-const COMPARED: &str = r#"
-study = "compared"
-kind = "train"
-view = "variants"
-presets = ["paper"]
-[baseline]
-of = "runs"
-runs = ["mhsa"]
-[train]
-layers = 1
-d_model = 16
-heads = 2
-context = 32
-batch = 4
-steps = 30
-warmup_steps = 5
-learning_rate = 1e-2
-eval_every = 30
-eval_batches = 2
-[[run]]
-name = "mhsa-slow"
-arm = "mhsa"
-learning_rate = 1e-3
-"#;
+static RUNS: LazyLock<String> = LazyLock::new(|| tiny::trainings(LEARNING));
 
 const PARTS: &str = r#"
 study = "parts"
@@ -249,15 +183,15 @@ passages = 1
 #[test]
 fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
     let folder = Folder::new();
-    for (name, text) in [("runs", RUNS), ("parts", PARTS)] {
+    for (name, text) in [("runs", RUNS.as_str()), ("parts", PARTS)] {
         folder.write(&format!("analysis/{name}.toml"), text);
     }
-    let reproduce = |study: &str| {
-        let ended = folder.run(&["reproduce", "--preset", "paper", "--only", study]);
+    let reproduce = || {
+        let ended = folder.run(&["reproduce", "--preset", "paper", "--only", "parts"]);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        ended
+        ended.stderr
     };
-    let said = reproduce("parts").stderr;
+    let said = reproduce();
     assert!(said.contains("12 configurations, 0 done before"), "{said}");
     let all = folder.csv("data/parts/rows.csv").1;
     assert_eq!(all.len(), 2 * 2 * 2 * 2, "runs × seeds × steps × heads");
@@ -266,31 +200,22 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
     assert!(folder.path("data/parts/tables/parts.csv").is_file());
 
     // The weights are gone, as in a clone: they are made again only for what is still to do.
-    for run in ["mhsa", "ls"] {
-        for seed in 0..2 {
-            let cell = format!("data/runs/{run}/s{seed}/checkpoint");
-            std::fs::remove_dir_all(folder.path(&cell)).unwrap();
-        }
+    for run in ["mhsa/s0", "mhsa/s1", "ls/s0", "ls/s1"] {
+        std::fs::remove_dir_all(folder.path(&format!("data/runs/{run}/checkpoint"))).unwrap();
     }
-    let said = reproduce("parts").stderr;
+    let said = reproduce();
     assert!(said.contains("8 configurations, 8 done before"), "{said}");
     assert!(!folder.path("data/runs/ls/s0/checkpoint").exists());
     folder.done(&["verify", "parts"]);
-    let whole = folder.read("data/parts/rows.csv");
+    let (header, whole) = folder.csv("data/parts/rows.csv");
     for column in ["needed", "needed_from_input", "actual", "inflation", "excess_factor"] {
-        let mut reader = csv::Reader::from_reader(whole.as_bytes());
-        let header = reader.headers().unwrap().clone();
-        let at = header.iter().position(|name| name == column).unwrap();
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(&header).unwrap();
-        for record in reader.records() {
-            let record = record.unwrap();
-            let altered = |(place, field): (usize, &str)| match field.parse::<f64>() {
-                Ok(value) if place == at => (value * 0.5).to_string(),
-                _ => field.to_owned(),
-            };
-            let fields: Vec<String> = record.iter().enumerate().map(altered).collect();
-            writer.write_record(&fields).unwrap();
+        for mut row in whole.clone() {
+            if let Ok(value) = row[column].parse::<f64>() {
+                row.insert(column.to_owned(), (value * 0.5).to_string());
+            }
+            writer.write_record(header.iter().map(|name| &row[name])).unwrap();
         }
         folder.write("data/parts/rows.csv", writer.into_inner().unwrap());
         let ended = folder.run(&["verify", "parts"]);
@@ -300,7 +225,7 @@ fn a_study_trains_what_it_needs_and_its_rows_are_held_to_their_laws() {
 }
 
 /// The rows of a study on a text without what the clock says.
-fn rows_of(folder: &Folder, study: &str) -> Vec<binary::Record> {
+fn rows_of(folder: &Folder, study: &str) -> Vec<Record> {
     let mut rows = folder.csv(&format!("data/{study}/rows.csv")).1;
     rows.iter_mut().for_each(|row| drop(row.remove("wall_time_s")));
     rows
@@ -319,27 +244,28 @@ fn models_are_chosen_by_run_seed_and_step() {
     let of = |run: &str, steps: &[usize]| -> Vec<String> {
         steps.iter().map(|step| format!("{run}/step-{step}/layer-0")).collect()
     };
-    let all = ["mhsa/s0", "mhsa/s1", "ls/s0", "ls/s1"].map(|run| of(run, &[10, 30])).concat();
+    let all = ["ls/s0", "ls/s1", "mhsa/s0", "mhsa/s1"].map(|run| of(run, &[10, 30])).concat();
     assert_eq!(cells(""), all);
-    assert_eq!(cells("seeds = [1]\n"), [of("mhsa/s1", &[10, 30]), of("ls/s1", &[10, 30])].concat());
+    assert_eq!(cells("seeds = [1]\n"), [of("ls/s1", &[10, 30]), of("mhsa/s1", &[10, 30])].concat());
     assert_eq!(cells("seeds = [1]\nruns = ['ls']\nsteps = [30]\n"), of("ls/s1", &[30]));
     folder.write("analysis/parts.toml", PARTS.replace("steps = [10, 30]", "seeds = [7]"));
     let said = folder.refused(&["sweep", "analysis/parts.toml", "--list"]);
-    assert!(said.contains("predict.seeds has 7"), "{said}");
+    assert!(said.contains("predict.seeds") && said.contains('7'), "{said}");
 }
 
 #[test]
 fn texts_of_one_name_share_no_rows() {
     let folder = Folder::new();
     let runs = RUNS.replace("seed = [0, 1]", "seed = 0");
-    for (name, text) in [("runs", runs.as_str()), ("compared", COMPARED), ("parts", PARTS)] {
+    let compared = tiny::trainings(&format!(
+        "{LEARNING}study = \"compared\"\nview = \"variants\"\nbaseline = {{ of = \"runs\", runs = [\"mhsa\"] }}\n\
+         run = [{{ name = \"mhsa-slow\", arm = \"mhsa\", learning_rate = 1e-3 }}]\n"
+    ));
+    for (name, text) in [("runs", &*runs), ("compared", &*compared), ("parts", PARTS)] {
         folder.write(&format!("analysis/{name}.toml"), text);
     }
     folder.write("a/book.txt", "the cat sat on the mat and the dog sat on the log. ".repeat(60));
-    folder.write(
-        "b/book.txt",
-        "a stitch in time saves nine, and more haste is less speed. ".repeat(60),
-    );
+    folder.write("b/book.txt", "a stitch in time saves nine, haste is less speed. ".repeat(60));
     let sweep = |study: &str, text: &str| {
         folder.done(&["sweep", &format!("analysis/{study}.toml"), "--text", text])
     };
@@ -350,9 +276,9 @@ fn texts_of_one_name_share_no_rows() {
     // The heads of the second text's models are those of its own runs, which are trained first.
     let said = sweep("parts", "b/book.txt");
     assert!(said.contains("rows in data/parts-book/rows.csv"), "nobody's yet: {said}");
-    let others: Vec<String> =
-        folder.tree().into_iter().filter(|name| name.starts_with("data/runs-book-")).collect();
-    let own = others[0].strip_prefix("data/").unwrap();
+    let tree = folder.tree();
+    let own = tree.iter().find(|name| name.starts_with("data/runs-book-")).unwrap();
+    let own = own.strip_prefix("data/").unwrap();
     assert_eq!(own.len(), "runs-book-1a2b3c4d".len(), "{own}");
     let manifest: toml::Table = folder.read(&format!("data/{own}/manifest.toml")).parse().unwrap();
     assert!(manifest["text_sha256"].as_str().unwrap().starts_with(&own["runs-book-".len()..]));
@@ -367,9 +293,8 @@ fn texts_of_one_name_share_no_rows() {
     let table = folder.done(&["table", "compared-book"]);
     // Without the text's name, too, and the figures are still those of the text.
     folder.done(&["figure", "compared"]);
-    assert!(
-        folder.path("figures/compared-book").is_dir() && !folder.path("figures/compared").exists()
-    );
+    assert!(folder.path("figures/compared-book").is_dir());
+    assert!(!folder.path("figures/compared").exists());
     let baseline = second.iter().find(|row| row["run"] == "mhsa").unwrap();
     let loss = format!("| {:.3} |", number(baseline, "valid_loss_nats"));
     assert!(table.contains(&loss), "{loss} is not in {table}");
@@ -407,16 +332,13 @@ fn runs_of_an_edited_definition_are_set_aside_and_never_read() {
     let bytes =
         |run: &str| files.map(|name| std::fs::read(folder.path(&format!("{run}/{name}"))).unwrap());
     let (before, mut old) = (bytes("data/runs/ls/s0"), rows_of(&folder, "runs"));
-    let actual = |rows: &[binary::Record]| -> Vec<String> {
-        rows.iter().map(|row| row["actual"].clone()).collect()
-    };
-    let measured = actual(&rows_of(&folder, "parts"));
+    let measured = rows_of(&folder, "parts");
 
-    folder.write("analysis/runs.toml", runs.replace("1e-2", "2e-2"));
+    folder
+        .write("analysis/runs.toml", runs.replace("learning_rate = 0.01", "learning_rate = 0.02"));
     let ended = folder.run(&["sweep", "analysis/parts.toml"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let warned = "data/runs/ls/s0 held a run with other settings, now in data/runs/ls/s0-set-aside";
-    assert!(ended.stderr.contains(warned), "{}", ended.stderr);
+    assert!(ended.stderr.contains("now in data/runs/ls/s0-set-aside"), "{}", ended.stderr);
     assert!(bytes("data/runs/ls/s0-set-aside") == before, "the run set aside is as it was");
     assert!(bytes("data/runs/ls/s0") != before);
     let mut aside = folder.csv("data/runs/rows-set-aside.csv").1;
@@ -425,8 +347,9 @@ fn runs_of_an_edited_definition_are_set_aside_and_never_read() {
     aside.sort();
     old.sort();
     assert_eq!(aside, old);
-    let again = actual(&rows_of(&folder, "parts"));
-    assert!(again.iter().zip(&measured).all(|(again, before)| again != before), "{again:?}");
+    for (again, before) in rows_of(&folder, "parts").iter().zip(&measured) {
+        assert_ne!(again["actual"], before["actual"]);
+    }
 }
 
 #[cfg(unix)]
@@ -438,14 +361,12 @@ fn a_run_that_was_stopped_is_no_ended_one() {
     folder.write("analysis/parts.toml", PARTS.replace("30", "800"));
     let arguments = ["sweep", "analysis/runs.toml", "--filter", "ls"];
     let mut command = folder.command(&arguments);
-    let quiet = std::process::Stdio::null;
-    let mut child = command.stdout(quiet()).stderr(quiet()).spawn().unwrap();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     while !folder.path("data/runs/ls/s0/checkpoint/step-000010.safetensors").exists() {
         assert!(child.try_wait().unwrap().is_none(), "the run ended before it was stopped");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    binary::send("-INT", &child);
     child.wait().unwrap();
     let manifest = || folder.read("data/runs/ls/s0/manifest.toml");
     assert!(manifest().contains("outcome = \"stopped\""), "{}", manifest());
@@ -458,20 +379,22 @@ fn a_run_that_was_stopped_is_no_ended_one() {
 #[test]
 fn what_is_wrong_is_said_in_one_line() {
     let folder = trained();
-    let refused = |arguments: &[&str], part: &str| {
-        let said = folder.refused(&[&["predict"], arguments].concat());
-        assert!(said.contains(part), "{arguments:?}: {said}");
-    };
-    refused(&["runs/none", "--out", "p/a"], "runs/none");
-    refused(&["runs/mhsa", "--tolerance", "0", "--out", "p/a"], "above 0");
-    refused(&["runs/mhsa", "--layer", "9", "--out", "p/a"], "layers 0 to 1, not 9");
-    refused(&["runs/mhsa", "--filter", "x", "--out", "p/a"], "matches none");
-    refused(&["runs/mhsa", "--step", "11", "--out", "p/a"], "10, 40");
-    refused(&["runs/mhsa", "--tokens", "33", "--out", "p/a"], "32");
     folder.write("book.txt", "to be or not to be ".repeat(80));
     folder.done(&["train", "small.toml", "--text", "book.txt", "--out", "runs/book", "--quiet"]);
-    refused(&["runs/book", "--out", "p/a"], "--text FILE");
-    folder.write("analysis/runs.toml", RUNS);
+    for (arguments, part) in [
+        (&["runs/none"][..], "runs/none"),
+        (&["runs/mhsa", "--tolerance", "0"], "above 0"),
+        (&["runs/mhsa", "--above=-1"], "predict.above is -1.0"),
+        (&["runs/mhsa", "--layer", "9"], "0 to 1, not 9"),
+        (&["runs/mhsa", "--filter", "x"], "matches none"),
+        (&["runs/mhsa", "--step", "11"], "10, 40"),
+        (&["runs/mhsa", "--tokens", "33"], "32"),
+        (&["runs/book"], "--text FILE"),
+    ] {
+        let said = folder.refused(&[&["predict"], arguments, &["--out", "p/a"]].concat());
+        assert!(said.contains(part), "{arguments:?}: {said}");
+    }
+    folder.write("analysis/runs.toml", RUNS.as_str());
     folder.write("analysis/parts.toml", PARTS.replace("[10, 30]", "[11]"));
     let said = folder.refused(&["sweep", "analysis/parts.toml"]);
     assert!(said.contains("steps [10, 30]"), "{said}");

@@ -2,39 +2,25 @@
 //! digit by digit.
 
 use std::fs;
-use std::process::Stdio;
+use std::process::Command;
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
 
 use crate::common::binary::{Folder, Record, STOPPED};
 use crate::common::tiny;
 
 static TINY: LazyLock<String> = LazyLock::new(|| tiny::fits("grid.n = [16, 24]"));
 
-/// Runs, one that learns from another, and what is looked at in both.
-const RUNS: &str = r#"
-study = "runs"
-kind = "train"
+/// Two runs, and a study of their heads.
+fn runs() -> String {
+    tiny::trainings(
+        r#"
 presets = ["paper"]
-[train]
-layers = 1
-d_model = 16
-heads = 2
-global_heads = 1
-window = 4
-context = 32
-batch = 4
-steps = 20
-warmup_steps = 1
-learning_rate = 1e-2
-eval_every = 20
-eval_batches = 2
-keep_checkpoints = [20]
-[[run]]
-name = "mhsa"
-arm = "mhsa"
-seed = [0, 1]
-"#;
+train = { d_model = 16, context = 32, batch = 4, steps = 20, eval_every = 20, keep_checkpoints = [20] }
+run = [{ name = "mhsa", arm = "mhsa", seed = [0, 1] }]
+"#,
+    )
+}
+
 const HEADS: &str = r#"
 study = "heads"
 kind = "ramp"
@@ -51,6 +37,20 @@ fn tiny() -> Folder {
     let folder = Folder::new();
     folder.write("analysis/tiny.toml", TINY.as_str());
     folder
+}
+
+/// As many parts as the study has cells are measured, and are not merged yet.
+fn measured_in_parts() -> Folder {
+    let folder = tiny();
+    PARTS.iter().for_each(|part| drop(folder.done(&sweep(part))));
+    folder
+}
+
+/// Copies a part's rows and manifest, or what was copied, to another place.
+fn copy(folder: &Folder, from: &str, to: &str) {
+    for file in ["rows.csv", "manifest.toml"] {
+        folder.write(&format!("{to}/{file}"), folder.read(&format!("{from}/{file}")));
+    }
 }
 
 fn sweep(part: &str) -> [&str; 4] {
@@ -77,11 +77,9 @@ fn parts_come_to_the_rows_of_one_run() {
     let listed = folder.done(&["list"]);
     assert!(listed.contains("rows of 3 shards not merged: run rank-study merge"), "{listed}");
 
-    let unmerged = "rank-study merge tiny";
-    for arguments in [&["table", "tiny"][..], &["sweep", "analysis/tiny.toml"], &["verify", "tiny"]]
-    {
-        let error = folder.refused(arguments);
-        assert!(error.contains(unmerged), "{arguments:?}: {error}");
+    for arguments in [["table", "tiny"], ["sweep", "analysis/tiny.toml"], ["verify", "tiny"]] {
+        let error = folder.refused(&arguments);
+        assert!(error.contains("rank-study merge tiny"), "{arguments:?}: {error}");
     }
     let merged = folder.done(&["merge"]);
     assert_eq!(merged, "tiny: 8 configurations of 3 shards; 8 rows in total\n");
@@ -89,10 +87,10 @@ fn parts_come_to_the_rows_of_one_run() {
     let rows = |folder: &Folder| without_times(folder.csv("data/tiny/rows.csv").1);
     assert_eq!(rows(&folder), rows(&one));
     folder.done(&["verify", "tiny"]);
-    let there = fs::read(folder.path("data/tiny/rows.csv")).unwrap();
+    let there = folder.read("data/tiny/rows.csv");
     let printed = folder.done(&["sweep", "analysis/tiny.toml"]);
     assert!(printed.contains("0 configurations measured, 8 done before"), "{printed}");
-    assert_eq!(fs::read(folder.path("data/tiny/rows.csv")).unwrap(), there);
+    assert_eq!(folder.read("data/tiny/rows.csv"), there);
     assert_eq!(folder.done(&["merge"]), "no study in data/ has rows of shards\n");
     let manifest: toml::Table = folder.read("data/tiny/manifest.toml").parse().unwrap();
     assert_eq!(manifest["parts"].as_array().unwrap().len(), 3, "{manifest}");
@@ -116,19 +114,14 @@ fn a_merge_can_be_begun_again_and_made_while_parts_are_missing() {
     let folder = tiny();
     folder.done(&sweep("1/3"));
     // As after a merge that was killed before it took the part away.
-    let copy = |from: &str, to: &str| {
-        for file in ["rows.csv", "manifest.toml"] {
-            folder.write(&format!("{to}/{file}"), folder.read(&format!("{from}/{file}")));
-        }
-    };
-    copy("data/tiny/shards/1-of-3", "kept");
+    copy(&folder, "data/tiny/shards/1-of-3", "kept");
     folder.done(&["merge"]);
     let wall_time = |folder: &Folder| {
         let manifest: toml::Table = folder.read("data/tiny/manifest.toml").parse().unwrap();
         manifest["wall_time_s"].as_float().unwrap()
     };
     let before = (folder.read("data/tiny/rows.csv"), wall_time(&folder));
-    copy("kept", "data/tiny/shards/1-of-3");
+    copy(&folder, "kept", "data/tiny/shards/1-of-3");
     let merged = folder.done(&["merge"]);
     assert!(merged.contains("measured twice, with equal numbers"), "{merged}");
     assert_eq!(folder.read("data/tiny/rows.csv"), before.0);
@@ -141,37 +134,28 @@ fn a_merge_can_be_begun_again_and_made_while_parts_are_missing() {
 
 #[test]
 fn other_numbers_of_a_cell_are_refused_by_name_and_nothing_is_changed() {
-    let folder = tiny();
-    for part in PARTS {
-        folder.done(&sweep(part));
-    }
-    let rows = folder.read("data/tiny/shards/2-of-3/rows.csv");
-    let (_, records) = folder.csv("data/tiny/shards/2-of-3/rows.csv");
-    let kl = &records[0]["kl_nats"];
-    folder.write("data/tiny/shards/4-of-5/rows.csv", rows.replacen(kl.as_str(), "0.125", 1));
-    let manifest = folder.read("data/tiny/shards/2-of-3/manifest.toml");
-    folder.write("data/tiny/shards/4-of-5/manifest.toml", manifest);
+    let folder = measured_in_parts();
+    let [part, other] = ["data/tiny/shards/2-of-3", "data/tiny/shards/4-of-5"];
+    copy(&folder, part, other);
+    let rows = format!("{other}/rows.csv");
+    let (_, records) = folder.csv(&rows);
+    folder.write(&rows, folder.read(&rows).replacen(records[0]["kl_nats"].as_str(), "0.125", 1));
     let tree = || -> Vec<String> {
         folder.tree().into_iter().filter(|path| !path.ends_with(".lock")).collect()
     };
     let before = tree();
     let ended = folder.run(&["merge"]);
     assert_eq!(ended.code, Some(1));
-    let told = &ended.stderr;
-    assert!(
-        told.contains("1 configurations have other numbers") && told.contains(&records[0]["cell"]),
-        "{told}"
-    );
-    assert!(told.contains("4-of-5") && told.contains("2-of-3"), "{told}");
+    for part in ["1 configurations", records[0]["cell"].as_str(), "4-of-5", "2-of-3"] {
+        assert!(ended.stderr.contains(part), "{part} is not in {}", ended.stderr);
+    }
     assert_eq!(tree(), before);
 }
 
 #[test]
 fn failed_configuration_of_a_shard_gives_way_to_a_measured_one() {
-    let folder = tiny();
-    for part in PARTS {
-        folder.done(&sweep(part));
-    }
+    let folder = measured_in_parts();
+    copy(&folder, "data/tiny/shards/1-of-3", "data/tiny/shards/1-of-2");
     let (header, records) = folder.csv("data/tiny/shards/1-of-3/rows.csv");
     let failed: Vec<String> = header
         .iter()
@@ -181,12 +165,8 @@ fn failed_configuration_of_a_shard_gives_way_to_a_measured_one() {
             _ => String::new(),
         })
         .collect();
-    folder.write(
-        "data/tiny/shards/1-of-2/rows.csv",
-        format!("{}\n{}\n", header.join(","), failed.join(",")),
-    );
-    let manifest = folder.read("data/tiny/shards/1-of-3/manifest.toml");
-    folder.write("data/tiny/shards/1-of-2/manifest.toml", manifest);
+    let rows = format!("{}\n{}\n", header.join(","), failed.join(","));
+    folder.write("data/tiny/shards/1-of-2/rows.csv", rows);
     folder.done(&["merge"]);
     let (_, rows) = folder.csv("data/tiny/rows.csv");
     assert!(rows.len() == 8 && rows.iter().all(|row| row["err"].is_empty()));
@@ -225,9 +205,8 @@ fn a_batch_script_asks_for_what_is_missing() {
         assert!(script.contains(line), "{line} is not in {script}");
     }
     assert!(!script.replace("TERM@120", "").contains('@'), "a word is not filled in: {script}");
-    let checked =
-        std::process::Command::new("bash").arg("-n").arg(folder.path("rank-study.sbatch")).status();
-    assert!(checked.unwrap().success());
+    let script = folder.path("rank-study.sbatch");
+    assert!(Command::new("bash").arg("-n").arg(script).status().unwrap().success());
     folder.done(&sweep("2/3"));
     assert!(slurm(&[]).1.contains("--array=1,3 "));
     for part in ["1/3", "3/3"] {
@@ -243,63 +222,29 @@ fn a_batch_script_asks_for_what_is_missing() {
 #[test]
 fn what_others_need_comes_before_them() {
     let folder = Folder::new();
-    folder.write("analysis/runs.toml", RUNS);
+    folder.write("analysis/runs.toml", runs());
     folder.write("analysis/heads.toml", HEADS);
-    let heads = |more: &[&str]| {
-        folder.run(&[&["reproduce", "--preset", "paper", "--only", "heads"], more].concat())
+    let reproduce = ["reproduce", "--preset", "paper", "--only", "heads"];
+    let heads = |part, stage| [&reproduce[..], &["--shard", part, "--stage", stage]].concat();
+    let all_parts = || {
+        for (part, stage) in [("1/2", "1"), ("2/2", "1"), ("1/2", "2"), ("2/2", "2")] {
+            folder.done(&heads(part, stage));
+        }
     };
-    let waiting = heads(&["--shard", "1/2", "--stage", "2"]);
+    let waiting = folder.run(&heads("1/2", "2"));
     assert_eq!(waiting.code, STOPPED, "{}", waiting.stderr);
     assert!(waiting.stderr.contains("runs of other shards"), "{}", waiting.stderr);
-    for stage in ["1", "2"] {
-        for part in ["1/2", "2/2"] {
-            let ended = heads(&["--shard", part, "--stage", stage]);
-            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        }
-    }
+    all_parts();
     let merged = folder.done(&["merge"]);
-    assert!(
-        merged.contains("heads: ") && merged.contains("runs: 2 configurations of 2 shards"),
-        "{merged}"
-    );
+    assert!(merged.contains("heads: "), "{merged}");
+    assert!(merged.contains("runs: 2 configurations of 2 shards"), "{merged}");
     folder.done(&["verify", "heads", "runs"]);
     // Rows are there and weights are not: they are made again, and found to be the same.
     for seed in ["s0", "s1"] {
         fs::remove_dir_all(folder.path(&format!("data/runs/mhsa/{seed}"))).unwrap();
     }
     fs::remove_dir_all(folder.path("data/heads")).unwrap();
-    for stage in ["1", "2"] {
-        for part in ["1/2", "2/2"] {
-            assert_eq!(heads(&["--shard", part, "--stage", stage]).code, Some(0));
-        }
-    }
+    all_parts();
     let merged = folder.done(&["merge"]);
     assert!(merged.contains("2 configurations measured twice, with equal numbers"), "{merged}");
-}
-
-/// A part whose process was killed is taken over at once, on the same machine; one at work is not taken.
-#[test]
-fn a_part_is_one_process_s_at_a_time() {
-    let folder = Folder::new();
-    folder.write(
-        "analysis/tiny.toml",
-        TINY.replace("seed = [0, 1]", &format!("seed = {:?}", (0..160).collect::<Vec<_>>())),
-    );
-    let mut command = folder.command(&[&sweep("1/2")[..], &["--threads", "1"]].concat());
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let rows = folder.path("data/tiny/shards/1-of-2/rows.csv");
-    let started = Instant::now();
-    while !rows.exists() {
-        assert!(started.elapsed() < Duration::from_secs(60), "no rows after a minute");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let refused = folder.run(&sweep("1/2"));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
-    assert!(refused.stderr.contains(&format!("process {}", child.id())), "{}", refused.stderr);
-    let before = fs::read_to_string(&rows).unwrap();
-    folder.done(&sweep("1/2"));
-    let after = fs::read_to_string(&rows).unwrap();
-    assert!(before.lines().all(|line| after.lines().any(|other| line == other)), "a row was lost");
 }

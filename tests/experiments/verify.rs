@@ -109,7 +109,7 @@ fn hash(bytes: &[u8]) -> String {
 #[test]
 fn every_altered_column_breaks_a_law_but_those_that_are_free() {
     let place = tempfile::tempdir().unwrap();
-    let mut free: Vec<(String, String)> = Vec::new();
+    let mut free = Vec::new();
     let mut counts: Vec<String> = Vec::new();
     for (of, study) in STUDIES {
         let copied = Copied::new(of, study, place.path());
@@ -120,17 +120,17 @@ fn every_altered_column_breaks_a_law_but_those_that_are_free() {
             let row = filled.unwrap_or(1);
             let value = &copied.rows[row][column];
             let altered = match value.parse::<f64>() {
-                Ok(number) if !number.fract().eq(&0.0) || value.contains('.') => {
-                    [number + 10.0 * number.abs().max(1.0), number - 10.0 * number.abs().max(1.0)]
-                        .map(|number| number.to_string())
+                Ok(number) => {
+                    let is_whole = number.fract() == 0.0 && !value.contains('.');
+                    let step = if is_whole { 1.0 } else { 10.0 * number.abs().max(1.0) };
+                    [number + step, number - step].map(|number| number.to_string())
                 }
-                Ok(number) => [number + 1.0, number - 1.0].map(|number| number.to_string()),
                 Err(_) if value.is_empty() => ["1".to_owned(), "0.5".to_owned()],
                 Err(_) => [format!("{value}x"), String::new()],
             };
             let breaches = altered.map(|altered| copied.with(row, column, altered).len());
             if breaches == [0, 0] {
-                free.push((of.to_owned(), name.clone()));
+                free.push((of, name.clone()));
             }
             let [up, down] = breaches;
             counts.push(format!("{of} {name} {up} {down}"));
@@ -139,8 +139,7 @@ fn every_altered_column_breaks_a_law_but_those_that_are_free() {
     counts.sort();
     // The invariants that a larger and a smaller value break: one that is taken away is missing.
     insta::assert_snapshot!(counts.join("\n"));
-    let known: Vec<(String, String)> =
-        FREE.iter().map(|(of, name, _)| ((*of).to_owned(), (*name).to_owned())).collect();
+    let known: Vec<_> = FREE.iter().map(|&(of, name, _)| (of, name.to_owned())).collect();
     assert_eq!(free, known, "columns that no law holds");
 }
 
@@ -166,10 +165,7 @@ fn a_missing_file_is_a_check_that_does_not_hold_and_the_others_still_run() {
     }
     fs::remove_file(copied.folder.join("rows.csv")).unwrap();
     let laws = verify(&copied.definition, &copied.folder).laws;
-    assert!(
-        laws.breaches.iter().any(|b| b.contains("rows.csv: is missing")),
-        "{:?}",
-        laws.breaches
-    );
-    assert!(laws.breaches.iter().any(|b| b.contains("no rows measured")), "{:?}", laws.breaches);
+    for told in ["rows.csv: is missing", "no rows measured"] {
+        assert!(laws.breaches.iter().any(|b| b.contains(told)), "{told}: {:?}", laws.breaches);
+    }
 }

@@ -15,22 +15,9 @@ const TAIL: usize = 400;
 const LONGEST: usize = 1 << 20;
 /// Numbers at the ends of what fields of a length can hold.
 const EXTREMES: [u64; 16] = [
-    0,
-    1,
-    2,
-    7,
-    u8::MAX as u64,
-    u16::MAX as u64,
-    i32::MAX as u64,
-    1 << 31,
-    u32::MAX as u64,
-    1 << 32,
-    1 << 40,
-    i64::MAX as u64,
-    1 << 63,
-    u64::MAX - 7,
-    u64::MAX - 1,
-    u64::MAX,
+    0, 1, 2, 7, 0xff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x1_0000_0000,
+    0x100_0000_0000, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, 0xffff_ffff_ffff_fff8,
+    0xffff_ffff_ffff_fffe, 0xffff_ffff_ffff_ffff,
 ];
 
 /// A file, altered in one to six ways, also by what stands in other `files`.

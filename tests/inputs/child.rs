@@ -12,9 +12,11 @@ use std::sync::Mutex;
 use cap::Cap;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 use super::alter::altered;
 use super::target::{Prepare, Target};
+use super::targets::files_below;
 
 /// Gives no more than reading an input may take: what asks for more ends the process.
 #[global_allocator]
@@ -34,13 +36,12 @@ const AT: &str = "at";
 /// That there is none yet.
 pub const PREPARING: u64 = u64::MAX;
 
-const TARGET: &str = "RANK_STUDY_INPUTS";
-const FIRST: &str = "RANK_STUDY_INPUTS_FIRST";
-const COUNT: &str = "RANK_STUDY_INPUTS_COUNT";
-const FOLDER: &str = "RANK_STUDY_INPUTS_FOLDER";
+/// The variable that tells the process what it is asked to do.
+const ASKED: &str = "RANK_STUDY_INPUTS";
 
 /// What the process is asked to do: to read the inputs from number `first` to before `count`, at work in `folder`. Where
 /// both are the same, to write that input to the file `folder`.
+#[derive(Serialize, Deserialize)]
 pub struct Asked {
     pub target: String,
     pub first: u64,
@@ -50,15 +51,7 @@ pub struct Asked {
 
 impl Asked {
     pub fn to(&self, command: &mut Command) {
-        command.env(TARGET, &self.target).env(FOLDER, &self.folder);
-        command.env(FIRST, self.first.to_string()).env(COUNT, self.count.to_string());
-    }
-
-    fn of_environment() -> Option<Self> {
-        let number = |name| std::env::var(name).unwrap().parse().unwrap();
-        let target = std::env::var(TARGET).ok()?;
-        let folder = std::env::var_os(FOLDER).unwrap().into();
-        Some(Self { target, first: number(FIRST), count: number(COUNT), folder })
+        command.env(ASKED, serde_json::to_string(self).unwrap());
     }
 }
 
@@ -66,15 +59,6 @@ impl Asked {
 pub fn at(folder: &Path) -> u64 {
     let bytes = fs::read(folder.join(AT)).ok();
     bytes.and_then(|bytes| bytes.try_into().ok()).map_or(PREPARING, u64::from_le_bytes)
-}
-
-/// Where inputs that did harm are kept, a file each.
-fn found(target: &str) -> Vec<PathBuf> {
-    let folder = Path::new(super::ROOT).join("tests/inputs/found").join(target);
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files
 }
 
 /// Input number `number`, and the whole file that it was made of: those that were found come first.
@@ -92,11 +76,15 @@ fn input(target: &Target, found: &[PathBuf], number: u64) -> (usize, Vec<u8>) {
 
 /// Does what this process is asked to by its environment; nothing where that is nothing.
 pub fn work(targets: &[(&str, Prepare)]) {
-    let Some(asked) = Asked::of_environment() else { return };
+    let Ok(asked) = std::env::var(ASKED) else { return };
+    let asked: Asked = serde_json::from_str(&asked).unwrap();
     let (_, prepare) = targets.iter().find(|(name, _)| *name == asked.target).unwrap();
+    // Inputs that did harm, a file each.
+    let found = Path::new(super::ROOT).join("tests/inputs/found").join(&asked.target);
+    let found = files_below(&found);
     if asked.first == asked.count {
         let folder = tempfile::tempdir().unwrap();
-        let (of, bytes) = input(&prepare(folder.path()), &found(&asked.target), asked.first);
+        let (of, bytes) = input(&prepare(folder.path()), &found, asked.first);
         let name = format!("{of}-{}", asked.folder.file_name().unwrap().to_string_lossy());
         fs::write(asked.folder.with_file_name(name), bytes).unwrap();
         return;
@@ -109,7 +97,6 @@ pub fn work(targets: &[(&str, Prepare)]) {
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place).unwrap();
     let mut target = prepare(&place);
-    let found = found(&asked.target);
     let open = |name: &str| {
         File::options().create(true).append(true).open(asked.folder.join(name)).unwrap()
     };

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -24,17 +24,15 @@ pub fn keeps(promise: &'static str, target: &str, whole: usize) {
     while first < count && failures.len() < MOST_ENDED {
         let asked =
             Asked { target: target.to_owned(), first, count, folder: folder.path().to_owned() };
+        let stderr = folder.path().join("stderr");
         let mut command = asked.command();
-        command
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(folder.path().join("stderr")).unwrap());
-        let mut child = command.spawn().unwrap();
-        let ended = watch(&mut child, folder.path());
+        command.stdout(Stdio::null()).stderr(fs::File::create(&stderr).unwrap());
+        let ended = watch(&mut command.spawn().unwrap(), folder.path());
         let at = at(folder.path());
         match ended {
-            Ended::Well => first = count,
-            Ended::Badly(why) => {
-                let said = fs::read_to_string(folder.path().join("stderr")).unwrap_or_default();
+            Ok(()) => first = count,
+            Err(why) => {
+                let said = fs::read_to_string(&stderr).unwrap_or_default();
                 let said: Vec<&str> = said.lines().rev().take(4).collect();
                 assert_ne!(at, PREPARING, "{target}: not ready: {why}; {said:?}");
                 failures.push(format!("{at}\t{why}; {said:?}"));
@@ -51,17 +49,13 @@ pub fn keeps(promise: &'static str, target: &str, whole: usize) {
     tries.end();
 }
 
-enum Ended {
-    Well,
-    Badly(String),
-}
-
-/// Waits for the process; ends one that stands still.
-fn watch(child: &mut Child, folder: &Path) -> Ended {
+/// Waits for the process, and ends one that stands still; an error where it did not end well.
+fn watch(child: &mut Child, folder: &Path) -> Result<(), String> {
     let (mut seen, mut since) = (at(folder), Instant::now());
     loop {
         if let Some(status) = child.try_wait().unwrap() {
-            return if status.success() { Ended::Well } else { Ended::Badly(described(status)) };
+            let why = format!("the process ended with {status}");
+            return status.success().then_some(()).ok_or(why);
         }
         let now = at(folder);
         if now != seen {
@@ -70,14 +64,10 @@ fn watch(child: &mut Child, folder: &Path) -> Ended {
         if since.elapsed() > HANGS {
             child.kill().unwrap();
             child.wait().unwrap();
-            return Ended::Badly(format!("took more than {} s", HANGS.as_secs()));
+            return Err(format!("took more than {} s", HANGS.as_secs()));
         }
         sleep(PAUSE);
     }
-}
-
-fn described(status: ExitStatus) -> String {
-    format!("the process ended with {status}")
 }
 
 /// Says of a failure which input it was, and keeps that one where a build keeps what tests leave.
@@ -87,9 +77,8 @@ fn kept(target: &str, failure: &str) -> String {
     let asked =
         Asked { target: target.to_owned(), first: number, count: number, folder: file.clone() };
     let written = asked.command().stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let there =
-        if written.is_ok_and(|status| status.success()) { "kept as" } else { "not kept as" };
-    format!("{target}, input {failure}; {there} {}", file.display())
+    let is_kept = written.is_ok_and(|status| status.success());
+    format!("{target}, input {failure}; kept: {is_kept}, as {}", file.display())
 }
 
 /// A folder in memory where there is such.

@@ -23,26 +23,40 @@ const LONG: usize = 100_000;
 /// Alters text, or what was text.
 pub fn alter(text: &mut Vec<u8>, other: &[u8], generator: &mut ChaCha8Rng) {
     let kind = generator.random_range(0..100);
+    let places = match kind {
+        0..30 => numbers(text),
+        30..48 | 85..88 => words(text),
+        48..56 | 62..68 | 72..80 | 88..91 => lines(text),
+        56..62 | 68..72 | 80..85 => values(text),
+        _ => return odd(text, generator),
+    };
+    let Some(place) = pick(&places, generator) else { return };
     match kind {
-        0..30 => replace(text, numbers(text), generator),
-        30..40 => replace(text, words(text), generator),
-        40..48 => swap(text, words(text), generator),
-        48..56 => swap(text, lines(text), generator),
-        56..62 => swap(text, values(text), generator),
-        62..68 => repeat(text, lines(text), generator),
-        68..72 => repeat(text, values(text), generator),
-        72..80 => remove(text, lines(text), generator),
-        80..85 => remove(text, values(text), generator),
+        0..40 => {
+            let value = match generator.random_range(0..6) {
+                0 => alter::extreme(generator).to_string(),
+                _ => VALUES[generator.random_range(0..VALUES.len())].to_owned(),
+            };
+            text.splice(place, value.into_bytes());
+        }
+        40..62 => {
+            let other = text[pick(&places, generator).unwrap()].to_vec();
+            text.splice(place, other);
+        }
+        62..72 => {
+            let times = [1, 1, 2, 30][generator.random_range(0..4)];
+            let put = text[place.clone()].repeat(times);
+            text.splice(place.end..place.end, put);
+        }
+        72..85 => drop(text.drain(place)),
         85..88 => {
-            let places = words(text);
-            misspell(text, places, generator);
+            let at = generator.random_range(place);
+            text[at] = [b'a', b'_', b'-', b'E', b'9', b'.', b' '][generator.random_range(0..7)];
         }
-        88..91 => {
+        _ => {
             let line = pick(&lines(other), generator).map(|line| other[line].to_vec());
-            let at = pick(&lines(text), generator).map_or(0, |line| line.start);
-            text.splice(at..at, line.unwrap_or_default());
+            text.splice(place.start..place.start, line.unwrap_or_default());
         }
-        _ => odd(text, generator),
     }
 }
 
@@ -73,41 +87,6 @@ fn pick(places: &[Range<usize>], generator: &mut ChaCha8Rng) -> Option<Range<usi
         0 => None,
         count => Some(places[generator.random_range(0..count)].clone()),
     }
-}
-
-fn replace(text: &mut Vec<u8>, places: Vec<Range<usize>>, generator: &mut ChaCha8Rng) {
-    let Some(place) = pick(&places, generator) else { return };
-    let value = match generator.random_range(0..6) {
-        0 => alter::extreme(generator).to_string(),
-        _ => VALUES[generator.random_range(0..VALUES.len())].to_owned(),
-    };
-    text.splice(place, value.into_bytes());
-}
-
-fn swap(text: &mut Vec<u8>, places: Vec<Range<usize>>, generator: &mut ChaCha8Rng) {
-    let (Some(one), Some(two)) = (pick(&places, generator), pick(&places, generator)) else {
-        return;
-    };
-    let put = text[two].to_vec();
-    text.splice(one, put);
-}
-
-fn repeat(text: &mut Vec<u8>, places: Vec<Range<usize>>, generator: &mut ChaCha8Rng) {
-    let Some(place) = pick(&places, generator) else { return };
-    let times = [1, 1, 2, 30][generator.random_range(0..4)];
-    let put = text[place.clone()].repeat(times);
-    text.splice(place.end..place.end, put);
-}
-
-fn remove(text: &mut Vec<u8>, places: Vec<Range<usize>>, generator: &mut ChaCha8Rng) {
-    let Some(place) = pick(&places, generator) else { return };
-    text.drain(place);
-}
-
-fn misspell(text: &mut [u8], places: Vec<Range<usize>>, generator: &mut ChaCha8Rng) {
-    let Some(place) = pick(&places, generator) else { return };
-    let at = generator.random_range(place);
-    text[at] = [b'a', b'_', b'-', b'E', b'9', b'.', b' '][generator.random_range(0..7)];
 }
 
 /// The places of bytes one after another that are of a kind.

@@ -1,7 +1,7 @@
 """Twelve training steps of a tiny two-layer model, in PyTorch, for each variant that has its own step.
 
-The losses and gradient norms that tests/training/replay.rs holds the trainer to. The model starts from the
-weights that rank-study itself draws, so both sides begin at the same point:
+Prints replay.csv: the losses, and the gradient norms before clipping, that tests/training/replay.rs holds the
+trainer to. The model starts from the weights that rank-study itself draws, so both sides begin at the same point:
 
     rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out start
     rank-study train replay.toml --text replay.txt --set steps=1 --set learning_rate=1e-30 --out gam \
@@ -39,11 +39,11 @@ ARMS = {
     "loss-exponent": (Arm(GLOBAL, loss_exponent=0.5), None, False),
     "gam": (Arm([[None], [None]], gated_memory=True), None, False),
     "expert": (Arm([[None, None]] * 3, **ROUTED, router="expert"), None, False),
-    "expert, shared keys": (Arm([[None, None]] * 3, **ROUTED, router="expert", shared_keys=True), None, False),
+    "expert with shared keys": (Arm([[None, None]] * 3, **ROUTED, router="expert", shared_keys=True), None, False),
     "token": (Arm([[None, None]] * 3, **ROUTED, router="token"), None, False),
     "muon": (Arm(GLOBAL), None, True),
     "muon with qk-clip": (Arm(GLOBAL), 0.2, True),
-    "ternary, trilm": (Arm(GLOBAL, ternary=True), None, False),
+    "ternary with trilm": (Arm(GLOBAL, ternary=True), None, False),
     "re-warmed": (Arm([[None, 4], [None, 4]]), None, False),
 }
 # Of "re-warmed": the first steps read another text, at a peak rate of their own, with one step of warm-up.
@@ -65,7 +65,7 @@ def cosine(done, steps):
 
 def plan(name):
     """The inputs, targets, learning rate and weight decay of each step."""
-    if name == "ternary, trilm":
+    if name == "ternary with trilm":
         for step in range(1, STEPS + 1):
             rate = step / WARMUP if step <= WARMUP else (STEPS - step) / (STEPS - WARMUP)
             rate *= 2 / 3 if step > STEPS / 2 else 1
@@ -126,7 +126,7 @@ def check_muon():
                 optimiser.step()
         off = (ours - theirs).norm() / (ours - start).norm()
         assert off < 0.01, (shape, off)
-        print(f"# Muon differs from torch.optim.Muon by {off:.1e} of ten steps, {shape}")
+        print(f"Muon differs from torch.optim.Muon by {off:.1e} of ten steps, {shape}", file=sys.stderr)
 
 
 def iterate(weights, vectors):
@@ -191,7 +191,7 @@ def steps(name, arm, threshold, with_muon):
 
 
 check_muon()
+print("variant,step,loss_nats,grad_norm")
 for name, (arm, threshold, with_muon) in ARMS.items():
-    print(name)
-    for loss, length in steps(name, arm, threshold, with_muon):
-        print(f"    ({loss:.6f}, {length:.6f}),")
+    for step, (loss, length) in enumerate(steps(name, arm, threshold, with_muon), 1):
+        print(f"{name},{step},{loss:.6f},{length:.6f}")

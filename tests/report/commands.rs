@@ -1,35 +1,23 @@
 //! `table`, `figure`, `report`, `list` and `reproduce` through the binary: from rows to the report.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
-use crate::common::binary;
-use crate::common::binary::{Ended, Folder, Record};
+use crate::common::binary::{Ended, Folder, Record, number};
+use crate::common::tiny;
 
-const GROWTH: &str = r#"
+/// Sixteen fits of two targets.
+static GROWTH: LazyLock<String> = LazyLock::new(|| {
+    tiny::fits(
+        r#"
 study = "growth"
-kind = "fit"
-view = "logit-growth"
-presets = ["quick", "paper"]
 title = "Growth in miniature"
 question = "Do the <logits> grow?"
-[grid]
-n = [16, 24]
-rank = [2, 4]
-seed = [0, 1]
-tolerance = [0.4]
-[search]
-starts = 2
-polished = 1
-rough_iterations = 100
-iterations = 300
-relative_decrease = 1e-3
-[[target]]
-family = "dirichlet-band"
-window = 4
-[[target]]
-family = "landmark"
-m = 3
-"#;
+grid = { n = [16, 24], tolerance = [0.4] }
+target = [{ family = "dirichlet-band", window = 4 }, { family = "landmark", m = 3 }]
+"#,
+    )
+});
 
 const SPLIT: &str = r#"
 study = "split"
@@ -77,7 +65,7 @@ const REPRODUCE: [&str; 3] = ["reproduce", "--preset", "quick"];
 
 fn with_definitions() -> Folder {
     let folder = Folder::new();
-    folder.write("analysis/growth.toml", GROWTH);
+    folder.write("analysis/growth.toml", GROWTH.as_str());
     folder.write("analysis/split.toml", SPLIT);
     // A single training run beside the studies is none of them.
     folder.write("analysis/run.toml", "steps = 3\n");
@@ -99,7 +87,7 @@ fn files(folder: &Folder, place: &str, ending: &str) -> Vec<String> {
 }
 
 #[test]
-fn tables_are_printed_and_written() {
+fn tables_and_figures_are_written_and_named() {
     let folder = measured();
     for (study, tables) in [("growth", &["cells", "slopes"][..]), ("split", &["layouts"])] {
         let printed = folder.done(&["table", study]);
@@ -111,6 +99,17 @@ fn tables_are_printed_and_written() {
             let markdown = folder.read(&format!("{place}/{table}.md"));
             assert!(printed.contains(markdown.trim()), "{table} is not in {printed}");
         }
+
+        let printed = folder.done(&["figure", study]);
+        let [svg, png] =
+            [".svg", ".png"].map(|end| files(&folder, &format!("figures/{study}"), end));
+        assert!(!svg.is_empty() && svg.len() == png.len(), "{:?}", folder.tree());
+        for path in svg.iter().chain(&png) {
+            let bytes = std::fs::read(folder.path(path)).unwrap();
+            let ending: &[u8] = if path.ends_with("svg") { b"</svg>" } else { b"IEND\xaeB`\x82" };
+            assert!(bytes.trim_ascii_end().ends_with(ending), "{path} is cut off");
+            assert!(printed.contains(path), "{path} is not in {printed}");
+        }
     }
     let (_, cells) = folder.csv("data/growth/tables/cells.csv");
     assert_eq!(cells.len(), 8, "two targets at two n and two ranks: {cells:?}");
@@ -121,44 +120,34 @@ fn tables_are_printed_and_written() {
 }
 
 #[test]
-fn figures_are_written_as_svg_and_png() {
-    let folder = measured();
-    for study in ["growth", "split"] {
-        let printed = folder.done(&["figure", study]);
-        let place = format!("figures/{study}");
-        let (svg, png) = (files(&folder, &place, ".svg"), files(&folder, &place, ".png"));
-        assert!(!svg.is_empty() && svg.len() == png.len(), "{:?}", folder.tree());
-        for path in svg {
-            let text = folder.read(&path);
-            assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"), "{path}");
-            assert!(printed.contains(&path), "{path} is not in {printed}");
-        }
-        for path in png {
-            let bytes = std::fs::read(folder.path(&path)).unwrap();
-            assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{path} is no PNG");
-            assert!(bytes.ends_with(b"IEND\xaeB`\x82"), "{path} is cut off");
-            assert!(printed.contains(&path), "{path} is not in {printed}");
-        }
-    }
-}
-
-#[test]
 fn a_report_holds_the_studies_asked_for() {
     let folder = measured();
     folder.write("data/bench-fit/manifest.toml", NO_STUDY);
     folder.write("data/bench-fit/rows.csv", "what,side\nevaluation,numpy\n");
+    // A note stands above the rows that it names, and above no others.
+    let manifest = folder.read("data/growth/manifest.toml");
+    let rows = manifest.lines().find(|line| line.starts_with("rows_sha256 = ")).unwrap();
+    for study in ["growth", "split"] {
+        let note = format!("<!-- {rows} -->\n\nIt {study}s.\n");
+        folder.write(&format!("analysis/notes/{study}.md"), note);
+    }
     assert!(folder.done(&["report"]).contains("figures/report.html"));
     let page = folder.read("figures/report.html");
-    for part in ["Growth in miniature", "Layouts in miniature", "Do the &lt;logits&gt; grow?"] {
+    for part in [
+        "Growth in miniature",
+        "Layouts in miniature",
+        "Do the &lt;logits&gt; grow?",
+        "rank-study sweep analysis/growth.toml",
+        "It growths.",
+    ] {
         assert!(page.contains(part), "{part} is not in the page");
     }
-    assert!(page.contains("rank-study sweep analysis/growth.toml"), "the command is missing");
+    assert!(!page.contains("It splits."));
     assert!(page.trim_end().ends_with("</html>"), "the page is cut off");
     let (header, verdicts) = folder.csv("data/verdicts.csv");
     assert_eq!(header[..3], ["claim", "group", "place"]);
     assert_eq!(verdicts.len(), rank_study::experiments::claims::CLAIMS.len(), "one for each claim");
-    let unmeasured = verdicts.iter().filter(|row| row["study"].is_empty());
-    for verdict in unmeasured {
+    for verdict in verdicts.iter().filter(|row| row["study"].is_empty()) {
         assert_eq!((verdict["verdict"].as_str(), verdict["seeds"].as_str()), ("not measured", "0"));
     }
     for study in ["growth", "split"] {
@@ -166,34 +155,14 @@ fn a_report_holds_the_studies_asked_for() {
     }
     let of_all = folder.read("data/verdicts.csv");
     folder.done(&["report", "split", "--out", "pages/split.html"]);
-    assert_eq!(
-        folder.read("data/verdicts.csv"),
-        of_all,
-        "a page of one study changed all verdicts"
-    );
+    assert_eq!(folder.read("data/verdicts.csv"), of_all, "of one study");
     let page = folder.read("pages/split.html");
     assert!(page.contains("Layouts in miniature") && !page.contains("Growth in miniature"));
     assert!(page.contains("../data/split/rows.csv"), "no link to the rows from where the page is");
 }
 
 #[test]
-fn a_note_stands_above_the_rows_that_it_names_and_above_no_others() {
-    let folder = measured();
-    let manifest = folder.read("data/growth/manifest.toml");
-    let rows = manifest.lines().find(|line| line.starts_with("rows_sha256 = ")).unwrap();
-    for study in ["growth", "split"] {
-        folder.write(
-            &format!("analysis/notes/{study}.md"),
-            format!("<!-- {rows} -->\n\nIt {study}s.\n"),
-        );
-    }
-    folder.done(&["report"]);
-    let page = folder.read("figures/report.html");
-    assert!(page.contains("It growths.") && !page.contains("It splits."));
-}
-
-#[test]
-fn everything_is_reproduced_once() {
+fn what_is_asked_for_is_reproduced_once() {
     let folder = with_definitions();
     let listed = |done: [u64; 2]| {
         let text = folder.done(&["list", "--preset", "quick", "--json"]);
@@ -209,26 +178,27 @@ fn everything_is_reproduced_once() {
         }
     };
     listed([0, 0]);
+    folder.done(&["reproduce", "--only", "split", "--quiet"]);
+    listed([0, 4]);
     let printed = folder.done(&REPRODUCE);
     assert!(printed.contains("What was found"), "{printed}");
     let (_, verdicts) = folder.csv("data/quick/verdicts.csv");
     let is_measured = |verdict: &&Record| verdict["verdict"] != "not measured";
     assert!(verdicts.iter().any(|verdict| is_measured(&verdict)), "{verdicts:?}");
     for verdict in verdicts.iter().filter(is_measured) {
-        assert!(printed.contains(&verdict["claim"]), "{verdict:?} is not in {printed}");
-        assert!(printed.contains(&verdict["headline"]), "{verdict:?} is not in {printed}");
-        assert!(printed.contains(&verdict["verdict"]), "{verdict:?} is not in {printed}");
+        for column in ["claim", "headline", "verdict"] {
+            assert!(printed.contains(&verdict[column]), "{verdict:?} is not in {printed}");
+        }
     }
     for study in ["growth", "split"] {
-        for (place, ending) in [
-            (format!("data/quick/{study}/tables"), ".csv"),
-            (format!("data/quick/{study}/tables"), ".parquet"),
-            (format!("data/quick/{study}/tables"), ".md"),
-            (format!("data/quick/{study}/tables"), ".tex"),
-            (format!("figures/quick/{study}"), ".svg"),
-            (format!("figures/quick/{study}"), ".png"),
-        ] {
-            assert!(!files(&folder, &place, ending).is_empty(), "no {ending} in {place}");
+        let tables = format!("data/quick/{study}/tables");
+        let figures = format!("figures/quick/{study}");
+        for (place, endings) in
+            [(tables, &["csv", "parquet", "md", "tex"][..]), (figures, &["svg", "png"])]
+        {
+            for ending in endings {
+                assert!(!files(&folder, &place, ending).is_empty(), "no {ending} in {place}");
+            }
         }
     }
     assert!(folder.read("figures/quick/report.html").contains("preset quick"));
@@ -238,11 +208,7 @@ fn everything_is_reproduced_once() {
     let held = folder.done(&["verify", "--preset", "quick"]);
     assert!(held.contains("growth: 16 rows") && held.contains("agrees with the rows"), "{held}");
 
-    let files = |folder: &Folder| -> Vec<(String, Vec<u8>)> {
-        let bytes = |name: String| (name.clone(), std::fs::read(folder.path(&name)).unwrap());
-        folder.tree().into_iter().filter(|name| folder.path(name).is_file()).map(bytes).collect()
-    };
-    let before = files(&folder);
+    let before = folder.copied();
     let again = folder.run(&REPRODUCE);
     assert_eq!(again.code, Some(0), "{}", again.stderr);
     for line in [
@@ -251,47 +217,40 @@ fn everything_is_reproduced_once() {
     ] {
         assert!(again.stderr.contains(line), "{line:?} is not in {}", again.stderr);
     }
-    for ((name, then), (_, now)) in before.iter().zip(&files(&folder)) {
-        assert_eq!(then, now, "{name} changed");
+    assert_eq!(folder.tree(), before.tree());
+    for name in before.tree().iter().filter(|name| before.path(name).is_file()) {
+        let [then, now] = [&before, &folder].map(|of| std::fs::read(of.path(name)).unwrap());
+        assert!(then == now, "{name} changed");
     }
-}
-
-#[test]
-fn only_the_studies_named_are_reproduced() {
-    let folder = with_definitions();
-    folder.done(&["reproduce", "--only", "split", "--quiet"]);
-    assert!(folder.path("data/quick/split/rows.csv").is_file());
-    assert!(!folder.path("data/quick/growth").exists(), "{:?}", folder.tree());
 }
 
 #[test]
 fn unknown_names_are_one_line_that_says_what_there_is() {
     let folder = with_definitions();
-    for command in ["table", "figure", "report"] {
-        let error = folder.refused(&[command, "growht"]);
+    let misspelt = |command: &[&str]| {
+        let error = folder.refused(&[command, &["growht"]].concat());
         assert!(error.contains("\"growht\"") && error.contains("\"growth\""), "{error}");
+    };
+    for command in ["table", "figure", "report"] {
+        misspelt(&[command]);
     }
     assert!(folder.refused(&["report"]).contains("rank-study reproduce"));
     folder.done(&["sweep", "analysis/split.toml", "--quiet"]);
-    for command in ["table", "figure", "report"] {
-        let error = folder.refused(&[command, "growht"]);
-        assert!(error.contains("\"growht\"") && error.contains("\"growth\""), "{error}");
+    for command in [&["table"][..], &["figure"], &["report"], &["reproduce", "--only"]] {
+        misspelt(command);
     }
-    let error = folder.refused(&["reproduce", "--only", "growht"]);
-    assert!(error.contains("\"growht\"") && error.contains("\"growth\""), "{error}");
     let wrong = folder.run(&["reproduce", "--preset", "quikc"]);
     assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
     assert!(wrong.stderr.contains("did you mean \"quick\"?"), "{}", wrong.stderr);
     assert!(folder.refused(&["reproduce", "--threads", "0"]).contains("--threads"));
     let empty = Folder::new();
     for command in ["list", "reproduce"] {
-        assert!(empty.refused(&[command]).contains("no folder analysis/ here"));
+        assert!(empty.refused(&[command]).contains("analysis/"));
     }
 }
 
-/// The line that a definition that is wrong costs.
-const LEFT_OUT: &str =
-    "left out: analysis/split.toml: unknown key \"grdi\"; did you mean \"grid\"?\n";
+/// How the line begins that a definition that is wrong costs.
+const LEFT_OUT: &str = "left out: analysis/split.toml: ";
 
 fn with_a_wrong_definition() -> Folder {
     let folder = with_definitions();
@@ -304,29 +263,21 @@ fn with_a_wrong_definition() -> Folder {
 #[test]
 fn a_definition_that_is_wrong_stops_no_other_study() {
     let folder = with_a_wrong_definition();
+    // A file is a study's by either of two keys, so that a slip in one does not make it nobody's.
+    folder.write("analysis/slip.toml", SPLIT.replace("study =", "stduy ="));
     for arguments in [&["list", "--preset", "quick"][..], &["list", "--json"], &REPRODUCE] {
         let Ended { code, stdout, stderr } = folder.run(arguments);
         assert_eq!(code, Some(1), "{arguments:?}: {stderr}");
-        assert!(stderr.contains(LEFT_OUT), "{arguments:?}: {stderr}");
-        assert!(stderr.contains("left out: analysis/torn.toml: line 1: "), "{stderr}");
-        let last = stderr.lines().last().unwrap();
-        assert!(last.starts_with("error: 2 definitions in analysis/"), "{stderr}");
+        let slip = "left out: analysis/slip.toml: unknown key \"stduy\"; did you mean \"study\"?";
+        for line in [LEFT_OUT, "left out: analysis/torn.toml: line 1: ", slip] {
+            assert_eq!(stderr.matches(line).count(), 1, "{arguments:?}: {stderr}");
+        }
+        assert!(stderr.lines().last().unwrap().starts_with("error: 3 definitions"), "{stderr}");
         let is_named = stdout.contains("growth") || arguments[0] == "reproduce";
         assert!(is_named, "{arguments:?}: {stdout}");
     }
     assert!(folder.read("figures/quick/report.html").contains("Growth in miniature"));
     assert!(folder.done(&["verify", "--preset", "quick"]).contains("growth: 16 rows"));
-}
-
-/// A file is a study's by either of two keys, so that a slip in one does not make it nobody's.
-#[test]
-fn a_slip_in_the_key_study_is_told_of() {
-    let folder = with_definitions();
-    folder.write("analysis/split.toml", SPLIT.replace("study =", "stduy ="));
-    let Ended { code, stderr, .. } = folder.run(&["list"]);
-    assert_eq!(code, Some(1), "{stderr}");
-    let line = "left out: analysis/split.toml: unknown key \"stduy\"; did you mean \"study\"?\n";
-    assert!(stderr.starts_with(line), "{stderr}");
 }
 
 /// Rows keep the definition that they were measured by: where it reads no more, no verdict goes without a word.
@@ -335,18 +286,18 @@ fn rows_whose_definition_reads_no_more_are_left_out_with_a_line() {
     let folder = measured();
     let manifest = folder.read("data/growth/manifest.toml");
     for (find, replace, part) in [
-        ("[search]", "[serach]", "unknown key \"serach\"; did you mean \"search\"?"),
-        ("view = \"logit-growth\"", "view = \"dial\"", "view \"dial\" needs rows of kind train"),
-        ("definition = ", "of_old = ", "the key study is missing"),
+        ("[search]", "[serach]", "\"serach\""),
+        ("view = \"logit-growth\"", "view = \"dial\"", "\"dial\""),
+        ("definition = ", "of_old = ", "study is missing"),
     ] {
         assert!(manifest.contains(find), "{find}");
         folder.write("data/growth/manifest.toml", manifest.replace(find, replace));
         let Ended { code, stderr, .. } = folder.run(&["report"]);
         assert_eq!(code, Some(1), "{stderr}");
         let line = stderr.lines().next().unwrap();
-        let begins = "left out: growth: data/growth/manifest.toml: ";
-        assert!(line.starts_with(begins) && line.contains(part), "{stderr}");
-        assert!(line.contains("`rank-study sweep analysis/growth.toml`"), "{stderr}");
+        assert!(line.starts_with("left out: growth: data/growth/manifest.toml: "), "{stderr}");
+        let advice = "`rank-study sweep analysis/growth.toml`";
+        assert!(line.contains(part) && line.contains(advice), "{stderr}");
         assert!(folder.refused(&["table", "growth"]).contains(part));
         let page = folder.read("figures/report.html");
         assert!(page.contains("Layouts in miniature") && !page.contains("Growth in miniature"));
@@ -365,17 +316,18 @@ fn a_wrong_definition_that_nobody_asked_for_costs_a_line() {
     for names in [&["split"][..], &["torn"], &["growth", "split"]] {
         let Ended { code, stderr, .. } = only(names);
         assert_eq!(code, Some(1), "{names:?}: {stderr}");
-        let end = "error: 1 definition in analysis/ cannot be read; see the lines above that begin with \"left out\"\n";
-        assert!(stderr.contains(LEFT_OUT) && stderr.ends_with(end), "{names:?}: {stderr}");
+        assert!(stderr.contains(LEFT_OUT), "{names:?}: {stderr}");
+        assert!(stderr.lines().last().unwrap().starts_with("error: 1 definition "), "{stderr}");
     }
     let Ended { code, stderr, .. } = only(&["splt"]);
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("no study \"splt\" in analysis/"), "{stderr}");
+    assert!(stderr.contains("no study \"splt\""), "{stderr}");
 }
 
-/// Training runs at two sizes, and studies of them at the larger alone.
-fn with_one_size() -> Folder {
+#[test]
+fn a_study_of_one_size_keeps_no_other_from_the_other_size() {
     let folder = with_definitions();
+    // Training runs at two sizes, and a study of them at the larger alone.
     let runs = "study = \"runs\"\nkind = \"train\"\npresets = [\"paper\"]\n[train]\nsteps = 30\n\
                 keep_checkpoints = [10]\n[[run]]\nname = \"long\"\n[quick.train]\nsteps = 20\n\
                 [[quick.run]]\nname = \"short\"\n";
@@ -383,31 +335,25 @@ fn with_one_size() -> Folder {
     let parts = "study = \"parts\"\nkind = \"predict\"\npresets = [\"paper\"]\n[predict]\nof = [\"runs\"]\n\
                  runs = [\"long\"]\nsteps = [30]\nepsilon = [0.1]\n";
     folder.write("analysis/parts.toml", parts);
-    folder
-}
-
-#[test]
-fn a_study_of_one_size_keeps_no_other_from_the_other_size() {
-    let folder = with_one_size();
     folder.done(&[&REPRODUCE[..], &["--quiet"]].concat());
     assert!(folder.path("data/quick/growth/rows.csv").is_file());
     assert!(!folder.path("data/quick/runs").exists() && !folder.path("data/parts").exists());
 
-    let listed = |preset: &str| -> Vec<String> {
+    for (preset, studies) in [
+        ("quick", &["growth", "runs", "split"][..]),
+        ("paper", &["growth", "parts", "runs", "split"]),
+    ] {
         let text = folder.done(&["list", "--preset", preset]);
         let names = text.lines().filter_map(|line| line.split_whitespace().next());
-        names.map(str::to_owned).collect()
-    };
-    assert_eq!(listed("quick"), ["growth", "runs", "split"]);
-    assert_eq!(listed("paper"), ["growth", "parts", "runs", "split"]);
+        assert_eq!(names.collect::<Vec<_>>(), studies);
+    }
     for arguments in [
         &["reproduce", "--only", "parts"][..],
         &["reproduce", "--preset", "quick", "--only", "growth", "parts"],
         &["sweep", "analysis/parts.toml", "--preset", "quick"],
     ] {
         let error = folder.refused(arguments);
-        let part = "analysis/parts.toml: study parts has no quick size";
-        assert!(error.contains(part) && error.contains("size paper"), "{error}");
+        assert!(error.contains("parts.toml: ") && error.contains("no quick size"), "{error}");
     }
     let there = folder.done(&["sweep", "analysis/parts.toml", "--list"]);
     assert_eq!(there.lines().count(), 3, "a layer each: {there}");
@@ -432,15 +378,13 @@ fn rows_cut_in_a_line_name_the_file_the_line_and_what_to_do() {
 #[test]
 fn the_rows_of_several_studies_are_tabulated_together() {
     let folder = measured();
-    folder.write(
-        "analysis/more.toml",
-        GROWTH.replace("\"growth\"", "\"more\"").replace("[0, 1]", "[2]"),
-    );
+    let more = GROWTH.replace("\"growth\"", "\"more\"").replace("[0, 1]", "[2]");
+    folder.write("analysis/more.toml", more);
     folder.done(&["sweep", "analysis/more.toml", "--quiet"]);
     folder.done(&["table", "growth", "more", "--out", "both", "--quiet"]);
     let (_, cells) = folder.csv("both/cells.csv");
-    let seeds =
-        |cell: &Record| binary::number(cell, "reached") + binary::number(cell, "not_reached");
+    assert_eq!(cells.len(), 8);
+    let seeds = |cell: &Record| number(cell, "reached") + number(cell, "not_reached");
     assert!(cells.iter().all(|cell| seeds(cell) == 3.0), "{cells:?}");
     let error = folder.refused(&["table", "growth", "more"]);
     assert!(error.contains("--out DIR"), "{error}");
@@ -450,23 +394,11 @@ fn the_rows_of_several_studies_are_tabulated_together() {
 #[test]
 fn a_model_that_is_not_fetched_keeps_no_study_from_the_list() {
     let folder = measured();
-    let away = r#"
-study = "away"
-kind = "predict"
-view = "published"
-title = "A model that is not here"
-[predict]
-folders = ["runs/away"]
-fetch = "make away"
-tokens = 24
-passages = 1
-epsilon = [0.1]
-"#;
+    let away = "study = \"away\"\nkind = \"predict\"\nview = \"published\"\n[predict]\nfolders = [\"runs/away\"]\n\
+                fetch = \"make away\"\ntokens = 24\npassages = 1\nepsilon = [0.1]\n";
     folder.write("analysis/away.toml", away);
     let listed = folder.done(&["list"]);
     let line = listed.lines().find(|line| line.trim_start().starts_with("away")).unwrap();
-    assert!(line.contains("make away downloads it"), "{listed}");
-    assert!(listed.contains("growth"), "{listed}");
-    let error = folder.refused(&["sweep", "analysis/away.toml"]);
-    assert!(error.contains("make away downloads it"), "{error}");
+    assert!(line.contains("make away") && listed.contains("growth"), "{listed}");
+    assert!(folder.refused(&["sweep", "analysis/away.toml"]).contains("make away"));
 }

@@ -4,13 +4,8 @@
 use std::path::Path;
 
 use crate::plausible;
-use rank_study::experiments::fits::tables::growth::Growth;
-use rank_study::experiments::fits::tables::layouts::Layouts;
-use rank_study::experiments::training::TrainingMeasurement;
-use rank_study::experiments::training::tables::training::Trainings;
 use rank_study::experiments::{fits, training};
 use rank_study::figure::{Figure, Shape};
-use rank_study::record::Rows;
 
 fn keep(figure: &Figure) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("figures");
@@ -23,15 +18,9 @@ fn keep(figure: &Figure) {
     std::fs::write(folder.join(format!("{}.png", figure.name)), png).unwrap();
 }
 
-fn growth() -> Growth {
-    let folder = tempfile::tempdir().unwrap();
-    plausible::logit_growth(folder.path());
-    Growth::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap()
-}
-
 #[test]
 fn rank_penalty_has_a_panel_per_family_on_one_scale() {
-    let figure = fits::figures::growth::inflation(&growth());
+    let figure = fits::figures::growth::inflation(&plausible::growth());
     let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
     assert_eq!(titles, ["dirichlet-band, w = 32", "landmark, m = 8", "random-sparse, k = 8"]);
     assert!(figure.panels.iter().all(|panel| panel.y == figure.panels[0].y));
@@ -45,7 +34,7 @@ fn rank_penalty_has_a_panel_per_family_on_one_scale() {
 
 #[test]
 fn logits_needed_stand_over_their_floor() {
-    let figure = fits::figures::growth::logits_needed(&growth());
+    let figure = fits::figures::growth::logits_needed(&plausible::growth());
     let floor = &figure.panels[0].series[0];
     assert_eq!(floor.points.len(), 3);
     for series in figure.panels[0].series.iter().filter(|s| s.shape == Shape::LineMarkers) {
@@ -59,18 +48,16 @@ fn logits_needed_stand_over_their_floor() {
 
 #[test]
 fn layouts_are_named_in_the_legend() {
-    let folder = tempfile::tempdir().unwrap();
-    plausible::layouts(folder.path());
-    let study = Layouts::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap();
-    let figure = fits::figures::layouts::layouts(&study).remove(0);
+    let figure = fits::figures::layouts::layouts(&plausible::layout_tables()).remove(0);
     let keys: Vec<&str> = figure.keys.iter().map(|key| key.label.as_str()).collect();
-    let layouts = [
+    let expected = [
         "2 global heads of rank 8",
         "1 global head of rank 16",
         "1 local head (window 24) + 1 global head of rank 8",
+        "one seed",
+        "floor: one head, no rank limit",
     ];
-    assert_eq!(keys[..3], layouts);
-    assert_eq!(keys[3..], ["one seed", "floor: one head, no rank limit"]);
+    assert_eq!(keys, expected);
     assert!(figure.panels[0].series.iter().all(|series| series.label.is_none()));
     keep(&figure);
 }
@@ -79,8 +66,7 @@ fn layouts_are_named_in_the_legend() {
 fn training_shows_loss_and_logits_of_each_run() {
     let folder = tempfile::tempdir().unwrap();
     plausible::lm_quick(folder.path());
-    let rows = Rows::<TrainingMeasurement>::read(&[folder.path().to_owned()]).unwrap();
-    let study = Trainings::of(&rows, folder.path().parent()).unwrap();
+    let study = plausible::trainings(folder.path()).unwrap();
     let kinds = training::figures::training::head_kinds(&study).unwrap();
     let names: Vec<&str> = kinds.panels[0].series.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(

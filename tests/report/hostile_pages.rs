@@ -7,6 +7,7 @@ use rank_study::experiment::MeasuredStudy;
 use rank_study::report::{Header, Section, analyse, page};
 
 use crate::common::binary::Folder;
+use crate::common::tiny;
 use crate::{browser, plausible};
 
 /// Names that would run something where they were taken for markup or an address; none has a slash, so that folders may
@@ -25,38 +26,32 @@ const ATTACK: &str = "<script>window.attacked = 1</script><img src=x onerror=\"w
     <style>body { display: none }</style><base href=\"https://example.invalid/\">\
     <form action=\"https://example.invalid/\"><button>x</button></form>";
 
-/// Makes a folder.
-type Make = fn(&Path);
-
 /// Sets a column of every row of a file to what `value` gives for its number.
 fn set(path: &Path, column: &str, value: impl Fn(usize) -> String) {
     let mut reader = csv::Reader::from_path(path).unwrap();
     let header = reader.headers().unwrap().clone();
     let at = header.iter().position(|name| name == column).unwrap();
-    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let rows: Vec<Vec<String>> = reader.deserialize().map(Result::unwrap).collect();
     let mut writer = csv::Writer::from_path(path).unwrap();
     writer.write_record(&header).unwrap();
-    for (number, row) in rows.iter().enumerate() {
-        let fields = row.iter().enumerate();
-        let set = |(place, field): (usize, &str)| match place == at {
-            true => value(number),
-            false => field.to_owned(),
-        };
-        writer.write_record(fields.map(set)).unwrap();
+    for (number, mut row) in rows.into_iter().enumerate() {
+        row[at] = value(number);
+        writer.write_record(row).unwrap();
     }
     writer.flush().unwrap();
 }
 
 /// A report of trainings and fits whose every word is hostile.
 fn report(root: &Path) -> PathBuf {
+    let words = || TEXT.to_owned();
     let header = Header {
-        title: TEXT.to_owned(),
-        generator: TEXT.to_owned(),
-        preset: TEXT.to_owned(),
-        machine: TEXT.to_owned(),
-        in_short: vec![TEXT.to_owned()],
+        title: words(),
+        generator: words(),
+        preset: words(),
+        machine: words(),
+        in_short: vec![words()],
     };
-    let sections: [(&str, &str, Make); 3] = [
+    let sections: [(&str, &str, plausible::Make); 3] = [
         ("training", NAMES[0], plausible::lm_quick),
         ("logit-growth", NAMES[1], plausible::logit_growth),
         ("layouts", NAMES[2], plausible::layouts),
@@ -83,11 +78,11 @@ fn report(root: &Path) -> PathBuf {
         let analysis = analyse(&[study], view.parse().unwrap()).unwrap();
         Section {
             study: name.to_owned(),
-            title: TEXT.to_owned(),
-            question: TEXT.to_owned(),
-            findings: TEXT.to_owned(),
-            command: TEXT.to_owned(),
-            definition_toml: TEXT.to_owned(),
+            title: words(),
+            question: words(),
+            findings: words(),
+            command: words(),
+            definition_toml: words(),
             rows_link: format!("../data/{name}/rows.csv"),
             analysis,
             ..Section::default()
@@ -98,21 +93,6 @@ fn report(root: &Path) -> PathBuf {
     file
 }
 
-const RUN: &str = r#"
-arm = "mhsa"
-layers = 1
-d_model = 8
-heads = 2
-window = 4
-context = 32
-batch = 4
-steps = 20
-warmup_steps = 4
-learning_rate = 3e-2
-eval_every = 10
-eval_batches = 1
-"#;
-
 #[test]
 fn nothing_in_a_name_runs() {
     if !browser::is_there() {
@@ -120,7 +100,8 @@ fn nothing_in_a_name_runs() {
     }
     let folder = Folder::new();
     let report = report(&folder.path(""));
-    folder.write("run.toml", RUN);
+    let run = "context = 32\nbatch = 4\nsteps = 20\nwarmup_steps = 4\nlearning_rate = 3e-2";
+    folder.write("run.toml", tiny::training(run));
     folder.write("text.txt", format!("{TEXT}\n").repeat(60));
     let runs: Vec<String> = NAMES.iter().map(|name| format!("runs/{name}")).collect();
     for (run, arm) in runs.iter().zip(["arm=mhsa", "arm=ls", "arm=mhsa", "arm=ls"]) {
@@ -138,14 +119,12 @@ fn nothing_in_a_name_runs() {
 
     let text = fs::read_to_string(&report).unwrap();
     for page in [&text, &folder.read("shown/index.html"), &folder.read("looked/index.html")] {
-        let (_, rest) = page
-            .split_once("<meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\"")
-            .unwrap();
-        let policy = rest.split_once('>').unwrap().0;
-        for part in
+        let first = "<meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\"";
+        let policy = page.split_once(first).unwrap().1.split_once('>').unwrap().0;
+        for what in
             ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "img-src data:;"]
         {
-            assert!(policy.contains(part), "{part}: {policy}");
+            assert!(policy.contains(what), "{what}: {policy}");
         }
         assert!(!policy.contains("unsafe") && !policy.contains("connect-src"), "{policy}");
     }

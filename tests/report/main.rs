@@ -10,7 +10,6 @@ mod diagnose;
 mod figures;
 mod hostile_pages;
 mod page;
-mod page_in_browser;
 mod plausible;
 mod show;
 mod tables;

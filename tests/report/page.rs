@@ -1,53 +1,44 @@
-//! The report of plausible rows of three studies.
+//! The report of plausible rows of three studies: its text, and in a headless browser what a reader sees, clicks, types and
+//! prints.
 
 use std::path::Path;
 
-use crate::plausible;
+use crate::{browser, plausible};
 use rank_study::claims::VerdictStatus;
-use rank_study::experiment::{MeasuredStudy, View};
+use rank_study::experiment::MeasuredStudy;
 use rank_study::experiments::claims::CLAIMS;
-use rank_study::report::{Header, Section, analyse, page};
+use rank_study::report::{Header, Section, analyse, page, save_figures, save_tables};
 use rank_study::system::write_whole;
 
-/// Rows of which nothing was predicted.
-fn rows_in(folder: &Path) -> MeasuredStudy {
-    MeasuredStudy { folder: folder.to_owned(), ..MeasuredStudy::default() }
-}
-
-fn section(view: &str, write: fn(&Path)) -> Section {
-    let folder = tempfile::tempdir().unwrap();
-    write(folder.path());
-    let view: View = view.parse().unwrap();
-    let name = view.to_string();
-    Section {
-        title: format!("The study <{name}> & its rows"),
-        question: "How large must logits grow?".to_owned(),
-        findings: "As large as <they> must.\n\nNo larger.".to_owned(),
-        command: format!("rank-study sweep analysis/{name}.toml"),
-        wall_time_s: Some(312.0),
-        definition_toml: "name = \"example\"\nseeds = 3\n".to_owned(),
-        rows_link: format!("../data/{name}/rows.csv"),
-        study: name,
-        analysis: analyse(&[rows_in(folder.path())], view).unwrap(),
-    }
-}
-
-fn sections() -> Vec<Section> {
-    vec![
-        section("logit-growth", plausible::logit_growth),
-        section("layouts", plausible::layouts),
-        section("training", plausible::lm_quick),
-    ]
+/// Sections of three studies in `root/data/NAME`, with their tables beside their rows.
+fn sections(root: &Path) -> [Section; 3] {
+    let studies: [(&str, plausible::Make); 3] = [
+        ("logit-growth", plausible::logit_growth),
+        ("layouts", plausible::layouts),
+        ("training", plausible::lm_quick),
+    ];
+    studies.map(|(name, write)| {
+        let folder = root.join("data").join(name);
+        write(&folder);
+        let study = MeasuredStudy { folder: folder.clone(), ..MeasuredStudy::default() };
+        let analysis = analyse(&[study], name.parse().unwrap()).unwrap();
+        save_tables(&analysis.tables, &folder.join("tables")).unwrap();
+        Section {
+            study: name.to_owned(),
+            title: format!("The study <{name}> & its rows"),
+            question: "How large must logits grow?".to_owned(),
+            findings: "As large as <they> must.\n\nNo larger.".to_owned(),
+            command: format!("rank-study sweep {name}.toml --{}", "a-long-option".repeat(9)),
+            wall_time_s: Some(312.0),
+            definition_toml: "name = \"example\"\nseeds = 3\n".to_owned(),
+            rows_link: format!("../data/{name}/rows.csv"),
+            analysis,
+        }
+    })
 }
 
 fn header() -> Header {
-    Header {
-        title: "How large must attention logits grow?".to_owned(),
-        generator: "rank-study 0.1.0 (abcdef0)".to_owned(),
-        preset: "preset quick".to_owned(),
-        machine: "2 cores, OpenBLAS 0.3.21".to_owned(),
-        in_short: Vec::new(),
-    }
+    Header { title: "How large must attention logits grow?".to_owned(), ..Header::default() }
 }
 
 /// Checks that tags open and close in order; gives how often each opened.
@@ -78,8 +69,8 @@ fn balanced(html: &str) -> std::collections::BTreeMap<String, usize> {
 
 #[test]
 fn the_page_is_whole_and_holds_every_figure() {
-    let sections = sections();
-    let html = page(&header(), &sections).unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let html = page(&header(), &sections(root.path())).unwrap();
     let seen = balanced(&html);
     assert_eq!(seen["figure"], 5);
     assert_eq!(seen["svg"], 5);
@@ -102,21 +93,17 @@ fn the_page_is_whole_and_holds_every_figure() {
     write_whole(&path, html.as_bytes()).unwrap();
 }
 
-/// The texts of the elements that begin with `opening`, without their markup.
-fn texts<'h>(html: &'h str, opening: &str, closing: &str) -> Vec<&'h str> {
-    let parts = html.split(opening).skip(1);
-    parts.filter_map(|rest| Some(rest.split_once(closing)?.0)).collect()
-}
-
 #[test]
-fn the_table_has_one_short_row_per_claim() {
-    let sections = sections();
+fn one_short_row_per_claim_stands_above_the_studies_in_their_groups() {
+    let root = tempfile::tempdir().unwrap();
+    let sections = sections(root.path());
     let html = page(&header(), &sections).unwrap();
     for &claim in CLAIMS.iter() {
         let id = format!(" id=\"claim-{}\"", claim.id);
         assert_eq!(html.matches(&id).count(), 1, "{}", claim.id);
     }
-    let headlines = texts(&html, "<td data-label=\"Measured here\">", "</td>");
+    let headlines = html.split("<td data-label=\"Measured here\">").skip(1);
+    let headlines: Vec<&str> = headlines.map(|rest| rest.split_once("</td>").unwrap().0).collect();
     assert_eq!(headlines.len(), CLAIMS.len());
     assert!(headlines.iter().all(|headline| headline.split_whitespace().count() <= 15));
     let measured = sections.iter().flat_map(|section| &section.analysis.verdicts);
@@ -124,18 +111,12 @@ fn the_table_has_one_short_row_per_claim() {
         assert!(!verdict.headline.is_empty() && !verdict.measured.is_empty(), "{verdict:?}");
     }
     assert_eq!(html.matches("scope=\"rowgroup\"").count(), 3, "two groups, and those without rows");
-    assert!(html.find("id=\"claims\"").unwrap() < html.find("<figure").unwrap());
-}
-
-#[test]
-fn studies_stand_under_their_group_in_text_and_contents() {
-    let html = page(&header(), &sections()).unwrap();
-    let places: Vec<usize> =
-        ["group-synthetic-targets", "logit-growth", "layouts", "group-training", "training"]
-            .iter()
-            .map(|id| html.find(&format!(" id=\"{id}\"")).unwrap())
-            .collect();
-    assert!(places.is_sorted(), "{places:?}");
+    let parts = [
+        "claims", "group-synthetic-targets", "logit-growth", "layouts", "group-training",
+        "training",
+    ];
+    let places = parts.map(|id| html.find(&format!(" id=\"{id}\"")).unwrap());
+    assert!(places.is_sorted() && places[0] < html.find("<figure").unwrap(), "{places:?}");
     assert!(html.contains("href=\"#group-training\""));
 }
 
@@ -146,12 +127,23 @@ fn a_report_of_nothing_is_still_a_page() {
 
 #[test]
 fn figures_and_tables_are_saved_whole() {
-    let (study, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    plausible::layouts(study.path());
-    let analysis = analyse(&[rows_in(study.path())], "layouts".parse().unwrap()).unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let [_, Section { analysis, .. }, _] = sections(root.path());
     assert_eq!(analysis.verdicts[0].status, VerdictStatus::Qualified);
-    let figures = rank_study::report::save_figures(&analysis.figures, out.path()).unwrap();
+    let figures = save_figures(&analysis.figures, root.path()).unwrap();
     assert_eq!(figures.len(), 2);
-    let tables = rank_study::report::save_tables(&analysis.tables, out.path()).unwrap();
+    let tables = save_tables(&analysis.tables, root.path()).unwrap();
     assert!(figures.iter().chain(&tables).all(|path| path.metadata().unwrap().len() > 100));
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    if !browser::is_there() {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("figures/report.html");
+    let html = page(&header(), &sections(root.path())).unwrap();
+    write_whole(&file, html.as_bytes()).unwrap();
+    browser::check("report.mjs", &[&file], 10);
 }

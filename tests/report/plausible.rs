@@ -5,13 +5,40 @@ use std::fs;
 use std::path::Path;
 
 use rank_study::experiments::TargetColumns;
+use rank_study::experiments::fits::tables::growth::Growth;
+use rank_study::experiments::fits::tables::layouts::Layouts;
 use rank_study::experiments::fits::{FitAsked, FitKey, FitMeasurement, FitTerms, Proven, Reached};
+use rank_study::experiments::training::tables::training::Trainings;
 use rank_study::experiments::training::{ModelColumns, TrainingKey, TrainingMeasurement};
 use rank_study::lm::Split;
-use rank_study::record::{Line, Measurement, columns, line, to_csv, write_records};
+use rank_study::record::{Line, Measurement, Rows, columns, line, to_csv, write_records};
 use rank_study::run::{Course, CurveRow, EvaluationRow};
 use rank_study::solver::{BoundKind, Outcome};
+use rank_study::table::TableError;
 use rank_study::targets::Visibility;
+
+/// The tables of L*(0.05).
+pub fn growth() -> Growth {
+    let folder = tempfile::tempdir().unwrap();
+    logit_growth(folder.path());
+    Growth::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap()
+}
+
+/// The tables of three layouts.
+pub fn layout_tables() -> Layouts {
+    let folder = tempfile::tempdir().unwrap();
+    layouts(folder.path());
+    Layouts::of(&Rows::read(&[folder.path().to_owned()]).unwrap()).unwrap()
+}
+
+/// The tables of the trainings in a folder.
+pub fn trainings(study: &Path) -> Result<Trainings, TableError> {
+    let rows = Rows::<TrainingMeasurement>::read(&[study.to_owned()]).unwrap();
+    Trainings::of(&rows, study.parent())
+}
+
+/// Writes the rows of a study in a folder.
+pub type Make = fn(&Path);
 
 /// A number in [−1, 1) that depends on the arguments only.
 fn noise(a: usize, b: usize, c: usize) -> f64 {
@@ -56,25 +83,18 @@ fn fit_of(
 
 /// A fit that found these logits at this error.
 fn fit_found(max_abs_logit: f64, kl_nats: f64) -> FitMeasurement {
+    let reached =
+        Reached { max_abs_logit, logit_spread: max_abs_logit, norm_product: max_abs_logit };
     FitMeasurement {
         cap: Some(max_abs_logit),
         kl_nats: Some(kl_nats),
-        reached: Some(Reached {
-            max_abs_logit,
-            logit_spread: max_abs_logit,
-            norm_product: max_abs_logit,
-        }),
-        floor_kl_nats: None,
-        floor_max_abs_logit: None,
-        inflation: None,
+        reached: Some(reached),
         outcome: Outcome::Converged,
         iterations: Some(100),
         evaluations: Some(110),
         wall_time_s: 0.5,
-        factors: None,
         gradient_norm: Some(1e-6),
-        proven: None,
-        unreached_max_abs_logit: None,
+        ..FitMeasurement::default()
     }
 }
 
@@ -123,8 +143,8 @@ pub fn logit_growth(study: &Path) {
     }
     let of = fit_of(of_family("landmark"), 64, 4, "global", 9, Some(0.05));
     let failed = Err("the target could not be built");
-    lines
-        .push(line::<FitMeasurement>("logit-growth", "landmark/n64-d4-s9", &of, failed, "made up"));
+    let cell = "landmark/n64-d4-s9";
+    lines.push(line::<FitMeasurement>("logit-growth", cell, &of, failed, "made up"));
     write::<FitMeasurement>(study, &lines);
 }
 
@@ -174,11 +194,11 @@ pub fn lm_quick(study: &Path) {
                 layers: 3,
                 d_model: 64,
                 heads: 4,
-                d_head: None,
                 global_heads: 1,
                 window: Some(16),
                 positions: "learned".to_owned(),
                 slopes: "none".to_owned(),
+                ..ModelColumns::default()
             },
             seed: 0,
             corpus: "shakespeare".to_owned(),
@@ -186,25 +206,22 @@ pub fn lm_quick(study: &Path) {
             batch: 4,
             steps: 1500,
             learning_rate: 0.003,
-            recall: None,
+            ..TrainingKey::default()
         };
         let found = TrainingMeasurement {
             parameters: 165_000,
             train_loss_nats: Some(last),
             valid_loss_nats: Some(last),
-            upstream_loss_nats: None,
             max_abs_logit: Some(logit),
             outcome: "completed".to_owned(),
             wall_time_s: 61.5,
             course: Course {
                 tokens: Some(3_072_000),
                 peak_max_abs_logit: Some(logit),
-                loss_spike_score: 0.0,
-                grad_spike_score: 0.0,
-                loss_spikes: 0,
                 logit_change_per_step: Some(0.1),
+                ..Course::default()
             },
-            corpus_entropy_nats: None,
+            ..TrainingMeasurement::default()
         };
         lines.push(line(&name, &format!("{arm}/s0"), &of, Ok(&found), "made up"));
     }

@@ -1,24 +1,8 @@
 //! `rank-study show` through the binary: pages, pictures and sentences.
 
 use crate::browser;
-use crate::common::binary;
-
-use crate::common::binary::Folder;
-
-const RUN: &str = r#"
-arm = "mhsa"
-layers = 2
-d_model = 16
-heads = 2
-window = 4
-context = 16
-batch = 4
-steps = 40
-warmup_steps = 4
-eval_every = 20
-eval_batches = 1
-keep_checkpoints = [20, 40]
-"#;
+use crate::common::binary::{Folder, Record, number};
+use crate::diagnose::{FLAGS, train};
 
 fn fit(folder: &Folder) {
     let flags = ["--family", "dirichlet-band", "--window", "6", "--n", "24", "--rank", "3"];
@@ -27,16 +11,8 @@ fn fit(folder: &Folder) {
     folder.done(&[&["fit"][..], &flags, &search].concat());
 }
 
-fn train(folder: &Folder, name: &str, set: &[&str]) {
-    folder.write("run.toml", RUN);
-    let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set]).collect();
-    folder.done(&[&["train", "run.toml", "--out", name][..], &set].concat());
-}
-
 fn predict(folder: &Folder) {
-    // At larger errors the attention of so young a model is uniform, and needs no logits.
-    let flags = ["--passages", "1", "--tolerance", "0.0001", "--out", "predicted"];
-    folder.done(&[&["predict", "runs/a"][..], &flags].concat());
+    folder.done(&[&["predict", "runs/a"][..], &FLAGS, &["predicted"]].concat());
 }
 
 #[test]
@@ -48,29 +24,23 @@ fn a_fit_becomes_a_page_with_figures_and_tables() {
     let page = folder.read("fits/band/shown/index.html");
     assert!(page.contains(sentence), "the page lacks {sentence}");
     for name in ["attention", "frontier", "errors-by-row"] {
-        let svg = folder.read(&format!("fits/band/shown/figures/{name}.svg"));
-        assert!(svg.starts_with("<svg"), "{name}");
-        assert!(folder.path(&format!("fits/band/shown/figures/{name}.png")).exists());
+        for ending in ["svg", "png"] {
+            assert!(folder.path(&format!("fits/band/shown/figures/{name}.{ending}")).exists());
+        }
     }
     let svg = folder.read("fits/band/shown/figures/attention.svg");
     assert_eq!(svg.matches("<image ").count(), 3, "the target and two caps");
     let (_, rows) = folder.csv("fits/band/frontier.csv");
     let (_, table) = folder.csv("fits/band/shown/tables/frontier.csv");
-    let kl = |rows: &[binary::Record]| -> Vec<f64> {
-        rows.iter().map(|row| row["kl_nats"].parse().unwrap()).collect()
-    };
+    let kl = |rows: &[Record]| rows.iter().map(|row| number(row, "kl_nats")).collect::<Vec<_>>();
     assert_eq!(kl(&rows), kl(&table));
-}
 
-#[test]
-fn a_fit_without_its_target_lacks_attention_figures() {
-    let folder = Folder::new();
-    fit(&folder);
+    // Without its target there is no attention to show.
     std::fs::remove_file(folder.path("fits/band/target.npy")).unwrap();
-    let said = folder.done(&["show", "fits/band"]);
+    let said = folder.done(&["show", "fits/band", "--out", "bare"]);
     assert!(said.contains("note: fits/band has no target.npy"), "{said}");
-    assert!(!folder.path("fits/band/shown/figures/attention.svg").exists());
-    assert!(folder.path("fits/band/shown/figures/frontier.svg").exists());
+    assert!(!folder.path("bare/figures/attention.svg").exists());
+    assert!(folder.path("bare/figures/frontier.svg").exists());
 }
 
 #[test]
@@ -89,29 +59,29 @@ fn runs_are_compared_by_the_settings_that_differ() {
     assert_eq!(rows.len(), 4);
     let last = |run: &str| {
         let (_, evals) = folder.csv(&format!("runs/{run}/eval.csv"));
-        let valid: Vec<f64> = evals
-            .iter()
-            .filter(|row| row["split"] == "valid")
-            .map(|row| row["loss_nats"].parse().unwrap())
-            .collect();
-        valid[valid.len() - 1]
+        number(evals.iter().rfind(|row| row["split"] == "valid").unwrap(), "loss_nats")
     };
     for row in &rows {
-        let shown: f64 = row["valid_loss_nats"].parse().unwrap();
-        assert!((shown - last(&row["run"])).abs() < 1e-9, "{row:?}");
+        assert!((number(row, "valid_loss_nats") - last(&row["run"])).abs() < 1e-9, "{row:?}");
     }
 }
 
 #[test]
-fn predictions_are_shown() {
+fn heads_that_were_fitted_and_those_that_were_only_screened_are_shown() {
     let folder = Folder::new();
     train(&folder, "runs/a", &[]);
     predict(&folder);
-    let said = folder.done(&["show", "predicted"]);
-    assert!(said.contains(": max |logit| "), "{said}");
-    for name in ["parts", "needed-against-actual"] {
-        assert!(folder.path(&format!("predicted/shown/figures/{name}.svg")).exists(), "{name}");
+    let screen = ["predict", "runs/a", "--screen", "--text", "text.txt", "--out", "screened"];
+    folder.done(&screen);
+    for (shown, figures) in
+        [("predicted", &["parts", "needed-against-actual"][..]), ("screened", &["floor-by-head"])]
+    {
+        folder.done(&["show", shown]);
+        for name in figures {
+            assert!(folder.path(&format!("{shown}/shown/figures/{name}.svg")).exists(), "{name}");
+        }
     }
+    assert!(!folder.csv("screened/shown/tables/heads.csv").1.is_empty());
 }
 
 #[test]
@@ -138,14 +108,15 @@ fn a_log_of_heads_is_shown_head_by_head() {
 fn a_path_without_content_is_an_error_of_one_line() {
     let folder = Folder::new();
     folder.write("empty/notes.txt", "nothing");
-    for (path, says) in [("empty", "has nothing to show"), ("gone", "does not exist")] {
-        let said = folder.refused(&["show", path, "--out", "out"]);
-        assert!(said.contains(path) && said.contains(says), "{said}");
-        assert!(!folder.path("out").exists());
-    }
     folder.write("m.npy", "no matrix");
-    let said = folder.refused(&["show", "m.npy", "--out", "out"]);
-    assert!(said.contains("m.npy"), "{said}");
+    // Heads that were exported have a command of their own.
+    let heads = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/exported/gpt2.safetensors");
+    for (path, part) in
+        [("empty", "empty"), ("gone", "gone"), ("m.npy", "m.npy"), (heads, "rank-study diagnose")]
+    {
+        let said = folder.refused(&["show", path, "--out", "out"]);
+        assert!(said.contains(part), "{said}");
+    }
 }
 
 #[test]
@@ -157,29 +128,9 @@ fn the_pages_work_in_a_browser() {
     fit(&folder);
     train(&folder, "runs/a", &[]);
     predict(&folder);
-    for path in ["fits/band", "runs/a", "predicted"] {
+    let pages = ["fits/band", "runs/a", "predicted"].map(|path| {
         folder.done(&["show", path, "--quiet"]);
-    }
-    let pages =
-        ["fits/band", "runs/a", "predicted"].map(|p| folder.path(p).join("shown/index.html"));
+        folder.path(path).join("shown/index.html")
+    });
     browser::check("show.mjs", &pages.each_ref().map(|page| page.as_path()), 6);
-}
-
-#[test]
-fn heads_that_were_only_screened_are_shown_over_their_steps() {
-    let folder = Folder::new();
-    train(&folder, "runs/a", &[]);
-    folder.done(&["predict", "runs/a", "--screen", "--out", "screened"]);
-    folder.done(&["show", "screened"]);
-    let (_, rows) = folder.csv("screened/shown/tables/heads.csv");
-    assert!(!rows.is_empty());
-    assert!(folder.path("screened/shown/figures/floor-by-head.svg").exists());
-}
-
-#[test]
-fn exported_heads_are_sent_to_their_own_command() {
-    let folder = Folder::new();
-    let heads = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/exported/gpt2.safetensors");
-    let said = folder.refused(&["show", heads, "--out", "out"]);
-    assert!(said.contains("rank-study diagnose"), "{said}");
 }

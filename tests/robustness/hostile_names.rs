@@ -44,12 +44,15 @@ fn may_be(name: &str, dots: bool, taken: &[&str]) -> bool {
     plain.is_match(name) && !is_taken && (dots || !name.contains('.'))
 }
 
+/// Said of a path that leads out of the folder that it is to lie in.
+const OUTSIDE: &str = "points outside its folder";
+
 const OF_DATA: [&str; 3] = ["tokens", "quick", "smoke"];
 const OF_STUDY: [&str; 7] = [
     "tables", "shards", "shown", "rows.csv", "rows.parquet", "rows-set-aside.csv", "manifest.toml",
 ];
 
-const TRAIN: &str = "kind = \"train\"\n[train]\nlayers = 1\nd_model = 8\nheads = 2\ncontext = 8\nsteps = 2\nwarmup_steps = 1\n";
+const TRAIN: &str = "kind = \"train\"\n[train]\nlayers = 1\nd_model = 8\nheads = 2\ncontext = 8\nsteps = 2\nwarmup_steps = 1\neval_every = 2\n";
 
 /// A definition that has the name in one place, and what may stand there.
 fn definitions(name: &str) -> [(String, bool); 3] {
@@ -57,15 +60,10 @@ fn definitions(name: &str) -> [(String, bool); 3] {
     let target = format!(
         "kind = \"spectrum\"\n[grid]\nn = [8]\ntolerance = [0.3]\n[[target]]\nfamily = \"landmark\"\nm = 2\nname = {quoted}\n"
     );
+    let of = |study: &str, run: &str| format!("study = {study}\n{TRAIN}[[run]]\nname = {run}\n");
     [
-        (
-            format!("study = {quoted}\n{TRAIN}[[run]]\nname = \"a\"\n"),
-            may_be(name, false, &OF_DATA),
-        ),
-        (
-            format!("study = \"s\"\n{TRAIN}[[run]]\nname = {quoted}\n"),
-            may_be(name, true, &OF_STUDY),
-        ),
+        (of(&quoted, "\"a\""), may_be(name, false, &OF_DATA)),
+        (of("\"s\"", &quoted), may_be(name, true, &OF_STUDY)),
         (format!("study = \"s\"\n{target}"), may_be(name, true, &[])),
     ]
 }
@@ -115,11 +113,7 @@ fn a_texts_name_leads_nowhere() {
     let mut tries = Tries::of("names-of-texts");
     for _ in 0..share_of(100) {
         let folder = Folder::new();
-        folder.write(
-            "s.toml",
-            format!("study = \"s\"\n{TRAIN}[[run]]\nname = \"a\"\n")
-                .replace("[train]", "[train]\neval_every = 2"),
-        );
+        folder.write("s.toml", format!("study = \"s\"\n{TRAIN}[[run]]\nname = \"a\"\n"));
         let name: String = hostile(&mut rng).replace(['/', '\0'], "").chars().take(60).collect();
         folder.write("t/x", "");
         let text = format!("t/{name}.txt");
@@ -132,16 +126,14 @@ fn a_texts_name_leads_nowhere() {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             parts.all(|part| matches!(part, Component::Normal(p) if p.to_str().unwrap().chars().all(plain)))
         };
-        let strange: Vec<&String> =
-            tree.iter().filter(|path| !path.starts_with("t/") && !is_plain(path)).collect();
-        let outside: Vec<&String> = tree
-            .iter()
-            .filter(|path| !["data", "t", "s.toml"].iter().any(|top| path.starts_with(top)))
-            .collect();
-        let grown = tree.len() > before;
-        tries.tried(match (strange.is_empty(), outside.is_empty(), grown) {
-            (true, true, true) => Ok(()),
-            _ => Err(format!("{text:?}: {strange:?} {outside:?} {grown}")),
+        let is_in_place = |path: &&String| {
+            let is_below = ["data", "t", "s.toml"].iter().any(|top| path.starts_with(top));
+            is_below && (path.starts_with("t/") || is_plain(path))
+        };
+        let strange = tree.iter().find(|path| !is_in_place(path));
+        tries.tried(match strange.is_none() && tree.len() > before {
+            true => Ok(()),
+            false => Err(format!("{text:?}: {strange:?} of {} in place of {before}", tree.len())),
         });
     }
     tries.end();
@@ -152,7 +144,7 @@ fn a_texts_name_leads_nowhere() {
 fn no_path_in_rows_or_commands_leads_out_of_the_data() {
     let folder = Folder::new();
     let study = format!("study = \"s\"\nview = \"training\"\n{TRAIN}[[run]]\nname = \"a\"\n");
-    folder.write("analysis/s.toml", study.replace("[train]", "[train]\neval_every = 2"));
+    folder.write("analysis/s.toml", study);
     folder.done(&["sweep", "analysis/s.toml", "--quiet"]);
     let elsewhere = folder.path("elsewhere/s0");
     std::fs::create_dir_all(&elsewhere).unwrap();
@@ -165,14 +157,12 @@ fn no_path_in_rows_or_commands_leads_out_of_the_data() {
         folder.write("data/s/rows.csv", rows.replace("s,a/s0,", &format!("s,{cell},")));
         for command in ["figure", "table", "report"] {
             let error = folder.refused(&[command, "s", "--quiet"]);
-            assert!(
-                error.contains("data/s/rows.csv") && error.contains("points outside its folder"),
-                "{error}"
-            );
+            let is_told = error.contains("data/s/rows.csv") && error.contains(OUTSIDE);
+            assert!(is_told, "{error}");
         }
         let said = folder.run(&["verify", "s"]);
         assert_eq!(said.code, Some(3));
-        assert!(said.stdout.contains("points outside its folder"), "{}", said.stdout);
+        assert!(said.stdout.contains(OUTSIDE), "{}", said.stdout);
     }
     folder.write("data/s/rows.csv", &rows);
     folder.done(&["figure", "s", "--quiet"]);
@@ -191,20 +181,16 @@ fn no_path_in_rows_or_commands_leads_out_of_the_data() {
 #[test]
 fn no_factors_are_read_from_elsewhere() {
     let folder = Folder::new();
-    let fit = [
+    folder.done(&[
         "fit", "--family", "landmark", "--m", "2", "--n", "12", "--rank", "2", "--max-logit", "2",
-        "--iterations", "20",
-    ];
-    folder.done(&[&fit[..], &["--out", "f"]].concat());
+        "--iterations", "20", "--out", "f",
+    ]);
     folder.done(&["show", "f", "--quiet"]);
     let rows = folder.read("f/frontier.csv");
     assert!(rows.contains("factors/cap-2"), "{rows}");
     for path in ["../f/factors/cap-2", folder.path("f/factors/cap-2").to_str().unwrap()] {
         folder.write("f/frontier.csv", rows.replace("factors/cap-2", path));
         let error = folder.refused(&["show", "f", "--quiet"]);
-        assert!(
-            error.contains("f/frontier.csv") && error.contains("points outside its folder"),
-            "{error}"
-        );
+        assert!(error.contains("f/frontier.csv") && error.contains(OUTSIDE), "{error}");
     }
 }

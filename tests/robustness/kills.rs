@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::binary::{Ended, Folder, number};
+use crate::common::binary::{Ended, Folder, number, words};
 use crate::common::tries::{Tries, share_of};
 use crate::common::{binary, tiny};
 use crate::whole::{Whole, rows};
@@ -30,50 +30,47 @@ const HAS_ENDED: &str = "already has a frontier.csv";
 /// A command, and how what it leaves is known.
 struct Work {
     promise: &'static str,
-    arguments: &'static [&'static str],
+    line: &'static str,
     /// What it has finished, by name.
     finished: fn(&Folder) -> Result<Finished, String>,
     /// What has to hold in the end where it was stopped by a signal before it was killed.
     after_a_stop: fn(&Folder, &Whole) -> Result<(), String>,
     /// A command that fails where the work is not whole.
-    check: &'static [&'static str],
+    check: &'static str,
 }
 
 type Finished = BTreeMap<String, String>;
 
 const SWEEP: Work = Work {
     promise: "kills-sweep",
-    arguments: &["sweep", "analysis/tiny.toml"],
-    finished: |folder| finished_rows(folder, "data/tiny/rows.csv"),
+    line: "sweep analysis/tiny.toml",
+    finished: |folder| finished_rows(folder, "data/tiny/rows.csv", "verify tiny"),
     after_a_stop: |folder, expected| expected.check(folder),
-    check: &["verify", "tiny"],
+    check: "verify tiny",
 };
 
 const TRAIN: Work = Work {
     promise: "kills-train",
-    arguments: &["train", "run.toml", "--quiet", "--resume", "--out", "run"],
+    line: "train run.toml --quiet --resume --out run",
     finished: finished_steps,
-    after_a_stop: |folder, expected| expected.check(folder),
-    check: &["train", "run.toml", "--quiet", "--resume", "--out", "run"],
+    check: "train run.toml --quiet --resume --out run",
+    ..SWEEP
 };
 
 const FIT: Work = Work {
     promise: "kills-fit",
-    arguments: &[
-        "fit", "--family", "dirichlet-band", "--window", "4", "--n", "24", "--rank", "3",
-        "--max-logit", "2,4,8", "--starts", "3", "--iterations", "300", "--out", "fit",
-    ],
+    line: "fit --family dirichlet-band --window 4 --n 24 --rank 3 --max-logit 2,4,8 --starts 3 --iterations 300 --out fit",
     finished: finished_fit,
     after_a_stop: rows_hold,
-    check: &["show", "fit", "--out", "shown"],
+    check: "show fit --out shown",
 };
 
 const REPRODUCE: Work = Work {
     promise: "kills-reproduce",
-    arguments: &["reproduce", "--preset", "quick", "--only", "tiny"],
-    finished: |folder| finished_rows(folder, "data/quick/tiny/rows.csv"),
-    after_a_stop: |folder, expected| expected.check(folder),
-    check: &["verify", "--preset", "quick"],
+    line: "reproduce --preset quick --only tiny",
+    finished: |folder| finished_rows(folder, "data/quick/tiny/rows.csv", "verify --preset quick"),
+    check: "verify --preset quick",
+    ..SWEEP
 };
 
 fn laid_out() -> Folder {
@@ -83,8 +80,9 @@ fn laid_out() -> Folder {
     folder
 }
 
-/// The rows of a study, with their times: what was measured is not measured again.
-fn finished_rows(folder: &Folder, name: &str) -> Result<Finished, String> {
+/// The rows of a study, with their times: what was measured is not measured again. They are never there without the
+/// manifest that tells of them, by which `verify` checks them.
+fn finished_rows(folder: &Folder, name: &str, verify: &str) -> Result<Finished, String> {
     let Ok(bytes) = fs::read(folder.path(name)) else { return Ok(Finished::new()) };
     rows(&bytes).map_err(|why| format!("{name} {why}"))?;
     let text = String::from_utf8_lossy(&bytes);
@@ -95,7 +93,11 @@ fn finished_rows(folder: &Folder, name: &str) -> Result<Finished, String> {
             return Err(format!("{cell} is there twice"));
         }
     }
-    Ok(finished)
+    let Ended { stdout, stderr, .. } = folder.run(&words(verify));
+    match stderr.contains("cannot read") || stdout.contains("has changed since it was measured") {
+        true => Err(format!("{verify}: {stdout}{stderr}")),
+        false => Ok(finished),
+    }
 }
 
 /// The steps of a run up to its checkpoint, without times, and the weights that it keeps.
@@ -161,18 +163,17 @@ fn rows_hold(folder: &Folder, expected: &Whole) -> Result<(), String> {
     }
 }
 
-/// How long it takes undisturbed, and what it comes to.
+/// How long it takes undisturbed, at the median of three times, and what it comes to.
 fn undisturbed(work: &Work) -> (Duration, Folder) {
-    let mut all: Vec<(Duration, Folder)> = (0..3)
-        .map(|_| {
-            let folder = laid_out();
-            let began = Instant::now();
-            folder.done(work.arguments);
-            (began.elapsed(), folder)
-        })
-        .collect();
+    let mut all = [(); 3].map(|()| {
+        let folder = laid_out();
+        let began = Instant::now();
+        folder.done(&words(work.line));
+        (began.elapsed(), folder)
+    });
     all.sort_by_key(|(took, _)| *took);
-    all.swap_remove(1)
+    let [_, median, _] = all;
+    median
 }
 
 /// Moments as shares of a run, one at a random place of each of so many equal parts, in a random order.
@@ -183,22 +184,13 @@ fn moments(count: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
     all
 }
 
-fn begun(folder: &Folder, work: &Work) -> Child {
-    let mut command = folder.command(work.arguments);
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
-/// Kills the command at a moment, `after_stop` after a signal that asks it to stop where there is one. Its exit code where it
+/// Kills the command at a moment, `pause` after a signal that asks it to stop where there is one. Its exit code where it
 /// ended before.
-fn kill(
-    folder: &Folder,
-    work: &Work,
-    moment: Duration,
-    after_stop: Option<Duration>,
-) -> Option<i32> {
-    let mut child = begun(folder, work);
+fn kill(folder: &Folder, work: &Work, moment: Duration, pause: Option<Duration>) -> Option<i32> {
+    let mut command = folder.command(&words(work.line));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     sleep(moment);
-    if let Some(pause) = after_stop.filter(|_| child.try_wait().unwrap().is_none()) {
+    if let Some(pause) = pause.filter(|_| child.try_wait().unwrap().is_none()) {
         binary::send("-TERM", &child);
         sleep(pause);
     }
@@ -218,14 +210,8 @@ struct Chain<'a> {
 
 impl<'a> Chain<'a> {
     fn new(work: &'a Work, expected: &'a Whole) -> Self {
-        Self {
-            work,
-            expected,
-            folder: laid_out(),
-            finished: Finished::new(),
-            kills: 0,
-            was_stopped: false,
-        }
+        let (folder, finished) = (laid_out(), Finished::new());
+        Self { work, expected, folder, finished, kills: 0, was_stopped: false }
     }
 
     /// What was finished before is there, as it was; what is finished now is whole.
@@ -244,7 +230,7 @@ impl<'a> Chain<'a> {
     fn ended(self, code: i32) -> Result<(), String> {
         match code {
             // What a fit has ended is not begun again.
-            1 if self.folder.run(self.work.arguments).stderr.contains(HAS_ENDED) => self.end(),
+            1 if self.folder.run(&words(self.work.line)).stderr.contains(HAS_ENDED) => self.end(),
             0 | 4 => self.end(),
             code => Err(format!("ended with {code}")),
         }
@@ -252,7 +238,7 @@ impl<'a> Chain<'a> {
 
     /// Left to its end, it comes to what it does when nobody kills it.
     fn end(mut self) -> Result<(), String> {
-        let Ended { code, stdout, stderr } = self.folder.run(self.work.arguments);
+        let Ended { code, stdout, stderr } = self.folder.run(&words(self.work.line));
         if code != Some(0) && !stderr.contains(HAS_ENDED) {
             return Err(format!("could not be gone on with: {stdout}{stderr}"));
         }
@@ -261,10 +247,10 @@ impl<'a> Chain<'a> {
             true => (self.work.after_a_stop)(&self.folder, self.expected)?,
             false => self.expected.check(&self.folder)?,
         }
-        let Ended { code, stdout, stderr } = self.folder.run(self.work.check);
+        let Ended { code, stdout, stderr } = self.folder.run(&words(self.work.check));
         match code {
             Some(0) => Ok(()),
-            _ => Err(format!("{:?}: {stdout}{stderr}", self.work.check)),
+            _ => Err(format!("{}: {stdout}{stderr}", self.work.check)),
         }
     }
 }

@@ -1,9 +1,6 @@
 //! What a folder of results has to hold once all is done, however often its makers were killed, stopped or out of room: the
 //! files of a run that nobody disturbed, and in them, but for times, what is there.
 
-// Each test crate uses its own part of this.
-#![allow(dead_code)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,43 +12,57 @@ use crate::common::binary::{Folder, Record};
 pub struct Whole(BTreeMap<String, String>);
 
 impl Whole {
-    /// # Errors
-    /// A file that is torn.
+    /// What is there; an error where a file is torn.
     pub fn of(folder: &Folder) -> Result<Self, String> {
-        let tree = folder.tree().into_iter();
+        Self::part(folder, |_| true)
+    }
+
+    fn part(folder: &Folder, is_of_it: impl Fn(&str) -> bool) -> Result<Self, String> {
+        let tree = folder.tree().into_iter().filter(|name| is_of_it(name));
         tree.map(|name| content(folder, &name).map(|content| (name, content)))
             .collect::<Result<_, _>>()
             .map(Self)
     }
 
-    /// Holds another folder to this one.
-    ///
-    /// # Errors
-    /// What is missing there, too much, or another.
+    /// Holds another folder to this one; an error where a file is missing there, too much, or another.
     pub fn check(&self, folder: &Folder) -> Result<(), String> {
-        let there = self.check_names(folder)?.0;
-        match self.0.iter().find(|(name, content)| there.get(*name) != Some(*content)) {
+        self.compare(&Self::of(folder)?)
+    }
+
+    /// [`Self::check`] of the files' names alone, and that each is whole.
+    pub fn check_names(&self, folder: &Folder) -> Result<(), String> {
+        self.compare_names(&Self::of(folder)?)
+    }
+
+    fn compare(&self, there: &Self) -> Result<(), String> {
+        self.compare_names(there)?;
+        match self.0.iter().find(|(name, content)| there.0[*name] != **content) {
             Some((name, content)) => {
-                Err(format!("{name} holds\n{}\nand not\n{content}", there[name]))
+                Err(format!("{name} holds\n{}\nand not\n{content}", there.0[name]))
             }
             None => Ok(()),
         }
     }
 
-    /// [`Self::check`] of the files' names alone, and that each is whole; what is there.
-    ///
-    /// # Errors
-    /// What is missing there, too much, or torn.
-    pub fn check_names(&self, folder: &Folder) -> Result<Self, String> {
-        let there = Self::of(folder)?;
+    fn compare_names(&self, there: &Self) -> Result<(), String> {
         let lacks = self.0.keys().find(|name| !there.0.contains_key(*name));
         let has = there.0.keys().find(|name| !self.0.contains_key(*name));
         match (lacks, has) {
             (Some(name), _) => Err(format!("{name} is missing")),
             (_, Some(name)) => Err(format!("{name} is left behind")),
-            _ => Ok(there),
+            _ => Ok(()),
         }
     }
+}
+
+/// Holds the files of a folder whose paths begin with `below`, but for those with one of some words, to those of another.
+pub fn same(folder: &Folder, whole: &Folder, below: &str, but: &[&str]) -> Result<(), String> {
+    let is_compared = |name: &str| {
+        name.starts_with(below)
+            && ![&["/.lock"], but].concat().iter().any(|word| name.contains(word))
+    };
+    let part = |of: &Folder| Whole::part(of, |name| is_compared(name) && of.path(name).is_file());
+    part(whole)?.compare(&part(folder)?)
 }
 
 fn content(folder: &Folder, name: &str) -> Result<String, String> {
@@ -64,11 +75,8 @@ fn content(folder: &Folder, name: &str) -> Result<String, String> {
     let (_, ending) = file.rsplit_once('.').unwrap_or((file, ""));
     match (file, ending) {
         // Times stand in all of them; `verify` holds the rows' Parquet file to the rows.
-        (".lock" | "rows.parquet", _) => Ok(String::new()),
-        (_, "rank-study") => Ok(String::new()),
-        (_, "html") if bytes.ends_with(b"</html>\n") || bytes.ends_with(b"</html>") => {
-            Ok(String::new())
-        }
+        (".lock" | "rows.parquet", _) | (_, "rank-study") => Ok(String::new()),
+        (_, "html") if bytes.trim_ascii_end().ends_with(b"</html>") => Ok(String::new()),
         (_, "html") => Err(format!("{name} is torn")),
         ("manifest.toml", _) => manifest(&bytes).map_err(|why| format!("{name}: {why}")),
         (_, "csv") => {
@@ -107,21 +115,16 @@ fn manifest(bytes: &[u8]) -> Result<String, String> {
     ))
 }
 
-/// The rows of a CSV file, every one of which must be whole, without their times.
-///
-/// # Errors
-/// A line that is torn.
+/// The rows of a CSV file, every one of which must be whole, without their times; an error where a line is torn.
 pub fn rows(bytes: &[u8]) -> Result<Vec<Record>, String> {
     let text = std::str::from_utf8(bytes).map_err(|e| e.to_string())?;
     if !text.ends_with('\n') {
         return Err(format!("is torn: {text}"));
     }
     let mut reader = csv::Reader::from_reader(bytes);
-    let header: Vec<String> =
-        reader.headers().map_err(|e| e.to_string())?.iter().map(str::to_owned).collect();
-    let record = |record: csv::StringRecord| -> Record {
-        let all = header.iter().cloned().zip(record.iter().map(str::to_owned));
-        all.filter(|(column, _)| column != "wall_time_s").collect()
+    let timeless = |mut row: Record| {
+        row.remove("wall_time_s");
+        row
     };
-    reader.records().map(|read| read.map(record).map_err(|e| format!("is torn: {e}"))).collect()
+    reader.deserialize().map(|row| row.map(timeless).map_err(|e| format!("is torn: {e}"))).collect()
 }

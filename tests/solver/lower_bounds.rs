@@ -3,60 +3,41 @@
 
 use std::collections::BTreeMap;
 
-use ndarray::{Array1, Array2, Array3, s};
+use ndarray::{Array1, Array3, s};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use rank_study::solver::{
-    BoundKind, Factors, FitError, Floor, LowerBounds, Problem, SearchOptions, SolverBudget,
-    constructions, fourier_features, frontier, lower_bound, moment_curve, random_codes,
+    BoundKind, Factors, FitError, Floor, LowerBounds, Problem, SolverBudget, constructions,
+    fourier_features, frontier, lower_bound, moment_curve, random_codes,
 };
-use rank_study::targets::{Family, Layout, Parameters, Target, Visibility};
+use rank_study::targets::{Family, Layout, Target, Visibility};
+
+use crate::dense;
 
 const VISIBILITIES: [Visibility; 2] = [Visibility::Causal, Visibility::Bidirectional];
 
 fn family(name: &str, n: usize, seed: u64, visibility: Visibility) -> Target {
-    let parameters = match name {
-        "landmark" => Parameters { m: Some(4), ..Parameters::default() },
-        "random-sparse" => Parameters { k: Some(3), ..Parameters::default() },
-        "previous-token" => Parameters { k: Some(1), ..Parameters::default() },
-        "permuted" => Parameters {
-            of: Some("dirichlet-band".to_owned()),
-            window: Some(8),
-            ..Parameters::default()
-        },
-        "prefix" => Parameters::default(),
-        _ => Parameters { window: Some(8), ..Parameters::default() },
+    let band = Family::DirichletBand { window: 8, alpha: 1.0 };
+    let family = match name {
+        "dirichlet-band" => band,
+        "permuted" => Family::Permuted { family: Box::new(band) },
+        "uniform-band" => Family::UniformBand { window: 8 },
+        "decay-band" => Family::DecayBand { window: 8, tau: 2.0 },
+        "landmark" => Family::Landmark { m: 4 },
+        "random-sparse" => Family::RandomSparse { k: 3 },
+        "previous-token" => Family::PreviousToken { k: 1 },
+        _ => Family::Prefix,
     };
-    Family::from_parameters(name, &parameters).unwrap().build(n, seed, visibility).unwrap()
+    family.build(n, seed, visibility).unwrap()
 }
 
 fn problem(target: Target, layout: &str, rank: usize) -> Problem {
     Problem::new(target, layout.parse::<Layout>().unwrap(), rank).unwrap()
 }
 
-/// (kl_nats, max_abs_logit) by dense matrices and the definitions alone.
 fn reached(problem: &Problem, factors: &Factors) -> (f64, f64) {
-    let (n, visibility) = (problem.n(), problem.target().visibility());
-    let mut mixed = Array2::<f64>::zeros((n, n));
-    let mut greatest = 0.0f64;
-    for (head, &kind) in problem.layout().heads().iter().enumerate() {
-        let z = factors.logits(head);
-        for i in 0..n {
-            let seen = kind.columns(i, n, visibility);
-            let top = seen.clone().map(|j| z[[i, j]]).fold(f64::MIN, f64::max);
-            let sum: f64 = seen.clone().map(|j| (z[[i, j]] - top).exp()).sum();
-            for j in seen {
-                mixed[[i, j]] += factors.weights()[head] * (z[[i, j]] - top).exp() / sum;
-                greatest = greatest.max(z[[i, j]].abs());
-            }
-        }
-    }
-    let row = |i: usize| {
-        let (columns, a) = problem.target().row(i);
-        columns.iter().zip(a).map(|(&j, a)| a * (a / mixed[[i, j as usize]]).ln()).sum::<f64>()
-    };
-    ((0..n).map(row).sum::<f64>() / n as f64, greatest)
+    dense::reached(problem.target(), problem.layout(), factors)
 }
 
 fn random(problem: &Problem, size: f64, rng: &mut ChaCha8Rng) -> Factors {
@@ -111,14 +92,7 @@ impl Counts {
 fn no_fit_construction_or_random_factors_cross_the_bracket() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let mut counts = Counts::default();
-    let effort = SolverBudget { iterations: 600, ..SolverBudget::default() };
-    let options = SearchOptions {
-        starts: 2,
-        polished: 1,
-        rough: effort,
-        fine: effort,
-        ..SearchOptions::default()
-    };
+    let options = dense::search(2, 1, SolverBudget { iterations: 600, ..SolverBudget::default() });
     for name in
         ["dirichlet-band", "random-sparse", "landmark", "previous-token", "permuted", "prefix"]
     {
@@ -134,28 +108,19 @@ fn no_fit_construction_or_random_factors_cross_the_bracket() {
                 let problem = problem(family(name, n, rank as u64, visibility), layout, rank);
                 let label = format!("{name}, {visibility}, {layout}, rank {rank}");
                 let mut bounds = LowerBounds::new(&problem);
+                let mut check = |way: &str, factors: &Factors| {
+                    counts.check(&format!("{way} for {label}"), &problem, &mut bounds, factors);
+                };
                 for point in frontier(&problem, &[2.0, 6.0, 24.0], options, &()).unwrap() {
-                    let solution = point.best.unwrap().solution;
-                    counts.check(
-                        &format!("fit of {label}"),
-                        &problem,
-                        &mut bounds,
-                        &solution.factors,
-                    );
+                    check("fit", &point.best.unwrap().solution.factors);
                 }
                 for cap in [1.0, 4.0, 16.0, 64.0] {
                     for (way, factors) in constructions(&problem, cap, 1).unwrap() {
-                        counts.check(
-                            &format!("{way} for {label}"),
-                            &problem,
-                            &mut bounds,
-                            &factors,
-                        );
+                        check(way, &factors);
                     }
                 }
                 for size in [0.1, 0.5, 1.0, 2.0] {
-                    let factors = random(&problem, size, &mut rng);
-                    counts.check(&format!("random for {label}"), &problem, &mut bounds, &factors);
+                    check("random", &random(&problem, size, &mut rng));
                 }
             }
         }
@@ -171,12 +136,8 @@ fn planted(factors: &Factors, visibility: Visibility, noise: f64, rng: &mut ChaC
     let rows = (0..n)
         .map(|i| {
             let seen = visibility.columns(i, n);
-            let z: Vec<f64> = seen
-                .map(|j| {
-                    let normal: f64 = StandardNormal.sample(rng);
-                    logits[[i, j]] + noise * normal
-                })
-                .collect();
+            let mut draw = || -> f64 { StandardNormal.sample(rng) };
+            let z: Vec<f64> = seen.map(|j| logits[[i, j]] + noise * draw()).collect();
             let top = z.iter().copied().fold(f64::MIN, f64::max);
             let sum: f64 = z.iter().map(|z| (z - top).exp()).sum();
             z.into_iter().map(|z| (z - top).exp() / sum).enumerate().collect()
@@ -195,13 +156,8 @@ fn bounds_stay_below_large_logits_that_were_planted() {
             for cap in [2.0, 5.0, 10.0, 20.0, 40.0, 80.0] {
                 for noise in [0.01, 0.1, 0.4] {
                     // Unit vectors: rows whose greatest entries lie around their own key.
-                    let mut unit = random(
-                        &problem(family("prefix", 72, 0, visibility), "global", rank),
-                        1.0,
-                        &mut rng,
-                    )
-                    .keys()
-                    .to_owned();
+                    let any = problem(family("prefix", 72, 0, visibility), "global", rank);
+                    let mut unit = random(&any, 1.0, &mut rng).keys().to_owned();
                     for mut key in unit.lanes_mut(ndarray::Axis(2)) {
                         let norm = key.dot(&key).sqrt();
                         key /= if rank > 1 { norm } else { 3.0 };
@@ -237,11 +193,8 @@ fn layouts_of_several_heads_have_the_floor_alone() {
         }
     }
     assert_eq!((counts.checked, counts.of(BoundKind::Floor)), (4, 4), "{counts:?}");
-    assert_eq!(
-        constructions(&problem(family("prefix", 9, 0, Visibility::Causal), "2xglobal", 4), 1.0, 0)
-            .unwrap(),
-        []
-    );
+    let two = problem(family("prefix", 9, 0, Visibility::Causal), "2xglobal", 4);
+    assert_eq!(constructions(&two, 1.0, 0).unwrap(), []);
 }
 
 #[test]
@@ -288,12 +241,8 @@ fn constructions_stay_within_their_cap_and_beat_uniform_attention() {
     ] {
         for visibility in VISIBILITIES {
             let problem = problem(family(name, n, 2, visibility), "global", rank);
-            let zero = Factors::new(
-                Array3::zeros((1, n, rank)),
-                Array3::zeros((1, n, rank)),
-                Array1::ones(1),
-            )
-            .unwrap();
+            let zeros = Array3::zeros((1, n, rank));
+            let zero = Factors::new(zeros.clone(), zeros, Array1::ones(1)).unwrap();
             let (uniform, _) = reached(&problem, &zero);
             for cap in [0.5, 3.0, 20.0] {
                 let built = constructions(&problem, cap, 7).unwrap();
@@ -309,9 +258,8 @@ fn constructions_stay_within_their_cap_and_beat_uniform_attention() {
         }
     }
     assert_eq!(seen.len(), 3, "{seen:?}");
-    let bad =
-        constructions(&problem(family("prefix", 9, 0, Visibility::Causal), "global", 4), 0.0, 0);
-    assert!(matches!(bad, Err(FitError::Cap(_))));
+    let prefix = problem(family("prefix", 9, 0, Visibility::Causal), "global", 4);
+    assert!(matches!(constructions(&prefix, 0.0, 0), Err(FitError::Cap(_))));
 }
 
 #[test]

@@ -3,12 +3,12 @@
 #[cfg(feature = "cli")]
 #[path = "../common/mod.rs"]
 mod common;
+mod dense;
 mod fit;
 #[cfg(feature = "cli")]
 mod fit_command;
 mod known_answers;
 mod lower_bounds;
-mod reference;
 #[cfg(feature = "cli")]
 mod target_command;
 mod target_families;

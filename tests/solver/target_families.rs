@@ -1,5 +1,6 @@
 //! Every family, at random sizes, parameters and seeds, holds what its definition says.
 
+use ndarray::Axis;
 use proptest::prelude::*;
 use rank_study::targets::{Family, Parameters, Target, Visibility};
 
@@ -46,35 +47,25 @@ fn all_entries(target: &Target) -> Vec<Vec<(usize, f64)>> {
     (0..target.n()).map(|row| entries(target, row)).collect()
 }
 
-fn dense(target: &Target) -> Vec<Vec<f64>> {
-    let mut rows = vec![vec![0.0; target.n()]; target.n()];
-    for (row, dense) in rows.iter_mut().enumerate() {
-        for (column, p) in entries(target, row) {
-            dense[column] = p;
-        }
-    }
-    rows
-}
-
 /// The diagonal, sorted.
 fn diagonal(target: &Target) -> Vec<f64> {
-    let mut values: Vec<f64> =
-        dense(target).iter().enumerate().map(|(row, entries)| entries[row]).collect();
-    values.sort_by(f64::total_cmp);
-    values
+    sorted(target.dense().diag().to_vec())
 }
 
 /// The row sums of the elementwise product A ∘ A, times the column sums of A, sorted.
 fn products(target: &Target) -> Vec<f64> {
-    let rows = dense(target);
-    let mut values: Vec<f64> = (0..rows.len())
-        .map(|at| {
-            let squares: f64 = rows[at].iter().map(|p| p * p).sum();
-            squares * rows.iter().map(|row| row[at]).sum::<f64>()
-        })
-        .collect();
+    let a = target.dense();
+    sorted((a.mapv(|p| p * p).sum_axis(Axis(1)) * a.sum_axis(Axis(0))).to_vec())
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     values
+}
+
+/// The columns in which a row has weight.
+fn columns(target: &Target, row: usize) -> Vec<usize> {
+    entries(target, row).iter().map(|entry| entry.0).collect()
 }
 
 proptest! {
@@ -128,9 +119,8 @@ proptest! {
         ] {
             let target = family.build(n, seed, CAUSAL).unwrap();
             for row in 0..n {
-                let columns: Vec<usize> = entries(&target, row).iter().map(|e| e.0).collect();
                 let first = (row + 1).saturating_sub(window);
-                prop_assert_eq!(columns, (first..=row).collect::<Vec<_>>());
+                prop_assert_eq!(columns(&target, row), (first..=row).collect::<Vec<_>>());
             }
         }
     }
@@ -151,12 +141,11 @@ proptest! {
     fn landmarks_are_shared_by_every_row(n in 1usize..70, fraction in 0.0..1.0f64, seed: u64) {
         let m = 1 + ((n - 1) as f64 * fraction) as usize;
         let target = Family::Landmark { m }.build(n, seed, CAUSAL).unwrap();
-        let landmarks: Vec<usize> = entries(&target, n - 1).iter().map(|e| e.0).collect();
+        let landmarks = columns(&target, n - 1);
         prop_assert!(landmarks.len() <= m && landmarks[0] == 0);
         for row in 0..n {
-            let columns: Vec<usize> = entries(&target, row).iter().map(|e| e.0).collect();
             let seen: Vec<usize> = landmarks.iter().copied().filter(|&c| c <= row).collect();
-            prop_assert_eq!(columns, seen);
+            prop_assert_eq!(columns(&target, row), seen);
         }
     }
 
@@ -165,7 +154,7 @@ proptest! {
         let target = Family::Clustered { c }.build(n, seed, CAUSAL).unwrap();
         let mut clusters: Vec<Vec<usize>> = Vec::new();
         for row in 0..n {
-            let columns: Vec<usize> = entries(&target, row).iter().map(|e| e.0).collect();
+            let columns = columns(&target, row);
             let earlier = &columns[..columns.len() - 1];
             // A row's columns are all that its cluster had before it, and itself.
             match clusters.iter_mut().find(|cluster| cluster.as_slice() == earlier) {
@@ -233,11 +222,8 @@ proptest! {
         for (name, invariant) in
             [("diagonal", diagonal as fn(&Target) -> Vec<f64>), ("squares", products)]
         {
-            let worst = invariant(&plain)
-                .iter()
-                .zip(invariant(&shuffled))
-                .map(|(a, b)| (a - b).abs())
-                .fold(0.0, f64::max);
+            let (plain, shuffled) = (invariant(&plain), invariant(&shuffled));
+            let worst = plain.iter().zip(shuffled).fold(0.0, |w: f64, (a, b)| w.max((a - b).abs()));
             prop_assert!(worst < 1e-14, "{name} changed by {worst}");
         }
         prop_assert_eq!(shuffled.nonzeros(), plain.nonzeros());
@@ -297,50 +283,42 @@ fn decay_falls_by_e_over_tau() {
 
 #[test]
 fn defaults_are_filled_in_and_labelled() {
-    let window = Some(32);
+    let given = || Parameters { window: Some(32), ..Default::default() };
+    let (of, local) = (Some("induction".to_owned()), Some("dirichlet-band".to_owned()));
+    let (vocabulary, global, m) = (Some(9), Some("landmark".to_owned()), Some(4));
     for (name, parameters, label) in [
-        ("dirichlet-band", Parameters { window, ..Default::default() }, "(window=32,alpha=1)"),
-        ("lognormal-band", Parameters { window, ..Default::default() }, "(window=32,sigma=1)"),
-        ("decay-band", Parameters { window, ..Default::default() }, "(window=32,tau=8)"),
+        ("dirichlet-band", given(), "(window=32,alpha=1)"),
+        ("lognormal-band", given(), "(window=32,sigma=1)"),
+        ("decay-band", given(), "(window=32,tau=8)"),
         ("prefix", Parameters::default(), ""),
         ("clustered", Parameters { c: Some(4), ..Default::default() }, "(c=4)"),
         (
             "permuted",
-            Parameters { of: Some("induction".into()), vocabulary: Some(9), ..Default::default() },
+            Parameters { of, vocabulary, ..Default::default() },
             "(of=induction(vocabulary=9))",
+        ),
+        (
+            "mixture",
+            Parameters { m, local, global, ..given() },
+            "(lambda=0.5,local=dirichlet-band(window=32,alpha=1),global=landmark(m=4))",
         ),
     ] {
         let family = Family::from_parameters(name, &parameters).unwrap();
         assert_eq!(family.label(), format!("{name}{label}"));
     }
-    let parameters = Parameters {
-        window,
-        m: Some(4),
-        local: Some("dirichlet-band".to_owned()),
-        global: Some("landmark".to_owned()),
-        ..Default::default()
-    };
-    let mixture = Family::from_parameters("mixture", &parameters).unwrap();
-    assert_eq!(
-        mixture.label(),
-        "mixture(lambda=0.5,local=dirichlet-band(window=32,alpha=1),global=landmark(m=4))"
-    );
 }
 
 #[test]
 fn wrong_parameters_are_named_with_their_value() {
     let given = Parameters::default;
-    let window = Some(8);
-    for (name, parameters, part) in [
+    let name = |name: &str| Some(name.to_owned());
+    let (window, local) = (Some(8), name("prefix"));
+    for (family, parameters, part) in [
         ("dirichlet-bnad", given(), "dirichlet-band"),
         ("uniform-band", given(), "needs window"),
         ("uniform-band", Parameters { window: Some(0), ..given() }, "window is 0"),
-        (
-            "uniform-band",
-            Parameters { window, tau: Some(1.0), ..given() },
-            "tau is not a parameter",
-        ),
-        ("prefix", Parameters { k: Some(1), ..given() }, "k is not a parameter"),
+        ("uniform-band", Parameters { window, tau: Some(1.0), ..given() }, "tau is not"),
+        ("prefix", Parameters { k: Some(1), ..given() }, "k is not"),
         ("decay-band", Parameters { window, tau: Some(-1.0), ..given() }, "tau is -1"),
         ("dirichlet-band", Parameters { window, alpha: Some(f64::NAN), ..given() }, "alpha is NaN"),
         ("dirichlet-band", Parameters { window, alpha: Some(1e9), ..given() }, "1000000000"),
@@ -351,46 +329,39 @@ fn wrong_parameters_are_named_with_their_value() {
         ("clustered", Parameters { c: Some(0), ..given() }, "c is 0"),
         ("induction", given(), "needs vocabulary"),
         ("induction", Parameters { vocabulary: Some(0), ..given() }, "vocabulary is 0"),
-        (
-            "induction",
-            Parameters { vocabulary: Some(3), c: Some(3), ..given() },
-            "c is not a parameter",
-        ),
+        ("induction", Parameters { vocabulary: Some(3), c: Some(3), ..given() }, "c is not"),
         ("mixture", given(), "needs local"),
-        ("mixture", Parameters { local: Some("prefix".into()), ..given() }, "needs global"),
+        ("mixture", Parameters { local: local.clone(), ..given() }, "needs global"),
         (
-            "permuted",
-            Parameters { of: Some("permuted".into()), ..given() },
-            "of cannot be permuted",
+            "mixture",
+            Parameters {
+                lambda: Some(1.5),
+                local: local.clone(),
+                global: name("landmark"),
+                m: Some(2),
+                ..given()
+            },
+            "lambda is 1.5",
         ),
-        ("permuted", Parameters { of: Some("prefx".into()), ..given() }, "\"prefix\""),
+        ("mixture", Parameters { global: local.clone(), local, ..given() }, "different families"),
+        ("permuted", Parameters { of: name("permuted"), ..given() }, "permuted"),
+        ("permuted", Parameters { of: name("prefx"), ..given() }, "\"prefix\""),
     ] {
-        let error = Family::from_parameters(name, &parameters).unwrap_err().to_string();
-        assert!(error.contains(part), "{name}: {error}");
-    }
-    let prefix = Some("prefix".to_owned());
-    for (lambda, part) in [(Some(1.5), "lambda is 1.5"), (None, "two different families")] {
-        let global = if lambda.is_some() { Some("landmark".to_owned()) } else { prefix.clone() };
-        let m = lambda.map(|_| 2);
-        let parameters = Parameters { lambda, local: prefix.clone(), global, m, ..given() };
-        let error = Family::from_parameters("mixture", &parameters).unwrap_err().to_string();
-        assert!(error.contains(part), "{error}");
+        let error = Family::from_parameters(family, &parameters).unwrap_err().to_string();
+        assert!(error.contains(part), "{family}: {error}");
     }
 }
 
 #[test]
 fn sizes_that_cannot_be_built_are_errors() {
+    let empty = Box::new(Family::UniformBand { window: 0 });
     for (family, n, part) in [
         (Family::Prefix, 0, "no rows"),
         (Family::Prefix, 1_000_000, "lower n"),
         (Family::PreviousToken { k: 1 }, usize::MAX, "lower n"),
         (Family::Landmark { m: 5 }, 4, "m is 5"),
         (Family::Landmark { m: 0 }, 4, "m is 0"),
-        (
-            Family::Permuted { family: Box::new(Family::UniformBand { window: 0 }) },
-            4,
-            "window is 0",
-        ),
+        (Family::Permuted { family: empty }, 4, "window is 0"),
     ] {
         let error = family.build(n, 0, CAUSAL).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");

@@ -43,11 +43,11 @@ fn tensors_of_torch_have_the_values_that_were_saved() {
 #[test]
 fn what_a_file_of_torch_does_not_hold_is_said_in_a_line() {
     for (name, part) in [
-        ("state.pth", "name one, such as FILE#"),
+        ("state.pth", "FILE#"),
         ("state.pth#layers.0.1", "layers.0.0"),
         ("state.pth#ids", "LongStorage"),
         ("attentions.pt#0", "--head 0 to --head 1"),
-        ("none.pt", "holds no matrix"),
+        ("none.pt", "no matrix"),
         ("old.pt", "PyTorch 1.6"),
     ] {
         let error = read(name, None).unwrap_err();

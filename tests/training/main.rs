@@ -13,5 +13,4 @@ mod replay;
 #[cfg(feature = "cli")]
 mod resume;
 #[cfg(feature = "cli")]
-#[cfg(feature = "cli")]
 mod train;

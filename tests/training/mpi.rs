@@ -5,35 +5,20 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::binary;
 use crate::common::binary::{Ended, Folder, number};
+use crate::common::{binary, tiny};
 
-/// A step of eight sequences, in two batches.
-const RUN: &str = r#"
-arm = "ls"
-layers = 2
-d_model = 16
-heads = 2
-global_heads = 1
-window = 3
-context = 16
-batch = 4
-accumulation = 2
-steps = 100
-warmup_steps = 5
-learning_rate = 0.001
-eval_every = 20
-eval_batches = 3
-checkpoint_every = 20
-keep_checkpoints = [40]
-corpus = { tokens = 4000 }
-"#;
 /// More steps than are taken before a test has done what it does to the run.
 const LONG: [&str; 2] = ["--set", "steps=100000"];
 
+/// A run whose steps are of eight sequences, in two batches.
 fn with_run() -> Folder {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    let run = tiny::training(
+        "layers = 2\nd_model = 16\ncontext = 16\nbatch = 4\naccumulation = 2\nsteps = 100\nwarmup_steps = 5\n\
+         learning_rate = 1e-3\neval_every = 20\neval_batches = 3\ncheckpoint_every = 20\nkeep_checkpoints = [40]",
+    );
+    folder.write("run.toml", run);
     folder
 }
 
@@ -106,7 +91,7 @@ fn workers_train_as_one_does() {
     for (at, sets) in kinds.into_iter().enumerate() {
         let one = format!("one-{at}");
         folder.done(&train(&one, sets));
-        for count in ["2", "4"].into_iter().take(if at == 0 { 2 } else { 1 }) {
+        for &count in if at == 0 { &["2", "4"][..] } else { &["2"] } {
             let several = format!("{count}-{at}");
             let said = done(&folder, count, &train(&several, sets));
             assert_eq!(said.matches("outcome").count(), 1, "{said}");
@@ -134,12 +119,9 @@ fn wait_for(folder: &Folder, out: &str, steps: usize) {
 /// The processes of the workers that an mpirun started, in the order of their start.
 fn pids(mpirun: &Child) -> Vec<String> {
     let found = Command::new("pgrep").args(["-P", &mpirun.id().to_string()]).output().unwrap();
-    let mut pids: Vec<u32> = String::from_utf8(found.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| line.parse().unwrap())
-        .filter(|pid| Path::new(&format!("/proc/{pid}")).exists())
-        .collect();
+    let found = String::from_utf8(found.stdout).unwrap();
+    let mut pids: Vec<u32> = found.lines().map(|line| line.parse().unwrap()).collect();
+    pids.retain(|pid| Path::new(&format!("/proc/{pid}")).exists());
     pids.sort_unstable();
     pids.iter().map(u32::to_string).collect()
 }
@@ -158,7 +140,8 @@ fn a_stop_signal_to_one_worker_stops_all_after_the_same_step() {
         kill("-TERM", &pids(&mpirun)[told]);
         let Ended { code, stdout, stderr } = Ended::of(&mpirun.wait_with_output().unwrap());
         assert_eq!(code, binary::STOPPED, "{stdout}{stderr}");
-        assert_eq!(stdout.matches("outcome             stopped").count(), 1, "{stdout}");
+        assert_eq!(stdout.matches("outcome").count(), 1, "{stdout}");
+        assert!(stdout.contains("stopped"), "{stdout}");
         // Other workers, as many or as few as there are, take the run up at that step.
         let steps = folder.csv(&format!("{out}/steps.csv")).1.len() + 20;
         let to = format!("steps={steps}");
@@ -201,28 +184,24 @@ fn a_killed_worker_ends_all_and_the_run_resumes() {
 #[test]
 fn an_error_of_one_worker_ends_all() {
     let folder = with_run();
+    let refused = |command: Command, parts: &[&str]| {
+        let Ended { code, stderr, .. } = ended(command);
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(parts.iter().all(|part| stderr.contains(part)), "{stderr}");
+    };
     // A folder in which another is at work, of which worker 0 alone knows.
     let lock = std::fs::create_dir_all(folder.path("held"))
         .and_then(|()| std::fs::File::create(folder.path("held/.lock")))
         .unwrap();
     lock.lock().unwrap();
-    let Ended { code, stderr, .. } = ended(workers(&folder, "2", &train("held", &[])));
-    assert_eq!(code, Some(1), "{stderr}");
-    assert!(
-        stderr.contains("error: worker 0: --out: another process is writing to held"),
-        "{stderr}"
-    );
+    refused(workers(&folder, "2", &train("held", &[])), &["worker 0: --out: ", "held"]);
     drop(lock);
 
-    let Ended { code, stderr, .. } = ended(workers(&folder, "3", &train("uneven", &[])));
-    assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("3 workers"), "{stderr}");
+    refused(workers(&folder, "3", &train("uneven", &[])), &["3 workers"]);
 
     // Two commands that differ, as two hosts may have two versions of a definition.
     let mut differ = workers(&folder, "1", &train("differ", &[]));
     differ.args([":", "-n", "1", env!("CARGO_BIN_EXE_rank-study")]);
     differ.args(train("differ", &["--set", "steps=7"]));
-    let Ended { code, stderr, .. } = ended(differ);
-    assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("worker 1 has definition.steps = 7, but worker 0 has 100"), "{stderr}");
+    refused(differ, &["worker 1 has definition.steps = 7", "worker 0 has 100"]);
 }

@@ -1,57 +1,26 @@
 //! `rank-study train`, and `sweep` of training runs, through the binary.
 
 use std::fs::File;
-use std::path::Path;
+use std::sync::LazyLock;
 
 use crate::common::binary::{Folder, number};
-use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
+use crate::common::tiny;
+use polars::prelude::{DataType, ParquetReader, SerReader};
 use rank_study::experiments::training::TrainingMeasurement;
 
-const RUN: &str = r#"
-arm = "ls"
-layers = 2
-d_model = 8
-heads = 2
-global_heads = 1
-window = 3
-context = 8
-batch = 2
-steps = 20
-warmup_steps = 2
-eval_every = 4
-eval_batches = 2
-corpus = { tokens = 4000 }
-"#;
-
-const STUDY: &str = r#"
-study = "lm"
-kind = "train"
-view = "training"
-[train]
-layers = 1
-d_model = 8
-heads = 2
-window = 3
-context = 8
-batch = 2
-steps = 5
-eval_every = 5
-eval_batches = 2
-corpus = { tokens = 4000 }
-[[run]]
-name = "mhsa"
-arm = "mhsa"
-[[run]]
-name = "ls"
-arm = "ls"
-"#;
+static STUDY: LazyLock<String> = LazyLock::new(|| {
+    tiny::trainings(
+        "study = \"lm\"\ntrain = { steps = 5, eval_every = 5 }\n\
+         run = [{ name = \"mhsa\", arm = \"mhsa\" }, { name = \"ls\", arm = \"ls\" }]",
+    )
+});
 
 const TEXT: &str =
     "the quick brown fox jumps over the lazy dog; pack my box with five dozen jugs\n";
 
 fn with_run() -> Folder {
     let folder = Folder::new();
-    folder.write("run.toml", RUN);
+    folder.write("run.toml", tiny::training("layers = 2\nsteps = 20\neval_every = 4"));
     folder.write("text.txt", TEXT.repeat(20));
     folder
 }
@@ -62,12 +31,8 @@ fn train(folder: &Folder, out: &str, more: &[&str]) -> String {
     folder.done(&[&arguments[..], more].concat())
 }
 
-fn parquet(path: &Path) -> DataFrame {
-    ParquetReader::new(File::open(path).unwrap()).finish().unwrap()
-}
-
-fn names(frame: &DataFrame) -> Vec<&str> {
-    frame.get_column_names().into_iter().map(|name| name.as_str()).collect()
+fn manifest(folder: &Folder, out: &str) -> toml::Table {
+    folder.read(&format!("{out}/manifest.toml")).parse().unwrap()
 }
 
 /// The losses and gradients of every step, as they stand in the file.
@@ -77,10 +42,11 @@ fn losses(folder: &Folder, out: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn steps_and_evaluations_are_kept() {
+fn steps_and_evaluations_are_kept_and_the_last_is_told() {
     let folder = with_run();
-    let printed = train(&folder, "r", &[]);
-    assert!(printed.contains("completed") && printed.contains("6 of 6"), "{printed}");
+    let printed = train(&folder, "r", &["--json", "--quiet"]);
+    let told: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((&told["outcome"], &told["steps"]), (&"completed".into(), &6.into()), "{printed}");
     let (header, steps) = folder.csv("r/steps.csv");
     assert_eq!(
         header,
@@ -100,9 +66,10 @@ fn steps_and_evaluations_are_kept() {
             "perplexity_per_byte"
         ]
     );
-    let at: Vec<&str> =
-        evals.iter().filter(|r| r["split"] == "valid").map(|r| r["step"].as_str()).collect();
+    let valid: Vec<_> = evals.iter().filter(|row| row["split"] == "valid").collect();
+    let at: Vec<&str> = valid.iter().map(|row| row["step"].as_str()).collect();
     assert_eq!(at, ["4", "6"], "every fourth step and the last");
+    assert_eq!(told["valid_loss_nats"].as_f64(), Some(number(valid[1], "loss_nats")));
     for row in &evals {
         let off = (number(row, "loss_nats").exp() - number(row, "perplexity")).abs();
         assert!(off < 1e-9 * number(row, "perplexity"), "perplexity off by {off}: {row:?}");
@@ -113,9 +80,10 @@ fn steps_and_evaluations_are_kept() {
 fn every_heads_logits_are_kept() {
     let folder = with_run();
     train(&folder, "r", &[]);
-    let heads = parquet(&folder.path("r/heads.parquet"));
+    let file = File::open(folder.path("r/heads.parquet")).unwrap();
+    let heads = ParquetReader::new(file).finish().unwrap();
     assert_eq!(
-        names(&heads),
+        heads.get_column_names(),
         [
             "step", "layer", "head", "kind", "window", "max_logit", "min_logit", "max_abs_logit",
             "entropy_nats"
@@ -145,11 +113,14 @@ fn every_heads_logits_are_kept() {
 #[test]
 fn a_manifest_says_what_was_run() {
     let folder = with_run();
+    train(&folder, "rounded", &["--text", "text.txt", "--set", "dtype=bfloat16"]);
     train(&folder, "r", &["--text", "text.txt"]);
-    let manifest: toml::Table = folder.read("r/manifest.toml").parse().unwrap();
-    assert_eq!(manifest["outcome"].as_str(), Some("completed"));
-    assert_eq!(manifest["dtype"].as_str(), Some("float32"));
-    assert_eq!(manifest["device"].as_str(), Some("cpu"));
+    assert_ne!(losses(&folder, "r"), losses(&folder, "rounded"));
+    assert_eq!(manifest(&folder, "rounded")["dtype"].as_str(), Some("bfloat16"));
+    let manifest = manifest(&folder, "r");
+    for (key, value) in [("outcome", "completed"), ("dtype", "float32"), ("device", "cpu")] {
+        assert_eq!(manifest[key].as_str(), Some(value));
+    }
     assert!(manifest["parameters"].as_integer() > Some(0), "{manifest}");
     assert!(manifest.contains_key("git_revision"), "{manifest}");
     let definition = manifest["definition"].as_table().unwrap();
@@ -190,21 +161,16 @@ fn a_trained_model_is_evaluated_on_a_text() {
     };
     for (vocabulary, symbols) in [("bpe:290", 290), ("byte", 257), ("characters", 0)] {
         let set = format!("vocabulary={vocabulary}");
-        let more = ["--text", "texts", "--set", &set, "--set", "keep_checkpoints=[2]"];
-        folder
-            .done(&[&["train", "run.toml", "--out", "r", "--set", "steps=6"], &more[..]].concat());
-        let manifest: toml::Table = folder.read("r/manifest.toml").parse().unwrap();
-        let size = manifest["corpus"]["vocabulary_size"].as_integer();
+        let sets = ["--set", &set, "--set", "keep_checkpoints=[2]"];
+        train(&folder, "r", &[&["--text", "texts"], &sets[..]].concat());
+        let size = manifest(&folder, "r")["corpus"]["vocabulary_size"].as_integer();
         assert!(symbols == 0 || size == Some(symbols), "{vocabulary}: {size:?}");
         assert_eq!(folder.path("r/tokenizer.json").exists(), vocabulary == "bpe:290");
 
         let whole = evaluate(&["--text", "texts"]);
         let text: usize = (0..4).map(|at| folder.read(&format!("texts/{at}.txt")).len()).sum();
         let bytes = whole["bytes"].as_u64().unwrap() as usize;
-        assert!(
-            bytes < text && bytes + 4 * 8 > text,
-            "{bytes} of {text}: all but the first tokens"
-        );
+        assert!(bytes < text && bytes + 4 * 8 > text, "{bytes} of {text}: all but the first");
         let number = |key: &str| whole[key].as_f64().unwrap();
         let nats = number("loss_nats") * number("tokens") / number("bytes");
         assert!((nats - number("loss_nats_per_byte")).abs() < 1e-12);
@@ -222,27 +188,14 @@ fn a_trained_model_is_evaluated_on_a_text() {
     folder.write("foreign.txt", "\u{2603}".repeat(50));
     train(&folder, "c", &["--text", "text.txt"]);
     for (more, part) in [
-        (["c", "--text", "foreign.txt"], "vocabulary"),
-        (["c", "--text", "none.txt"], "none.txt"),
-        (["texts", "--text", "text.txt"], "manifest.toml"),
+        (&["c", "--text", "foreign.txt"][..], "vocabulary"),
+        (&["c", "--text", "none.txt"], "none.txt"),
+        (&["texts", "--text", "text.txt"], "manifest.toml"),
+        (&["c", "--text", "text.txt", "--step", "4"], "step-000004"),
     ] {
-        let error = folder.refused(&[&["evaluate", "--quiet"], &more[..]].concat());
+        let error = folder.refused(&[&["evaluate", "--quiet"], more].concat());
         assert!(error.contains(part), "{more:?}: {error}");
     }
-    let error = folder.refused(&["evaluate", "c", "--quiet", "--text", "text.txt", "--step", "4"]);
-    assert!(error.contains("step-000004"), "{error}");
-}
-
-#[test]
-fn the_manifest_says_where_and_in_which_arithmetic_a_run_was_made() {
-    let folder = with_run();
-    train(&folder, "r", &["--set", "dtype=bfloat16"]);
-    let manifest = std::fs::read_to_string(folder.path("r/manifest.toml")).unwrap();
-    for line in ["dtype = \"bfloat16\"", "device = \"cpu\""] {
-        assert!(manifest.contains(line), "{line} in {manifest}");
-    }
-    train(&folder, "f", &[]);
-    assert_ne!(losses(&folder, "r"), losses(&folder, "f"));
 }
 
 #[test]
@@ -255,60 +208,39 @@ fn a_build_for_the_cpu_says_how_to_make_one_for_a_gpu() {
 }
 
 #[test]
-fn json_is_one_object() {
-    let folder = with_run();
-    let printed = train(&folder, "r", &["--json", "--quiet"]);
-    let value: serde_json::Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!((&value["outcome"], &value["steps"]), (&"completed".into(), &6.into()), "{printed}");
-    let (_, evals) = folder.csv("r/eval.csv");
-    let last = evals.iter().rfind(|row| row["split"] == "valid").unwrap();
-    assert_eq!(value["valid_loss_nats"].as_f64(), Some(number(last, "loss_nats")));
-}
-
-#[test]
 fn bad_input_is_one_line_and_leaves_nothing() {
     let folder = with_run();
     folder.write("short.txt", "short");
     folder.write("file", "");
-    for (more, part) in [
-        (&["--set", "stpes=3", "--out", "r"][..], "did you mean \"steps\"?"),
-        (&["--set", "corpus.recal=0.1", "--out", "r"], "did you mean \"corpus.recall\"?"),
-        (&["--set", "steps=0", "--out", "r"], "--set steps=0: "),
-        (&["--set", "steps=many", "--out", "r"], "--set steps=many: "),
-        (&["--set", "arm=lsa", "--out", "r"], "--set arm=lsa: "),
-        (&["--set", "heads=3", "--out", "r"], "must be a multiple of heads = 3"),
-        (&["--set", "steps", "--out", "r"], "KEY=VALUE"),
-        (&["--text", "short.txt", "--out", "r"], "--text short.txt: "),
-        (&["--text", "none.txt", "--out", "r"], "none.txt"),
-        (&["--out", "file"], "--out"),
-        (&["--out", "file/below"], "--out"),
-    ] {
-        let error = folder.refused(&[&["train", "run.toml"], more].concat());
-        assert!(error.contains(part), "{more:?}: {error}");
-    }
-    let error = folder.refused(&["train", "none.toml", "--out", "r"]);
-    assert!(error.contains("none.toml"), "{error}");
     folder.write("typo.toml", "leyers = 2\n");
-    let error = folder.refused(&["train", "typo.toml", "--out", "r"]);
-    assert!(error.contains("typo.toml") && error.contains("\"layers\""), "{error}");
     folder.write("odd.toml", "layers = = 2\n");
-    assert!(folder.refused(&["train", "odd.toml", "--out", "r"]).contains("odd.toml"));
+    train(&folder, "there", &[]);
+    let before = folder.read("there/steps.csv");
+    for (definition, more, part) in [
+        ("run", &["--set", "stpes=3", "--out", "r"][..], "did you mean \"steps\"?"),
+        ("run", &["--set", "steps=0", "--out", "r"], "--set steps=0: "),
+        ("run", &["--set", "steps=many", "--out", "r"], "--set steps=many: "),
+        ("run", &["--set", "steps", "--out", "r"], "KEY=VALUE"),
+        ("run", &["--text", "short.txt", "--out", "r"], "--text short.txt: "),
+        ("run", &["--text", "none.txt", "--out", "r"], "none.txt"),
+        ("run", &["--out", "file"], "--out"),
+        ("run", &["--out", "file/below"], "--out"),
+        ("run", &["--out", "there"], "--out there already has a run"),
+        ("none", &["--out", "r"], "none.toml"),
+        ("typo", &["--out", "r"], "typo.toml: unknown key \"leyers\""),
+        ("odd", &["--out", "r"], "odd.toml"),
+    ] {
+        let definition = format!("{definition}.toml");
+        let error = folder.refused(&[&["train", &definition], more].concat());
+        assert!(error.contains(part), "{definition} {more:?}: {error}");
+    }
+    assert_eq!(folder.read("there/steps.csv"), before);
 }
 
 #[test]
-fn a_folder_that_holds_a_run_is_left_as_it_is() {
-    let folder = with_run();
-    train(&folder, "r", &[]);
-    let before = folder.read("r/steps.csv");
-    let error = folder.refused(&["train", "run.toml", "--out", "r"]);
-    assert!(error.contains("--out r already has a run"), "{error}");
-    assert_eq!(folder.read("r/steps.csv"), before);
-}
-
-#[test]
-fn a_study_of_runs_is_measured_once() {
+fn a_study_of_runs_has_a_row_a_run() {
     let folder = Folder::new();
-    folder.write("lm.toml", STUDY);
+    folder.write("lm.toml", STUDY.as_str());
     let printed = folder.done(&["sweep", "lm.toml"]);
     assert!(printed.contains("2 configurations measured"), "{printed}");
     let (header, rows) = folder.csv("data/lm/rows.csv");
@@ -325,35 +257,21 @@ fn a_study_of_runs_is_measured_once() {
         assert!(off < 1e-12, "train_loss_nats off by {off}: {row:?}");
     }
     assert_eq!(rows.len(), 2);
-    let before = folder.read("data/lm/rows.csv");
-    assert!(
-        folder.done(&["sweep", "lm.toml"]).contains("0 configurations measured, 2 done before")
-    );
-    assert_eq!(folder.read("data/lm/rows.csv"), before);
-
-    folder.write("words.txt", TEXT.repeat(20));
-    folder.done(&["sweep", "lm.toml", "--text", "words.txt", "--filter", "^ls"]);
-    let (_, rows) = folder.csv("data/lm-words/rows.csv");
-    assert_eq!(rows.len(), 1);
-    assert_eq!((rows[0]["corpus"].as_str(), rows[0]["outcome"].as_str()), ("words", "completed"));
     folder.done(&["table", "lm", "--quiet"]);
 }
 
 #[test]
-fn rows_on_a_text_are_listed_with_it() {
+fn rows_on_a_text_say_so_and_are_listed_with_it() {
     let folder = Folder::new();
-    folder.write("analysis/lm.toml", STUDY);
+    folder.write("analysis/lm.toml", STUDY.as_str());
     // The time is checked and taken out, so that the rest can be held to what it is.
     let listed = || -> Vec<serde_json::Value> {
         let mut lines: Vec<serde_json::Value> =
             serde_json::from_str(&folder.done(&["list", "--json"])).unwrap();
         for line in &mut lines {
             let took = line.as_object_mut().unwrap().remove("wall_time_s").unwrap();
-            let has_rows = ["done", "stopped", "of_other_settings"].iter().any(|of| line[of] != 0);
-            let (_, rows) = match has_rows {
-                true => folder.csv(&format!("data/{}/rows.csv", line["folder"].as_str().unwrap())),
-                false => Default::default(),
-            };
+            let rows = format!("data/{}/rows.csv", line["folder"].as_str().unwrap());
+            let rows = if folder.path(&rows).exists() { folder.csv(&rows).1 } else { Vec::new() };
             let sum = rows.iter().map(|row| number(row, "wall_time_s")).reduce(|a, b| a + b);
             assert_eq!(took.as_f64(), sum, "{line}");
         }
@@ -373,8 +291,8 @@ fn rows_on_a_text_are_listed_with_it() {
     let sweep = ["sweep", "analysis/lm.toml", "--quiet", "--filter", "^ls"];
     folder.done(&[&sweep[..], &["--text", "words.txt"]].concat());
     assert_eq!(listed(), [line("lm-words", "words.txt".into(), 1, false)]);
-    let said = folder.done(&["list"]);
-    assert!(said.starts_with("lm    1 of    2 done on words "), "{said}");
+    let (_, rows) = folder.csv("data/lm-words/rows.csv");
+    assert_eq!((rows.len(), &*rows[0]["corpus"], &*rows[0]["outcome"]), (1, "words", "completed"));
 
     folder.done(&sweep);
     let of_none = line("lm", no_text, 1, false);
@@ -383,12 +301,11 @@ fn rows_on_a_text_are_listed_with_it() {
     let [of_no_text, of_words] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
     assert!(of_no_text.starts_with("lm    1 of    2 done  "), "{said}");
     assert!(of_words.starts_with("lm    1 of    2 done on words "), "{said}");
-    let steps = STUDY.lines().find(|line| line.starts_with("steps = ")).unwrap();
-    folder.write("analysis/lm.toml", STUDY.replace(steps, "steps = 7"));
-    let others: Vec<u64> =
-        listed().iter().map(|line| line["of_other_settings"].as_u64().unwrap()).collect();
-    assert_eq!(others, [1, 1], "rows that were measured by another definition");
-    folder.write("analysis/lm.toml", STUDY);
+    folder.write("analysis/lm.toml", STUDY.replace("\nsteps = 5", "\nsteps = 7"));
+    for line in listed() {
+        assert_eq!(line["of_other_settings"], 1, "a row that was measured by another definition");
+    }
+    folder.write("analysis/lm.toml", STUDY.as_str());
 
     // A training that a sweep had to leave has a row, and is not done.
     let rows = folder.read("data/lm-words/rows.csv");
@@ -406,24 +323,20 @@ fn rows_on_a_text_are_listed_with_it() {
 }
 
 #[test]
-fn a_bad_training_study_names_the_run_and_the_nearest_key() {
-    for (find, replace, part) in [
-        ("[train]", "[trian]", "did you mean \"train\"?"),
-        ("layers = ", "leyers = ", "did you mean \"layers\"?"),
-        ("arm = \"ls\"", "amr = \"ls\"", "did you mean \"arm\"?"),
-        ("arm = \"ls\"", "steps = 0", "run ls: "),
-        ("name = \"ls\"", "name = \"mhsa\"", "two runs are called \"mhsa\""),
-        ("name = \"ls\"", "", "needs a name"),
-        ("name = \"ls\"", "name = \"ls\"\nseed = [-1]", "seed"),
+fn a_bad_training_study_names_the_run_and_its_key() {
+    for (replace, part) in [
+        ("steps = 0\nname = \"ls\"", "run ls: "),
+        ("name = \"mhsa\"", "two runs are called \"mhsa\""),
+        ("", "needs a name"),
+        ("name = \"ls\"\nseed = [-1]", "seed"),
     ] {
-        assert!(STUDY.contains(find), "{find} is not in the definition");
         let folder = Folder::new();
-        folder.write("lm.toml", STUDY.replacen(find, replace, 1));
+        folder.write("lm.toml", STUDY.replacen("name = \"ls\"", replace, 1));
         let error = folder.refused(&["sweep", "lm.toml"]);
         assert!(error.contains("lm.toml: ") && error.contains(part), "{replace:?}: {error}");
     }
     let folder = Folder::new();
-    folder.write("lm.toml", STUDY);
+    folder.write("lm.toml", STUDY.as_str());
     let error = folder.refused(&["sweep", "lm.toml", "--text", "none.txt"]);
     assert!(error.contains("none.txt"), "{error}");
 }

@@ -11,22 +11,12 @@ use rank_study::study::{Plan, Preset, StudyDefinition};
 
 use super::super::forms::Form;
 use super::super::target::Target;
-use super::{all, here};
+use super::{all, files_below, here};
 
-/// Every file of this name under `folder`, or with this ending, in order.
+/// Every file of this repository under `folder` whose name ends so, in order.
 fn files(folder: &str, ending: &str) -> Vec<Vec<u8>> {
-    let (mut found, mut folders) = (Vec::new(), vec![here(folder)]);
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.to_string_lossy().ends_with(ending) {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
+    let mut found = files_below(&here(folder));
+    found.retain(|path| path.to_string_lossy().ends_with(ending));
     found.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
@@ -67,18 +57,13 @@ pub fn training_definitions(_: &Path) -> Target {
     written.push(small.to_table().unwrap().to_string().into_bytes());
     let read = |_, bytes: &[u8]| {
         let Some(text) = text(bytes) else { return false };
-        match TrainDefinition::from_toml(&text) {
-            Ok(definition) => {
-                let table = definition.to_table().unwrap();
-                TrainDefinition::from_table(&table).unwrap();
-                if is_small(&definition) {
-                    definition.head_kinds();
-                    let _ = Corpus::synthetic(&definition);
-                }
-                true
-            }
-            Err(_) => false,
+        let Ok(definition) = TrainDefinition::from_toml(&text) else { return false };
+        TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
+        if is_small(&definition) {
+            definition.head_kinds();
+            let _ = Corpus::synthetic(&definition);
         }
+        true
     };
     Target { files: all(Form::Text, written), read: Box::new(read) }
 }

@@ -51,15 +51,11 @@ fn target_in(
     let read = move |_, bytes: &[u8]| {
         fs::write(&path, file_with(bytes)).unwrap();
         let file = |logits| TargetFile { logits, ..TargetFile::at(&path) };
-        let used = [false, true].map(|logits| match file(logits).read(Visibility::Causal) {
-            Ok(read) => is_used(read.target),
-            Err(_) => false,
+        let used = [false, true].map(|logits| {
+            file(logits).read(Visibility::Causal).is_ok_and(|read| is_used(read.target))
         });
-        let head = TargetFile {
-            index: StackIndex { head: Some(1), ..StackIndex::default() },
-            trim_padding: true,
-            ..file(false)
-        };
+        let index = StackIndex { head: Some(1), ..StackIndex::default() };
+        let head = TargetFile { index, trim_padding: true, ..file(false) };
         let _ = head.read(Visibility::Bidirectional);
         used.contains(&true)
     };
@@ -92,15 +88,20 @@ pub fn npy(place: &Path) -> Target {
 }
 
 pub fn npz(place: &Path) -> Target {
-    let mut files = Vec::new();
-    for method in [CompressionMethod::Stored, CompressionMethod::Deflated] {
-        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-        let options = SimpleFileOptions::default().compression_method(method);
-        archive.start_file("arr_0.npy", options).unwrap();
-        archive.write_all(&written(place, "npy")[1]).unwrap();
-        files.push(archive.finish().unwrap().into_inner());
-    }
+    let array = &written(place, "npy")[1];
+    let files = [CompressionMethod::Stored, CompressionMethod::Deflated]
+        .map(|method| archive(&[("arr_0.npy", array)], method));
     target(place, "npz", all(Form::Bytes, files))
+}
+
+fn archive(files: &[(&str, &[u8])], method: CompressionMethod) -> Vec<u8> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(method);
+    for (name, bytes) in files {
+        archive.start_file(*name, options).unwrap();
+        archive.write_all(bytes).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
 }
 
 /// Altered pickles, in an archive beside a storage of 36 numbers.
@@ -117,29 +118,21 @@ pub fn torch(place: &Path) -> Target {
     };
     let pickles = ["view.pt", "attentions.pt", "state.pth", "none.pt"].map(pickle);
     target_in(place, "pt", all(Form::Bytes, pickles), |pickle| {
-        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-        let numbers: Vec<u8> = (0..144).flat_map(|_| 0.25_f64.to_le_bytes()).collect();
-        for (name, bytes) in
-            [("a/data.pkl", pickle), ("a/data/0", &numbers), ("a/data/1", &numbers)]
-        {
-            archive.start_file(name, options).unwrap();
-            archive.write_all(bytes).unwrap();
-        }
-        archive.finish().unwrap().into_inner()
+        let numbers = 0.25_f64.to_le_bytes().repeat(144);
+        let files = [("a/data.pkl", pickle), ("a/data/0", &numbers), ("a/data/1", &numbers)];
+        archive(&files, CompressionMethod::Stored)
     })
 }
 
 pub fn csv(place: &Path) -> Target {
     let mut files = written(place, "csv");
-    for text in [
+    let of_tools = [
         "a,b\n1,0\n 0.5 , 0.5\n",
         ",0,1\n0,1.0,0.0\n1,0.5,0.5\n",
         "\"\";\"V1\";\"V2\"\n\"1\";1;0\n\"2\";0,5;0,5\n",
         "# a\n1.0e+00 0.0\n5.0e-01 5.0e-01\n",
-    ] {
-        files.push(text.as_bytes().to_vec());
-    }
+    ];
+    files.extend(of_tools.map(|text| text.as_bytes().to_vec()));
     target(place, "csv", all(Form::Text, files))
 }
 

@@ -21,34 +21,63 @@ use texts::{texts, token_files};
 use super::forms::Form;
 use super::target::{Prepare, Whole};
 
-/// Every target by its key.
-pub const TARGETS: &[(&str, Prepare)] = &[
-    ("npy", npy),
-    ("npz", npz),
-    ("torch", torch),
-    ("csv", csv),
-    ("parquet", parquet),
-    ("safetensors", safetensors),
-    ("definitions", definitions),
-    ("training-definitions", training_definitions),
-    ("manifests", manifests),
-    ("rows", rows),
-    ("config", model_configurations),
-    ("tokenizer", tokenizers),
-    ("model-weights", model_weights),
-    ("gguf", gguf),
-    ("exported", exported_heads),
-    ("checkpoints", checkpoints),
-    ("run-logs", run_logs),
-    ("shown-runs", shown_runs),
-    ("texts", texts),
-    ("token-files", token_files),
-    ("parts", parts),
-];
+/// Every target by its key, and a test of each, with how many inputs docs/reliability.md tells of.
+macro_rules! targets {
+    ($($key:literal, $name:ident, $whole:literal;)+) => {
+        pub const TARGETS: &[(&str, Prepare)] = &[$(($key, $name)),+];
+
+        #[cfg(test)]
+        mod promises {
+            use crate::promise::keeps;
+            $(
+                #[test]
+                fn $name() {
+                    keeps(concat!("inputs-", $key), $key, $whole);
+                }
+            )+
+        }
+    };
+}
+
+targets! {
+    "npy", npy, 200_000;
+    "npz", npz, 100_000;
+    "torch", torch, 100_000;
+    "csv", csv, 150_000;
+    "parquet", parquet, 40_000;
+    "safetensors", safetensors, 150_000;
+    "definitions", definitions, 100_000;
+    "training-definitions", training_definitions, 100_000;
+    "manifests", manifests, 80_000;
+    "rows", rows, 10_000;
+    "config", model_configurations, 100_000;
+    "tokenizer", tokenizers, 100_000;
+    "model-weights", model_weights, 100_000;
+    "gguf", gguf, 100_000;
+    "exported", exported_heads, 100_000;
+    "checkpoints", checkpoints, 30_000;
+    "run-logs", run_logs, 10_000;
+    "shown-runs", shown_runs, 10_000;
+    "texts", texts, 30_000;
+    "token-files", token_files, 1_000;
+    "parts", parts, 10_000;
+}
 
 /// A path of this repository.
 fn here(path: &str) -> PathBuf {
     Path::new(super::ROOT).join(path)
+}
+
+/// Every file below a folder, if there is such a folder, in order.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for path in fs::read_dir(next).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    found
 }
 
 /// Whole files of one form.
@@ -72,18 +101,11 @@ struct Kept {
 
 impl Kept {
     fn of(folder: &Path) -> Self {
-        let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-        while let Some(next) = folders.pop() {
-            for entry in fs::read_dir(next).unwrap() {
-                let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => folders.push(path),
-                    false => files.push((path.clone(), fs::read(path).unwrap())),
-                }
-            }
+        let read = |path: PathBuf| (path.clone(), fs::read(path).unwrap());
+        Self {
+            folder: folder.to_owned(),
+            files: files_below(folder).into_iter().map(read).collect(),
         }
-        files.sort();
-        Self { folder: folder.to_owned(), files }
     }
 
     /// The file whose path ends so.

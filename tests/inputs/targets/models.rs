@@ -84,12 +84,9 @@ pub fn gguf(place: &Path) -> Target {
 pub fn exported_heads(place: &Path) -> Target {
     let path = place.join("heads.safetensors");
     let form = Form::Headed(Headed::Safetensors);
-    let file = |name: &str| {
-        let exported = here("tests/reference/exported").join(name);
-        Whole { bytes: fs::read(exported).unwrap(), form }
-    };
     let files = ["bert", "gemma2", "gpt_oss", "llama-yarn", "t5"]
-        .map(|name| file(&format!("{name}.safetensors")));
+        .map(|name| here(&format!("tests/reference/exported/{name}.safetensors")))
+        .map(|file| Whole { bytes: fs::read(file).unwrap(), form });
     let read = move |_, bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
         let used = || -> Result<(), LmError> {
@@ -103,10 +100,7 @@ pub fn exported_heads(place: &Path) -> Target {
             }
             Ok(())
         };
-        match used() {
-            Ok(()) => true,
-            Err(_) => false,
-        }
+        used().is_ok()
     };
     Target { files: files.into(), read: Box::new(read) }
 }

@@ -12,8 +12,8 @@ use rank_study::study::{
 };
 
 use super::super::forms::Form;
-use super::super::target::{Target, Whole};
-use super::{Kept, here, program};
+use super::super::target::Target;
+use super::{Kept, all, here, program};
 
 /// Rows of a study that are taken, evenly from all.
 const ROWS: usize = 16;
@@ -55,9 +55,8 @@ impl Study {
 
     /// Does what `table`, `figure` and `report` do.
     fn is_drawn(&self, with_pixels: bool) -> bool {
-        let analysis = match analyse(std::slice::from_ref(&self.measured), self.view) {
-            Ok(analysis) => analysis,
-            Err(_) => return false,
+        let Ok(analysis) = analyse(std::slice::from_ref(&self.measured), self.view) else {
+            return false;
         };
         for table in &analysis.tables {
             black_box((table.to_csv(), table.to_markdown(), table.to_latex()));
@@ -102,26 +101,16 @@ pub fn rows(place: &Path) -> Target {
         }
         is_drawn
     };
-    Target { files: super::all(Form::Text, files), read: Box::new(read) }
+    Target { files: all(Form::Text, files), read: Box::new(read) }
 }
 
 const STUDY: &str = r#"
 study = "tiny"
 kind = "fit"
 presets = ["paper"]
-[grid]
-n = [8, 12]
-rank = [2]
-seed = [0]
-tolerance = [0.4]
-[search]
-starts = 1
-polished = 1
-rough_iterations = 20
-iterations = 20
-[[target]]
-family = "dirichlet-band"
-window = 4
+grid = { n = [8, 12], rank = [2], seed = [0], tolerance = [0.4] }
+search = { starts = 1, polished = 1, rough_iterations = 20, iterations = 20 }
+target = [{ family = "dirichlet-band", window = 4 }]
 "#;
 
 pub fn parts(place: &Path) -> Target {
@@ -133,18 +122,13 @@ pub fn parts(place: &Path) -> Target {
     let definition = StudyDefinition::parse(Path::new("a.toml"), STUDY.to_owned(), Preset::Paper);
     let (definition, data) = (definition.unwrap(), place.join("data"));
     let kept = Kept::of(&data);
-    let files =
-        kept.files.iter().map(|(_, bytes)| Whole { bytes: bytes.clone(), form: Form::Text });
-    let files = files.collect();
+    let files = all(Form::Text, kept.files.iter().map(|(_, bytes)| bytes.clone()));
     let read = move |of: usize, bytes: &[u8]| {
         kept.put_back(of, bytes);
         let study = data.join("tiny");
         let _ = (unmerged_parts(&study), check_merged(&study));
         let _ = Plan::new(&definition, &data, None, None, None);
-        match merge(&study) {
-            Ok(merged) => merged.is_some(),
-            Err(_) => false,
-        }
+        matches!(merge(&study), Ok(Some(_)))
     };
     Target { files, read: Box::new(read) }
 }

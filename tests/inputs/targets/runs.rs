@@ -33,9 +33,7 @@ corpus = { tokens = 4000 }
 "#;
 
 fn definition(steps: usize) -> TrainDefinition {
-    let mut definition = TrainDefinition::from_toml(RUN).unwrap();
-    definition.set("steps", &steps.to_string()).unwrap();
-    definition
+    TrainDefinition::from_toml(&RUN.replace("steps = 6", &format!("steps = {steps}"))).unwrap()
 }
 
 /// A run on its synthetic corpus, stopped after a step, where one is given.
@@ -66,12 +64,9 @@ fn form(path: &Path) -> Form {
     }
 }
 
-fn wholes(kept: &Kept, places: &[usize]) -> Vec<Whole> {
-    let whole = |&at: &usize| {
-        let (path, bytes) = &kept.files[at];
-        Whole { bytes: bytes.clone(), form: form(path) }
-    };
-    places.iter().map(whole).collect()
+fn whole(kept: &Kept, at: usize) -> Whole {
+    let (path, bytes) = &kept.files[at];
+    Whole { bytes: bytes.clone(), form: form(path) }
 }
 
 /// A run that was stopped goes on, and one that has ended goes on to more steps.
@@ -87,7 +82,7 @@ pub fn run_logs(place: &Path) -> Target {
     let of_ended = ["heads.parquet", "manifest.toml", "steps.csv"];
     let mut places: Vec<(usize, usize)> = of_stopped.map(|name| (0, kept[0].place(name))).into();
     places.extend(of_ended.map(|name| (1, kept[1].place(name))));
-    let files = places.iter().flat_map(|&(run, at)| wholes(&kept[run], &[at])).collect();
+    let files = places.iter().map(|&(run, at)| whole(&kept[run], at)).collect();
     let read = move |of: usize, bytes: &[u8]| {
         let (run, at) = places[of];
         kept[run].put_back(at, bytes);
@@ -113,7 +108,7 @@ pub fn shown_runs(place: &Path) -> Target {
         let read = (0..kept.files.len()).filter(|&at| is_read(&kept.files[at].0));
         places.extend(read.map(|at| (folder, at)));
     }
-    let files = places.iter().flat_map(|&(folder, at)| wholes(&kept[folder], &[at])).collect();
+    let files = places.iter().map(|&(folder, at)| whole(&kept[folder], at)).collect();
     let read = move |of: usize, bytes: &[u8]| {
         let (folder, at) = places[of];
         kept[folder].put_back(at, bytes);
@@ -160,8 +155,9 @@ pub fn checkpoints(place: &Path) -> Target {
     trained(&definition, &corpus, &folder, None).unwrap();
     let kept = Kept::of(&folder);
     let places = [kept.place("step-000002.safetensors"), kept.place("training.safetensors")];
-    let files = wholes(&kept, &places);
-    assert_eq!(with_checksum(&files[0].bytes).unwrap().len(), files[0].bytes.len());
+    let files = places.map(|at| whole(&kept, at)).into();
+    let first = &kept.files[places[0]].1;
+    assert_eq!(with_checksum(first).unwrap().len(), first.len());
     let paths = places.map(|at| kept.files[at].0.clone());
     let read = move |of: usize, bytes: &[u8]| {
         let put_right = with_checksum(bytes);

@@ -10,28 +10,23 @@ use super::super::target::Target;
 use super::{Kept, all};
 
 const TEXT: &str = "the quick brown fox, the lazy dog\nand the quick quail 's end: don't, naïve 3.14  \n\n déjà 你好 😀\t\t<|endoftext|> ";
-const SETTINGS: &str = "context = 8\n";
 
 fn definition(vocabulary: &str) -> TrainDefinition {
-    let mut definition = TrainDefinition::from_toml(SETTINGS).unwrap();
-    definition.set("vocabulary", vocabulary).unwrap();
-    definition
+    let text = format!("context = 8\nvocabulary = \"{vocabulary}\"\n");
+    TrainDefinition::from_toml(&text).unwrap()
 }
 
 /// Encodes texts, and reads every token.
 fn is_encoded(definition: &TrainDefinition, texts: &Path, kept: &Path) -> bool {
-    let encode = || {
-        let corpus = Corpus::from_texts(definition, &Texts::find(texts, None)?, kept)?;
-        for split in Split::ALL {
-            let most = corpus.split(split).iter().max();
-            assert!(most.is_none_or(|&most| usize::from(most) < corpus.vocabulary.size()));
-        }
-        Ok::<_, rank_study::lm::LmError>(())
+    let texts = Texts::find(texts, None);
+    let Ok(corpus) = texts.and_then(|texts| Corpus::from_texts(definition, &texts, kept)) else {
+        return false;
     };
-    match encode() {
-        Ok(()) => true,
-        Err(_) => false,
+    for split in Split::ALL {
+        let most = corpus.split(split).iter().max();
+        assert!(most.is_none_or(|&most| usize::from(most) < corpus.vocabulary.size()));
     }
+    true
 }
 
 pub fn texts(place: &Path) -> Target {
@@ -62,9 +57,8 @@ pub fn token_files(place: &Path) -> Target {
     let definition = definition("characters");
     assert!(is_encoded(&definition, &text, &kept));
     let whole = Kept::of(&kept);
-    let place =
-        whole.files.iter().position(|(path, _)| path.to_string_lossy().ends_with(".tokens"));
-    let place = place.unwrap();
+    let is_tokens = |path: &Path| path.extension().is_some_and(|ending| ending == "tokens");
+    let place = whole.files.iter().position(|(path, _)| is_tokens(path)).unwrap();
     let files = all(Form::Tail, [whole.files[place].1.clone()]);
     let read = move |_, bytes: &[u8]| {
         whole.put_back(place, bytes);

@@ -2,7 +2,7 @@
 
 use super::double::{FAULTS, Fault, failing, journal};
 use super::lost::on_two_threads;
-use super::scenario::{Scenario, copy};
+use super::scenario::Scenario;
 use crate::common::binary::Folder;
 use crate::common::tries::{Tries, share_of};
 
@@ -12,8 +12,7 @@ pub fn at_each_operation(scenarios: &[Scenario]) {
     let mut tries = Tries::of("failing-writes");
     for scenario in scenarios {
         let begun = scenario.folder();
-        let whole = Folder::new();
-        copy(&begun.path(""), &whole.path(""));
+        let whole = begun.copied();
         let operations = journal(&whole, scenario.command).len();
         // Where a try takes long, an operation fails in one way, and the next in another.
         let faults = |at: usize| match scenario.is_slow {
@@ -43,8 +42,7 @@ fn after(
     at: usize,
     fault: Fault,
 ) -> Result<(), String> {
-    let folder = Folder::new();
-    copy(&begun.path(""), &folder.path(""));
+    let folder = begun.copied();
     let ended = failing(&folder, scenario.command, at, fault);
     let line = &ended.stderr;
     let mut lines = line.lines().rev();
@@ -63,5 +61,15 @@ fn after(
         Some(0) if line.is_empty() => (scenario.wrong)(&folder, whole)?,
         code => return Err(format!("ended with {code:?}: {line}")),
     }
-    scenario.go_on(&folder, whole)
+    scenario.go_on(&folder, whole)?;
+    // Whatever a study's manifest had to tell was told in time.
+    let is_manifest = |name: &String| name.ends_with("manifest.toml");
+    match folder
+        .tree()
+        .iter()
+        .find(|name| is_manifest(name) && folder.read(name).contains("not_known"))
+    {
+        Some(name) => Err(format!("{name}: {}", folder.read(name))),
+        None => Ok(()),
+    }
 }

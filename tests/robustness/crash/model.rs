@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -33,14 +34,18 @@ pub enum Loss {
     Some { seed: u64 },
 }
 
-/// What a file of a number holds then, of what the system has and what is on the disk.
-type BytesOf<'a> = dyn FnMut(usize, &[u8], &[u8]) -> Vec<u8> + 'a;
 type Names = BTreeMap<OsString, usize>;
 
 #[derive(Clone, Debug)]
 enum Node {
     File { now: Vec<u8>, kept: Vec<u8> },
     Folder { now: Names, kept: Names },
+}
+
+impl Node {
+    fn empty_folder() -> Self {
+        Self::Folder { now: Names::new(), kept: Names::new() }
+    }
 }
 
 /// What is in a folder, and below it.
@@ -54,8 +59,7 @@ pub struct Disk {
 impl Disk {
     /// What is there now, all of it on the disk.
     pub fn of(folder: &Path) -> Self {
-        let root = Node::Folder { now: Names::new(), kept: Names::new() };
-        let mut disk = Self { nodes: vec![root], last_write: None };
+        let mut disk = Self { nodes: vec![Node::empty_folder()], last_write: None };
         disk.load(folder, Path::new(""));
         disk
     }
@@ -64,22 +68,20 @@ impl Disk {
         for entry in fs::read_dir(root.join(below)).unwrap() {
             let entry = entry.unwrap();
             let path = below.join(entry.file_name());
-            if entry.path().is_dir() {
-                let node = self.add(Node::Folder { now: Names::new(), kept: Names::new() });
-                self.name(&path, node);
+            let is_folder = entry.path().is_dir();
+            let bytes = if is_folder { Vec::new() } else { fs::read(entry.path()).unwrap() };
+            let file = Node::File { now: bytes.clone(), kept: bytes };
+            self.add(&path, if is_folder { Node::empty_folder() } else { file });
+            if is_folder {
                 self.load(root, &path);
-            } else {
-                let bytes = fs::read(entry.path()).unwrap();
-                let node = self.add(Node::File { now: bytes.clone(), kept: bytes });
-                self.name(&path, node);
             }
         }
-        self.sync_folder(below);
+        self.sync(below);
     }
 
-    fn add(&mut self, node: Node) -> usize {
+    fn add(&mut self, path: &Path, node: Node) {
         self.nodes.push(node);
-        self.nodes.len() - 1
+        self.name(path, self.nodes.len() - 1);
     }
 
     /// The node at a path, as the system has it.
@@ -92,9 +94,13 @@ impl Disk {
         Some(at)
     }
 
+    fn node(&mut self, path: &Path) -> (usize, &mut Node) {
+        let at = self.find(path).unwrap_or_else(|| panic!("no {}", path.display()));
+        (at, &mut self.nodes[at])
+    }
+
     fn names(&mut self, folder: &Path) -> &mut Names {
-        let at = self.find(folder).unwrap_or_else(|| panic!("no folder {}", folder.display()));
-        match &mut self.nodes[at] {
+        match self.node(folder).1 {
             Node::Folder { now, .. } => now,
             Node::File { .. } => panic!("{} is a file", folder.display()),
         }
@@ -111,17 +117,17 @@ impl Disk {
     }
 
     fn bytes(&mut self, path: &Path) -> (usize, &mut Vec<u8>) {
-        let at = self.find(path).unwrap_or_else(|| panic!("no file {}", path.display()));
-        match &mut self.nodes[at] {
-            Node::File { now, .. } => (at, now),
-            Node::Folder { .. } => panic!("{} is a folder", path.display()),
+        match self.node(path) {
+            (at, Node::File { now, .. }) => (at, now),
+            (_, Node::Folder { .. }) => panic!("{} is a folder", path.display()),
         }
     }
 
-    fn sync_folder(&mut self, folder: &Path) {
-        let at = self.find(folder).unwrap();
-        if let Node::Folder { now, kept } = &mut self.nodes[at] {
-            kept.clone_from(now);
+    /// Puts a file's bytes or a folder's names on the disk.
+    fn sync(&mut self, path: &Path) {
+        match self.node(path).1 {
+            Node::File { now, kept } => kept.clone_from(now),
+            Node::Folder { now, kept } => kept.clone_from(now),
         }
     }
 
@@ -130,10 +136,7 @@ impl Disk {
         self.last_write = None;
         match done {
             Done::Create(path) if self.find(path).is_some() => self.bytes(path).1.clear(),
-            Done::Create(path) => {
-                let node = self.add(Node::File { now: Vec::new(), kept: Vec::new() });
-                self.name(path, node);
-            }
+            Done::Create(path) => self.add(path, Node::File { now: Vec::new(), kept: Vec::new() }),
             Done::Write { path, offset, bytes } => {
                 let (at, now) = self.bytes(path);
                 now.resize(now.len().max(offset + bytes.len()), 0);
@@ -141,58 +144,59 @@ impl Disk {
                 self.last_write = Some((at, offset + bytes.len() / 2));
             }
             Done::SetLength { path, length } => self.bytes(path).1.resize(*length, 0),
-            Done::Sync(path) => {
-                let at = self.find(path).unwrap();
-                if let Node::File { now, kept } = &mut self.nodes[at] {
-                    kept.clone_from(now);
-                }
-            }
+            Done::Sync(path) | Done::SyncFolder(path) => self.sync(path),
             Done::Rename { from, to } => {
                 let node = self.unname(from);
                 self.name(to, node);
             }
             Done::Remove(path) => drop(self.unname(path)),
-            Done::MakeFolder(path) => {
-                let node = self.add(Node::Folder { now: Names::new(), kept: Names::new() });
-                self.name(path, node);
-            }
-            Done::SyncFolder(path) => self.sync_folder(path),
+            Done::MakeFolder(path) => self.add(path, Node::empty_folder()),
         }
     }
 
     /// What is there as the system has it.
     pub fn now(&self) -> View {
-        self.walked(&mut |_| true, &mut |_, now, _| now.to_vec())
+        self.walked(|_| true, |_, now, _| now.to_vec())
     }
 
     /// What is there after the power was lost now.
     pub fn after(&self, loss: Loss) -> View {
         let random = |seed| ChaCha8Rng::seed_from_u64(seed);
         match loss {
-            Loss::Torn => self.walked(&mut |_| true, &mut |at, now, _| match self.last_write {
-                Some((torn, end)) if torn == at => now[..end].to_vec(),
-                _ => now.to_vec(),
-            }),
-            Loss::All => self.walked(&mut |_| false, &mut |_, _, kept| kept.to_vec()),
-            Loss::Bytes => self.walked(&mut |_| true, &mut |_, _, kept| kept.to_vec()),
-            Loss::Zeros => {
-                self.walked(&mut |_| true, &mut |_, now, kept| zeros(now, kept, now.len()))
-            }
-            Loss::Holes => self.walked(&mut |_| true, &mut |_, now, kept| {
-                zeros(now, kept, usize::midpoint(now.len(), kept.len().min(now.len())))
-            }),
-            Loss::Names => self.walked(&mut |_| false, &mut |_, now, _| now.to_vec()),
+            Loss::Torn => self.walked(
+                |_| true,
+                |at, now, _| match self.last_write {
+                    Some((torn, end)) if torn == at => now[..end].to_vec(),
+                    _ => now.to_vec(),
+                },
+            ),
+            Loss::All => self.walked(|_| false, |_, _, kept| kept.to_vec()),
+            Loss::Bytes => self.walked(|_| true, |_, _, kept| kept.to_vec()),
+            Loss::Zeros => self.walked(|_| true, |_, now, kept| zeros(now, kept, now.len())),
+            Loss::Holes => self.walked(
+                |_| true,
+                |_, now, kept| {
+                    zeros(now, kept, usize::midpoint(now.len(), kept.len().min(now.len())))
+                },
+            ),
+            Loss::Names => self.walked(|_| false, |_, now, _| now.to_vec()),
             Loss::Some { seed } => {
                 let (mut of_names, mut of_bytes) = (random(seed), random(seed + (1 << 32)));
-                self.walked(&mut |_| of_names.random(), &mut |_, now, kept| {
+                let either = |_, now: &[u8], kept: &[u8]| {
                     if of_bytes.random() { now.to_vec() } else { kept.to_vec() }
-                })
+                };
+                self.walked(|_| of_names.random(), either)
             }
         }
     }
 
-    /// The files and folders that names lead to: today's of those folders that `is_now` says, and else those on the disk.
-    fn walked(&self, is_now: &mut dyn FnMut(usize) -> bool, bytes: &mut BytesOf<'_>) -> View {
+    /// The files and folders that names lead to: today's of those folders that `is_now` says, and else those on the disk. A
+    /// file holds what `bytes` says of its number, of what the system has and of what is on the disk.
+    fn walked(
+        &self,
+        mut is_now: impl FnMut(usize) -> bool,
+        mut bytes: impl FnMut(usize, &[u8], &[u8]) -> Vec<u8>,
+    ) -> View {
         let mut view = View::new();
         let mut folders = vec![(0, PathBuf::new())];
         while let Some((at, path)) = folders.pop() {
@@ -244,8 +248,9 @@ pub fn make(view: &View, folder: &Path, clock: Clock) {
             None => fs::create_dir_all(path).unwrap(),
             Some(bytes) => {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(&path, bytes).unwrap();
-                fs::File::options().write(true).open(&path).unwrap().set_modified(then).unwrap();
+                let mut file = fs::File::create(path).unwrap();
+                file.write_all(bytes).unwrap();
+                file.set_modified(then).unwrap();
             }
         }
     }

@@ -4,16 +4,17 @@ use std::fs;
 use std::path::Path;
 
 use super::model::View;
-use crate::common::binary::{Ended, Folder, Record};
+use crate::common::binary::{Ended, Folder, Record, words};
 use crate::common::tiny;
+use crate::whole::same;
 
 /// A command that begins in a folder with nothing but its definition, or with what `prepare` makes.
 pub struct Scenario {
     pub name: &'static str,
     pub prepare: fn(&Folder),
-    pub command: &'static [&'static str],
-    /// What goes on where it was ended.
-    pub again: &'static [&'static str],
+    pub command: &'static str,
+    /// What goes on where it was ended; where there is none, the same command.
+    pub again: Option<&'static str>,
     /// Part of what that may be refused with, since the command had come to its end.
     pub refused: Option<&'static str>,
     /// Whether a try takes long, or tries are many.
@@ -37,7 +38,7 @@ impl Scenario {
 
     /// Runs the program itself on what an ended one left, and says what is wrong then.
     pub fn go_on(&self, folder: &Folder, whole: &Folder) -> Result<(), String> {
-        let Ended { code, stdout, stderr } = folder.run(self.again);
+        let Ended { code, stdout, stderr } = folder.run(&words(self.again.unwrap_or(self.command)));
         let had_ended = code == Some(1) && self.refused.is_some_and(|why| stderr.contains(why));
         if code != Some(0) && !had_ended {
             return Err(format!("went on with {code:?}: {stdout}{stderr}"));
@@ -62,20 +63,18 @@ fn with_study(folder: &Folder) {
 pub const SWEEP: Scenario = Scenario {
     name: "sweep",
     prepare: with_study,
-    command: &["sweep", "analysis/tiny.toml", "--threads", "1", "--quiet"],
-    again: &["sweep", "analysis/tiny.toml", "--threads", "1", "--quiet"],
+    command: "sweep analysis/tiny.toml --threads 1 --quiet",
+    again: None,
     refused: None,
     is_slow: false,
     kept: &["data/tiny/"],
     rows: "data/tiny/rows.csv",
     sure: |_, _| None,
     wrong: |folder, whole| {
-        same_rows(folder, whole, "data/tiny/rows.csv")?;
-        succeeds(folder, &["verify", "tiny"])
+        same(folder, whole, "data/tiny/rows.csv", &[])?;
+        succeeds(folder, "verify tiny")
     },
 };
-
-const TRAINED: &[&str] = &["train", "run.toml", "--out", "r", "--threads", "1", "--quiet"];
 
 /// Ten steps, with a checkpoint every three and the weights of three steps kept.
 pub const TRAIN: Scenario = Scenario {
@@ -86,10 +85,8 @@ pub const TRAIN: Scenario = Scenario {
             tiny::training("steps = 10\ncheckpoint_every = 3\nkeep_checkpoints = [2, 5, 8]"),
         )
     },
-    command: TRAINED,
-    again: &["train", "run.toml", "--out", "r", "--threads", "1", "--quiet", "--resume"],
-    refused: None,
-    is_slow: false,
+    command: "train run.toml --out r --threads 1 --quiet",
+    again: Some("train run.toml --out r --threads 1 --quiet --resume"),
     kept: &["r/manifest.toml", "r/checkpoint/", "r/heads.parquet"],
     rows: "r/steps.csv",
     // Those of the steps up to the checkpoint.
@@ -102,64 +99,46 @@ pub const TRAIN: Scenario = Scenario {
         usize::try_from(resumed).ok()
     },
     wrong: |folder, whole| {
-        same_rows(folder, whole, "r/steps.csv")?;
-        same_rows(folder, whole, "r/eval.csv")?;
-        same_files(folder, whole, "r/", &["events", "manifest.toml", "steps.csv", "eval.csv"])?;
+        same(folder, whole, "r/", &["events", "manifest.toml"])?;
         // Events have the times of their writing, which are as long as any other.
-        let length = |folder: &Folder| {
-            fs::metadata(folder.path("r/events.out.tfevents.rank-study"))
-                .map(|file| file.len())
-                .ok()
-        };
-        let lengths = [folder, whole].map(length);
+        let lengths = [folder, whole].map(|folder| {
+            let events = fs::metadata(folder.path("r/events.out.tfevents.rank-study"));
+            events.map(|file| file.len()).ok()
+        });
         (lengths[0] == lengths[1]).then_some(()).ok_or(format!("events of {lengths:?} bytes"))
     },
+    ..SWEEP
 };
-
-const FITTED: &[&str] = &[
-    "fit", "--family", "dirichlet-band", "--window", "4", "--n", "12", "--rank", "2", "--starts",
-    "1", "--max-logit", "1,2", "--out", "f", "--threads", "1", "--quiet",
-];
 
 /// A frontier of two caps.
 pub const FIT: Scenario = Scenario {
     name: "fit",
     prepare: |_| {},
-    command: FITTED,
-    again: FITTED,
+    command: "fit --family dirichlet-band --window 4 --n 12 --rank 2 --starts 1 --max-logit 1,2 --out f --threads 1 --quiet",
     refused: Some("already has a frontier.csv"),
-    is_slow: false,
     kept: &["f/"],
     rows: "f/frontier.csv",
     // They stand for the best so far.
     sure: |_, _| Some(0),
-    wrong: |folder, whole| {
-        same_rows(folder, whole, "f/frontier.csv")?;
-        same_files(folder, whole, "f/", &["manifest.toml", "frontier.csv"])
-    },
+    wrong: |folder, whole| same(folder, whole, "f/", &["manifest.toml"]),
+    ..SWEEP
 };
 
 /// Four cells, their tables, figures and the report.
 pub const REPRODUCE: Scenario = Scenario {
     name: "reproduce",
-    prepare: with_study,
-    command: &["reproduce", "--only", "tiny", "--threads", "1", "--quiet"],
-    again: &["reproduce", "--only", "tiny", "--threads", "1", "--quiet"],
-    refused: None,
+    command: "reproduce --only tiny --threads 1 --quiet",
     is_slow: true,
     kept: &["data/quick/tiny/", "figures/"],
     rows: "data/quick/tiny/rows.csv",
-    sure: |_, _| None,
     wrong: |folder, whole| {
-        same_rows(folder, whole, "data/quick/tiny/rows.csv")?;
-        same_files(folder, whole, "figures/quick/tiny/", &[])?;
+        same(folder, whole, "data/quick/tiny/rows.csv", &[])?;
+        same(folder, whole, "figures/quick/tiny/", &[])?;
         let report = folder.read("figures/quick/report.html");
-        report
-            .trim_end()
-            .ends_with("</html>")
-            .then_some(())
-            .ok_or("the report is cut off".to_owned())
+        let is_whole = report.trim_end().ends_with("</html>");
+        is_whole.then_some(()).ok_or("the report is cut off".to_owned())
     },
+    ..SWEEP
 };
 
 /// Two parts of two cells each.
@@ -171,43 +150,34 @@ pub const MERGE: Scenario = Scenario {
             folder.done(&["sweep", "analysis/tiny.toml", "--shard", part, "--threads", "1"]);
         }
     },
-    command: &["merge", "--quiet"],
-    again: &["merge", "--quiet"],
-    refused: None,
-    is_slow: false,
-    kept: &["data/tiny/"],
-    rows: "data/tiny/rows.csv",
-    sure: |_, _| None,
+    command: "merge --quiet",
     wrong: |folder, whole| {
-        same_files(folder, whole, "data/tiny/", &["manifest.toml"])?;
-        succeeds(folder, &["verify", "tiny"])
+        same(folder, whole, "data/tiny/", &["manifest.toml"])?;
+        let rows = [folder, whole].map(|folder| folder.read("data/tiny/rows.csv"));
+        (rows[0] == rows[1]).then_some(()).ok_or("rows were measured again".to_owned())?;
+        succeeds(folder, "verify tiny")
     },
+    ..SWEEP
 };
 
 /// One of two parts: the first, with its lock and the order of the cells beside it.
 pub const PART: Scenario = Scenario {
     name: "part",
-    prepare: with_study,
-    command: &["sweep", "analysis/tiny.toml", "--shard", "1/2", "--threads", "1", "--quiet"],
-    again: &["sweep", "analysis/tiny.toml", "--shard", "1/2", "--threads", "1", "--quiet"],
-    refused: None,
+    command: "sweep analysis/tiny.toml --shard 1/2 --threads 1 --quiet",
     is_slow: true,
-    kept: &["data/tiny/"],
     rows: "data/tiny/shards/1-of-2/rows.csv",
-    sure: |_, _| None,
     wrong: |folder, whole| {
-        same_rows(folder, whole, "data/tiny/shards/1-of-2/rows.csv")?;
-        same_files(folder, whole, "data/tiny/", &["manifest.toml", "rows.csv"])?;
-        let copied = Folder::new();
-        copy(&folder.path(""), &copied.path(""));
+        same(folder, whole, "data/tiny/", &["manifest.toml"])?;
+        let copied = folder.copied();
         copied.done(&["sweep", "analysis/tiny.toml", "--shard", "2/2", "--threads", "1"]);
-        succeeds(&copied, &["merge", "--quiet"])?;
-        succeeds(&copied, &["verify", "tiny"])?;
+        succeeds(&copied, "merge --quiet")?;
+        succeeds(&copied, "verify tiny")?;
         match copied.path("data/tiny/shards").exists() {
             true => Err(format!("joined, and left {:?}", copied.tree())),
             false => Ok(()),
         }
     },
+    ..SWEEP
 };
 
 const ONE_SEED: &str = "train.checkpoint_every = 3\nrun = [{ name = \"ls\", arm = \"ls\", seed = 0 }, { name = \"mhsa\", seed = 0 }]";
@@ -216,108 +186,47 @@ const ONE_SEED: &str = "train.checkpoint_every = 3\nrun = [{ name = \"ls\", arm 
 pub const TRAININGS: Scenario = Scenario {
     name: "trainings",
     prepare: |folder| folder.write("analysis/runs.toml", tiny::trainings(ONE_SEED)),
-    command: &["sweep", "analysis/runs.toml", "--threads", "1", "--quiet"],
-    again: &["sweep", "analysis/runs.toml", "--threads", "1", "--quiet"],
-    refused: None,
+    command: "sweep analysis/runs.toml --threads 1 --quiet",
     is_slow: true,
     kept: &["data/runs/rows.csv", "data/runs/rows.parquet", "data/runs/manifest.toml"],
     rows: "data/runs/rows.csv",
-    sure: |_, _| None,
     wrong: |folder, whole| {
-        same_rows(folder, whole, "data/runs/rows.csv")?;
-        same_files(folder, whole, "data/runs/", &["events", "manifest.toml", ".csv", ".parquet"])?;
-        succeeds(folder, &["verify", "runs"])
+        same(folder, whole, "data/runs/rows.csv", &[])?;
+        same(folder, whole, "data/runs/", &["events", "manifest.toml", ".csv", ".parquet"])?;
+        succeeds(folder, "verify runs")
     },
+    ..SWEEP
 };
-
-const READING: &str = r#"
-layers = 1
-d_model = 8
-heads = 2
-context = 8
-batch = 2
-steps = 2
-warmup_steps = 2
-eval_every = 2
-eval_batches = 2
-vocabulary = "byte"
-"#;
-/// What repeats takes little room, packed: long enough for its tokens to be kept.
-const LINE: &str = "the quick brown fox jumps over the lazy dog\n";
 
 /// A training on a text whose tokens are kept.
 pub const TOKENS: Scenario = Scenario {
     name: "tokens",
     prepare: |folder| {
-        folder.write("run.toml", READING);
-        let text = LINE.repeat((1 << 20) / LINE.len() + 1);
+        folder.write("run.toml", tiny::training("steps = 2\nvocabulary = \"byte\""));
+        // What repeats takes little room, packed: long enough for its tokens to be kept.
+        let line = "the quick brown fox jumps over the lazy dog\n";
+        let text = line.repeat((1 << 20) / line.len() + 1);
         folder.write("text.txt.zst", zstd::encode_all(text.as_bytes(), 3).unwrap());
     },
-    command: READ,
-    again: READ,
-    refused: None,
+    command: "train run.toml --text text.txt.zst --out r --threads 1 --quiet --resume",
     is_slow: true,
     kept: &["data/tokens/", "r/manifest.toml"],
     rows: "r/steps.csv",
     // Those of a run without a checkpoint are made again.
     sure: |_, _| Some(0),
     wrong: |folder, whole| {
-        same_files(folder, whole, "data/tokens/", &[])?;
-        same_rows(folder, whole, "r/steps.csv")
+        same(folder, whole, "data/tokens/", &[])?;
+        same(folder, whole, "r/steps.csv", &[])
     },
+    ..SWEEP
 };
 
-const READ: &[&str] = &[
-    "train", "run.toml", "--text", "text.txt.zst", "--out", "r", "--threads", "1", "--quiet",
-    "--resume",
-];
-
-fn succeeds(folder: &Folder, arguments: &[&str]) -> Result<(), String> {
-    match folder.run(arguments) {
+fn succeeds(folder: &Folder, line: &str) -> Result<(), String> {
+    match folder.run(&words(line)) {
         Ended { code: Some(0), .. } => Ok(()),
         Ended { code, stdout, stderr } => {
-            Err(format!("{arguments:?} ended with {code:?}: {stdout}{stderr}"))
+            Err(format!("{line} ended with {code:?}: {stdout}{stderr}"))
         }
-    }
-}
-
-fn same_rows(folder: &Folder, whole: &Folder, name: &str) -> Result<(), String> {
-    let [found, expected] = [folder, whole].map(|folder| match folder.path(name).exists() {
-        true => rows(&folder.read(name)),
-        false => Vec::new(),
-    });
-    let timeless = |rows: Vec<Record>| -> Vec<Record> {
-        let of = |row: Record| row.into_iter().filter(|(name, _)| !name.ends_with("_s")).collect();
-        rows.into_iter().map(of).collect()
-    };
-    let [found, expected] = [found, expected].map(timeless);
-    (found == expected).then_some(()).ok_or(format!("{name}: {found:?}, not {expected:?}"))
-}
-
-/// Compares the files below a folder, but for those of some names.
-fn same_files(folder: &Folder, whole: &Folder, below: &str, but: &[&str]) -> Result<(), String> {
-    let is_other = |name: &str| but.iter().any(|but| name.contains(but));
-    let files = |folder: &Folder| -> Vec<String> {
-        let is_of = |name: &String| {
-            let is_lock = name.contains("/.lock");
-            name.starts_with(below) && !is_lock && !is_other(name) && folder.path(name).is_file()
-        };
-        folder.tree().into_iter().filter(is_of).collect()
-    };
-    let [found, expected] = [folder, whole].map(files);
-    if found != expected {
-        return Err(format!("{found:?}, not {expected:?}"));
-    }
-    let bytes = |folder: &Folder, name: &str| {
-        let all = fs::read(folder.path(name)).ok()?;
-        // The header of a checkpoint tells how long its steps took, and its own sum.
-        let is_timed = name.ends_with("training.safetensors");
-        let header = is_timed.then(|| u64::from_le_bytes(all[..8].try_into().unwrap()));
-        Some(all[header.map_or(0, |length| 8 + length as usize)..].to_vec())
-    };
-    match found.iter().find(|name| bytes(folder, name) != bytes(whole, name)) {
-        Some(name) => Err(format!("{name} is another")),
-        None => Ok(()),
     }
 }
 
@@ -335,19 +244,4 @@ pub fn rows(text: &str) -> Vec<Record> {
         .filter(|record| record.len() == header.len())
         .map(|record| header.iter().cloned().zip(record).collect())
         .collect()
-}
-
-/// Every file of a folder into another.
-pub fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => {
-                fs::create_dir_all(&target).unwrap();
-                copy(&entry.path(), &target);
-            }
-            false => drop(fs::copy(entry.path(), target).unwrap()),
-        }
-    }
 }
