@@ -219,9 +219,4 @@ mod tests {
         all.sort_unstable();
         assert_eq!(listed, all);
     }
-
-    #[test]
-    fn the_definitions_of_all_commands_are_consistent() {
-        program().debug_assert();
-    }
 }

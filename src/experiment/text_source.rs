@@ -223,14 +223,11 @@ mod tests {
         assert_eq!(name("lm", &second), own);
         // The other study is there on the second text only.
         tell(&data.join("heads-book"), &second);
-        assert_eq!(
-            on_the_same_text(&data.join("heads-book"), "heads", "lm"),
-            Some(data.join(&own))
-        );
-        assert_eq!(on_the_same_text(&data.join("lm-book"), "lm", "lm"), Some(data.join("lm-book")));
+        let beside = |folder: &str, own, other| on_the_same_text(&data.join(folder), own, other);
+        assert_eq!(beside("heads-book", "heads", "lm"), Some(data.join(&own)));
+        assert_eq!(beside("lm-book", "lm", "lm"), Some(data.join("lm-book")));
         tell(&data.join(&own), &second);
-        let back = on_the_same_text(&data.join(&own), "lm", "heads");
-        assert_eq!(back, Some(data.join("heads-book")));
+        assert_eq!(beside(&own, "lm", "heads"), Some(data.join("heads-book")));
         std::fs::remove_dir_all(data.join("lm-book")).unwrap();
         assert_eq!(name("lm", &second), own, "found again though the name is free");
     }
@@ -239,9 +236,9 @@ mod tests {
     fn the_same_text_with_another_for_validation_is_another() {
         let place = tempfile::tempdir().unwrap();
         let valid = text(place.path(), "valid.txt", "three");
-        let path = place.path().join("book.txt");
         let alone = text(place.path(), "book.txt", "one");
-        let held = TextSource::read(&path, Some(Path::new(&valid.path))).unwrap().0;
+        let [path, valid] = [&alone.path, &valid.path].map(Path::new);
+        let held = TextSource::read(path, Some(valid)).unwrap().0;
         assert_ne!(alone.hashes().short(), held.hashes().short());
         tell(&place.path().join("lm-book"), &alone);
         let name = TextSource::name_of_study(place.path(), "lm", Some(&held));

@@ -58,9 +58,9 @@ mod tests {
             let Rule { confirmed, refuted } = claim.rule();
             assert_ne!(confirmed, refuted, "{claim}");
             for text in [confirmed, refuted] {
-                let is_filled = !text.contains(['{', '}']);
-                assert!(is_filled, "{claim}: {text}");
-                assert!(text.ends_with('.') && !text.contains("  "), "{claim}: {text}");
+                // Without a bound that was not filled in, or a line that was broken badly.
+                assert!(!text.is_empty() && !text.contains(['{', '}']), "{claim}: {text}");
+                assert!(!text.contains("  "), "{claim}: {text}");
             }
         }
     }

@@ -91,18 +91,7 @@ mod tests {
     use crate::table::TableError;
 
     #[test]
-    fn views_read_back_and_a_slip_names_the_nearest() {
-        for view in views() {
-            assert_eq!(view.name.parse::<View>().unwrap(), view);
-        }
-        let error = "layout".parse::<View>().unwrap_err();
-        assert!(error.contains("did you mean \"layouts\""), "{error}");
-        let error = view_of_kind("layouts", "train".parse().unwrap()).unwrap_err();
-        assert!(error.contains("kind fit") && error.contains("training, dial"), "{error}");
-    }
-
-    #[test]
-    fn every_view_takes_the_rows_of_its_kind() {
+    fn every_view_is_found_by_its_name_and_takes_the_rows_of_its_kind() {
         for kind in KINDS {
             let folder = tempfile::tempdir().unwrap();
             let header: Vec<&str> = kind.columns().into_iter().map(|column| column.name).collect();
@@ -110,6 +99,7 @@ mod tests {
             let study =
                 MeasuredStudy { folder: folder.path().to_owned(), ..MeasuredStudy::default() };
             for view in kind.views() {
+                assert_eq!(view_of_kind(view.name, *kind).unwrap(), *view);
                 match (view.analyse)(std::slice::from_ref(&study)) {
                     Err(TableError::NoRows(_)) | Ok(_) => {}
                     Err(error) => panic!("{view}: {error}"),

@@ -84,13 +84,8 @@ mod tests {
         let lines = Panel::new("lines", x, y, series);
         let axis = |label| Axis::of_fields(label, vec!["0".into(), "1".into()]);
         let mut fields = Panel::new("", axis("head"), axis("layer"), Vec::new());
-        let tile = |text: &str| Tile {
-            x: (0.0, 1.0),
-            y: (1.0, 2.0),
-            colour: (0, 0, 0),
-            text: text.to_owned(),
-        };
-        fields.tiles = vec![tile("20"), tile("")];
+        let (x, y, colour) = ((0.0, 1.0), (1.0, 2.0), (0, 0, 0));
+        fields.tiles = ["20", ""].map(|text| Tile { x, y, colour, text: text.to_owned() }).to_vec();
         let [name, caption] = ["some", "What is seen."].map(str::to_owned);
         let figure = Figure { name, caption, keys: Vec::new(), panels: vec![lines, fields] };
         assert_eq!(

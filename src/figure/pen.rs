@@ -259,8 +259,6 @@ mod tests {
     #[test]
     fn dashes_leave_their_gaps() {
         let stretches = dashes(&[(0.0, 0.0), (5.0, 0.0), (10.0, 0.0)], &[4.0, 2.0]);
-        assert_eq!(stretches.len(), 2);
-        assert_eq!(stretches[0], [(0.0, 0.0), (4.0, 0.0)]);
-        assert_eq!(stretches[1], [(6.0, 0.0), (10.0, 0.0)]);
+        assert_eq!(stretches, [[(0.0, 0.0), (4.0, 0.0)], [(6.0, 0.0), (10.0, 0.0)]]);
     }
 }

@@ -187,10 +187,8 @@ mod tests {
 
     #[test]
     fn ranks_differ_in_colour_and_neighbours_in_marker() {
-        let inks: Vec<Ink> = [2, 4, 8, 16, 32, 64].map(Ink::of_rank).to_vec();
-        for pair in inks.windows(2) {
-            assert_ne!(pair[0].marker, pair[1].marker);
-        }
+        let inks = [2, 4, 8, 16, 32, 64].map(Ink::of_rank);
+        assert!(inks.windows(2).all(|pair| pair[0].marker != pair[1].marker));
         for (at, ink) in inks.iter().enumerate() {
             assert!(inks[at + 1..].iter().all(|other| other.colour != ink.colour));
         }

@@ -175,42 +175,25 @@ pub fn fitted_above(mut largest: Vec<f64>, above: f64, most: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ndarray::Array2;
 
     use super::*;
     use crate::heads::TrainedHead;
-    use crate::lm::{HeadInputs, PositionBias};
+    use crate::heads::positions::tests::head;
+    use crate::lm::PositionBias;
     use crate::targets::HeadKind;
 
     const TOKENS: usize = 24;
 
     /// A head whose logits rise along the positions with a small wave. The first channel of all queries is equal.
     fn probe(visibility: Visibility) -> HeadProbe {
-        let wave = |i: usize, j: usize| (0.7 * (i * (j + 1)) as f32 + 0.3).sin();
+        let wave = |i: usize, j: usize| (0.7 * (i * (j + 1)) as f64 + 0.3).sin();
         let mut queries = Array2::from_shape_fn((TOKENS, 4), |(i, j)| wave(i, j));
         let mut keys = Array2::from_shape_fn((TOKENS, 4), |(i, j)| wave(i + 2, j + 1));
         queries.column_mut(0).fill(2.0);
-        for (j, key) in keys.column_mut(0).iter_mut().enumerate() {
-            *key = 0.4 * j as f32 - 5.0;
-        }
-        let stream = Arc::new(queries.clone());
-        let projected = [queries.clone(), keys.clone()];
-        HeadProbe {
-            layer: 3,
-            head: 5,
-            visibility,
-            kind: HeadKind::Global,
-            queries,
-            keys,
-            key_head: 1,
-            scale: 0.25,
-            softcap: None,
-            bias: None,
-            sink: None,
-            inputs: HeadInputs { stream, projected, normalised: None, turns: None },
-        }
+        keys.column_mut(0).indexed_iter_mut().for_each(|(j, key)| *key = 0.4 * j as f64 - 5.0);
+        let plain = head(queries, keys, HeadKind::Global);
+        HeadProbe { head: 5, visibility, key_head: 1, scale: 0.25, ..plain }
     }
 
     fn screened(probe: &HeadProbe) -> HeadMeasurement {
@@ -314,15 +297,12 @@ mod tests {
     #[test]
     fn as_many_are_fitted_as_are_large_and_no_more_than_asked_for() {
         let heads = || vec![3.0, 40.0, 25.0, 30.0, 50.0];
-        let fitted = |above: f64, most: usize| {
+        for (above, most, fitted) in
+            [(20.0, 16, 4), (20.0, 2, 2), (45.0, 2, 1), (0.0, 5, 5), (0.0, 0, 0)]
+        {
             let above = fitted_above(heads(), above, most);
-            heads().into_iter().filter(|head| *head > above).count()
-        };
-        assert_eq!(fitted(20.0, 16), 4);
-        assert_eq!(fitted(20.0, 2), 2);
-        assert_eq!(fitted(45.0, 2), 1);
-        assert_eq!(fitted(0.0, 5), 5);
-        assert_eq!(fitted(0.0, 0), 0);
+            assert_eq!(heads().into_iter().filter(|head| *head > above).count(), fitted);
+        }
         assert_eq!(fitted_above(heads(), 20.0, 4), 20.0);
     }
 }

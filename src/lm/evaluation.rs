@@ -182,33 +182,12 @@ pub(super) fn batch(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::{Dtype, ModelShape, Positions, Symbols};
-    use crate::targets::HeadKind;
-
-    fn small(vocabulary_size: usize, context: usize) -> Model {
-        let shape = ModelShape {
-            vocabulary_size,
-            context,
-            d_model: 8,
-            d_head: 4,
-            heads: vec![vec![HeadKind::Global; 2]],
-            positions: Positions::Learned,
-            qk_norm: false,
-            sigma_reparam: false,
-            ternary: false,
-            memory_slots: None,
-            recursion: None,
-            slopes: crate::lm::Slopes::None,
-            sinusoid: 0.02,
-            softcap: None,
-            dtype: Dtype::Float32,
-        };
-        Model::new(shape, 0.5, 3).unwrap()
-    }
+    use crate::lm::{ModelShape, Symbols, TrainDefinition};
 
     #[test]
     fn the_whole_is_every_token_but_the_first_once() {
-        let model = small(256, 4);
+        let definition = TrainDefinition::default().with("layers=1 d_model=8 heads=2 context=4");
+        let model = Model::new(ModelShape::new(&definition, 256), 0.5, 3).unwrap();
         let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
         let document: Vec<u32> = (0..12).map(|i| i * i % 251).collect();
         let loss = |from: usize, length: usize| {

@@ -42,7 +42,7 @@ pub use model::{Forward, Matrices, Model, ModelShape, RecursionShape, Session};
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use pretrained::PretrainedModel;
-#[cfg(test)]
+#[cfg(all(test, feature = "study"))]
 pub(crate) use pretrained::Published;
 pub use probe::{
     Attend, HeadInputs, HeadProbe, HeadsOfLayer, NormalisedInputs, PositionBias, Probed,

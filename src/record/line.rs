@@ -27,12 +27,6 @@ impl Line {
         self.0.iter()
     }
 
-    /// A copy of the line with `field` at index `place`.
-    #[cfg(test)]
-    pub(crate) fn with(&self, place: usize, field: &str) -> Self {
-        self.fields().enumerate().map(|(at, old)| if at == place { field } else { old }).collect()
-    }
-
     /// The line as a CSV record.
     pub(crate) fn record(&self) -> &csv::StringRecord {
         &self.0

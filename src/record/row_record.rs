@@ -185,11 +185,10 @@ mod tests {
     fn what_cannot_be_is_told_with_its_column() {
         assert_eq!(Measured.check_whole("layer", 0), Ok(()));
         let why = Counted.check_whole("rank", 0).unwrap_err();
-        assert_eq!(why, "0 in column rank is not a whole number from 1 to 9007199254740992");
+        assert!(why.contains("0 in column rank") && why.contains("1 to 9007199254740992"), "{why}");
         assert!(Measured.check_whole("seed", u64::MAX).is_err());
-        assert!(
-            Placed.check_whole("layer", 0).is_ok() && Placed.check_whole("layer", 10_000).is_err()
-        );
+        assert_eq!(Placed.check_whole("layer", 0), Ok(()));
+        assert!(Placed.check_whole("layer", 10_000).is_err());
         for (range, value, holds) in [
             (Measured, -3e38, true),
             (Measured, 1e-320, true),
@@ -206,6 +205,6 @@ mod tests {
             assert_eq!(range.check_number("x", value).is_ok(), holds, "{range:?} {value}");
         }
         let why = Measured.check_number("kl_nats", 1e300).unwrap_err();
-        assert!(why.starts_with("1e300 in column kl_nats is not a number of magnitude"), "{why}");
+        assert!(why.starts_with("1e300 in column kl_nats "), "{why}");
     }
 }

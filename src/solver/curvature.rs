@@ -308,13 +308,12 @@ mod tests {
     use super::*;
     use crate::solver::objective::Objective;
     use crate::solver::problem::Precision;
-    use crate::targets::{Family, Parameters, Visibility};
+    use crate::targets::{Family, Visibility};
 
     /// A query's block equals the Hessian, since the gradient with respect to a query is that of a softmax regression.
     #[test]
     fn a_query_s_block_is_its_hessian() {
-        let band = Parameters { window: Some(6), ..Parameters::default() };
-        let family = Family::from_parameters("dirichlet-band", &band).unwrap();
+        let family = Family::DirichletBand { window: 6, alpha: 1.0 };
         let target = family.build(30, 5, Visibility::Causal).unwrap();
         let (n, d) = (30, 3);
         let problem = Problem::new(target, "global".parse().unwrap(), d).unwrap();

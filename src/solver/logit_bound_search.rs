@@ -233,21 +233,18 @@ impl Policy for LogitBoundSearch {
 mod tests {
     use super::*;
     use crate::solver::problem::Problem;
-    use crate::targets::{Family, Parameters, Visibility};
+    use crate::targets::{Family, Visibility};
 
     /// Logits that reach the target exactly, with the largest of them rounded above the bound by float32.
     #[test]
     fn a_bound_that_acts_by_rounding_alone_does_not_hold_the_cap() {
-        let band = Parameters { window: Some(6), ..Parameters::default() };
-        let family = Family::from_parameters("dirichlet-band", &band).unwrap();
+        let family = Family::DirichletBand { window: 6, alpha: 1.0 };
         let target = family.build(20, 1, Visibility::Causal).unwrap();
         let problem = Problem::new(target, "global".parse().unwrap(), 4).unwrap();
-        let effort = SolverBudget::default();
-        let caps = Caps::above(1.0);
         let to = LogitBoundSearch {
             tolerance: 0.01,
-            caps,
-            effort,
+            caps: Caps::above(1.0),
+            effort: SolverBudget::default(),
             far_below: FAR_BELOW,
             sparing: None,
             best: None,

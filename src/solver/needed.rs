@@ -256,35 +256,17 @@ impl Needed {
 
 #[cfg(test)]
 mod tests {
-    use ndarray::{Array1, Array2, Array3, Axis, s};
+    use ndarray::{Array1, Array2, Array3, Axis};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use rand_distr::{Distribution, StandardNormal};
 
     use super::*;
-    use crate::solver::{Inputs, LARGEST_CAP};
+    use crate::solver::{Inputs, LARGEST_CAP, Measured};
     use crate::targets::{HeadKind, Layout, Target, Visibility};
 
     const N: usize = 48;
     const D: usize = 4;
-
-    /// Inputs of two sequences, and the factors that two matrices project from them. A larger `drift` shifts the logits of each
-    /// row further.
-    fn head(drift: f64) -> (Array2<f64>, Array2<f64>, Array2<f64>) {
-        let mut rng = ChaCha8Rng::seed_from_u64(7);
-        let mut normal = |rows: usize, columns: usize| -> Array2<f64> {
-            Array2::from_shape_simple_fn((rows, columns), || StandardNormal.sample(&mut rng))
-        };
-        let mut x = normal(2 * N, 12);
-        x.column_mut(11).fill(1.0);
-        let (mut wq, mut wk) = (normal(12, D) * 0.5, normal(12, D) * 0.5);
-        // This channel is equal in every query and key: it adds drift²/√d to every logit.
-        wq.column_mut(0).fill(0.0);
-        wk.column_mut(0).fill(0.0);
-        wq[[11, 0]] = drift;
-        wk[[11, 0]] = drift;
-        (x.dot(&wq), x.dot(&wk), x)
-    }
 
     /// The attention of factors, sequence by sequence, as a target.
     fn attention(q: &Array2<f64>, k: &Array2<f64>, kind: HeadKind) -> Target {
@@ -319,32 +301,59 @@ mod tests {
         }
     }
 
-    #[test]
-    fn floor_free_tied_and_own_logits_ascend() {
-        for kind in [HeadKind::Global, HeadKind::Local { window: 9 }] {
-            let (q, k, x) = head(2.0);
+    /// A head with its attention as a target, its own factors, and the point that its inputs make of them.
+    struct Head {
+        problem: Problem,
+        own: Factors,
+        /// Largest logit and error of its own factors.
+        actual: Measured,
+        tied: SharedProjection,
+        point: Vec<f64>,
+    }
+
+    impl Head {
+        /// The inputs of two sequences, projected by two matrices. A larger `drift` shifts the logits of each row further.
+        fn new(drift: f64, size: f64, kind: HeadKind) -> Self {
+            let mut rng = ChaCha8Rng::seed_from_u64(7);
+            let mut normal = |rows: usize, columns: usize| -> Array2<f64> {
+                Array2::from_shape_simple_fn((rows, columns), || StandardNormal.sample(&mut rng))
+            };
+            let mut x = normal(2 * N, 12);
+            x.column_mut(11).fill(1.0);
+            let [q, k] = [(); 2].map(|()| {
+                let mut weights = normal(12, D) * 0.5;
+                // This channel is equal in every query and key: it adds drift²/√d to every logit.
+                weights.column_mut(0).fill(0.0);
+                weights[[11, 0]] = drift;
+                x.dot(&weights) * size
+            });
             let layout: Layout = kind.to_string().parse().unwrap();
             let problem = Problem::new(attention(&q, &k, kind), layout, D).unwrap();
             let own = factors(&q, &k);
             let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
-            assert!(actual.kl_nats < 1e-12, "own factors give the attention: {}", actual.kl_nats);
-            let tied =
-                SharedProjection::new(Inputs::new(x.view()).unwrap(), D, None, None).unwrap();
+            let inputs = Inputs::new(x.view()).unwrap();
+            let tied = SharedProjection::new(inputs, D, None, None).unwrap();
             let point = tied.point(q.view(), k.view(), None);
+            Self { problem, own, actual, tied, point }
+        }
+
+        fn tied(&self, tolerance: f64, options: SearchOptions) -> Needed {
+            let starts = std::slice::from_ref(&self.point);
+            needed_logit_tied(&self.problem, &self.tied, starts, tolerance, options, &()).unwrap()
+        }
+    }
+
+    #[test]
+    fn floor_free_tied_and_own_logits_ascend() {
+        for kind in [HeadKind::Global, HeadKind::Local { window: 9 }] {
+            let head = Head::new(2.0, 1.0, kind);
+            let Head { problem, own, actual, .. } = &head;
+            assert!(actual.kl_nats < 1e-12, "own factors give the attention: {}", actual.kl_nats);
             for tolerance in [0.1, 1e-3] {
-                let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
-                let by_inputs = needed_logit_tied(
-                    &problem,
-                    &tied,
-                    std::slice::from_ref(&point),
-                    tolerance,
-                    options(),
-                    &(),
-                )
-                .unwrap();
-                let tied_best = by_inputs.best.unwrap().solution;
+                let floor = Floor::new(problem).max_abs_logit(tolerance).unwrap();
+                let tied_best = head.tied(tolerance, options()).best.unwrap().solution;
                 let given = [own.clone(), tied_best.factors.clone()];
-                let free = needed_logit_from(&problem, tolerance, &given, options(), &()).unwrap();
+                let free = needed_logit_from(problem, tolerance, &given, options(), &()).unwrap();
                 let free_best = free.best.unwrap().solution;
                 assert!(free_best.kl_nats <= tolerance && tied_best.kl_nats <= tolerance);
                 let ascending =
@@ -361,32 +370,20 @@ mod tests {
     /// factors.
     #[test]
     fn a_head_above_the_largest_cap_keeps_what_it_has() {
-        let (q, k, x) = head(2.0);
-        let (q, k) = (q * 6.0, k * 6.0);
-        let problem =
-            Problem::new(attention(&q, &k, HeadKind::Global), Layout::global(), D).unwrap();
-        let own = factors(&q, &k);
-        let actual = Objective::new(&problem, Default::default()).measure_factors(&own);
-        assert!(actual.max_abs_logit > LARGEST_CAP, "{}", actual.max_abs_logit);
-        let tied = SharedProjection::new(Inputs::new(x.view()).unwrap(), D, None, None).unwrap();
-        let point = tied.point(q.view(), k.view(), None);
+        let head = Head::new(2.0, 6.0, HeadKind::Global);
+        let actual = head.actual.max_abs_logit;
+        assert!(actual > LARGEST_CAP, "{actual}");
         // Its logits scaled down to LARGEST_CAP are far from the tolerance.
         let tolerance = 1e-9;
-        let short = SearchOptions {
-            fine: SolverBudget { iterations: 20, ..SolverBudget::default() },
-            ..options()
-        };
-        let by_inputs =
-            needed_logit_tied(&problem, &tied, &[point], tolerance, short, &()).unwrap();
-        let short = SearchOptions { rough: short.fine, ..short };
-        let free = needed_logit_from(&problem, tolerance, &[own], short, &()).unwrap();
+        let fine = SolverBudget { iterations: 20, ..SolverBudget::default() };
+        let by_inputs = head.tied(tolerance, SearchOptions { fine, ..options() });
+        let short = SearchOptions { rough: fine, fine, ..options() };
+        let free = needed_logit_from(&head.problem, tolerance, &[head.own], short, &()).unwrap();
         for found in [by_inputs, free] {
             assert_ne!(found.outcome, Outcome::Infeasible);
             let reached = found.best.unwrap().solution;
-            assert!(
-                reached.kl_nats <= tolerance
-                    && reached.max_abs_logit <= actual.max_abs_logit * (1.0 + 1e-8)
-            );
+            assert!(reached.kl_nats <= tolerance, "{}", reached.kl_nats);
+            assert!(reached.max_abs_logit <= actual * (1.0 + 1e-8), "{}", reached.max_abs_logit);
         }
     }
 
@@ -394,16 +391,12 @@ mod tests {
     #[test]
     fn an_early_stop_reaches_the_error_asked_for() {
         for (drift, size, tolerance) in [(1.0, 0.7, 1e-6), (2.0, 1.0, 1e-6), (3.0, 0.7, 1e-5)] {
-            let (q, k, _) = head(drift);
-            let (q, k) = (q * size, k * size);
-            let problem =
-                Problem::new(attention(&q, &k, HeadKind::Global), Layout::global(), D).unwrap();
+            let Head { problem, own, .. } = Head::new(drift, size, HeadKind::Global);
             let floor = Floor::new(&problem).max_abs_logit(tolerance).unwrap();
             // Stages are short, so a bound that comes down slowly takes many of them.
             let fine = SolverBudget { iterations: 4500, ..options().fine };
             let sparing = SearchOptions { sparing: Some(1.005 * floor), fine, ..options() };
-            let own = [factors(&q, &k)];
-            let found = needed_logit_from(&problem, tolerance, &own, sparing, &()).unwrap();
+            let found = needed_logit_from(&problem, tolerance, &[own], sparing, &()).unwrap();
             let best = found.best.unwrap().solution;
             let is_enough = best.max_abs_logit <= 1.005 * floor;
             let reached = best.kl_nats / tolerance;
@@ -414,29 +407,22 @@ mod tests {
 
     #[test]
     fn what_is_tied_stays_tied() {
-        let (q, k, x) = head(1.0);
-        let kind = HeadKind::Global;
-        let problem = Problem::new(attention(&q, &k, kind), Layout::global(), D).unwrap();
-        let tied = SharedProjection::new(Inputs::new(x.view()).unwrap(), D, None, None).unwrap();
-        let point = tied.point(q.view(), k.view(), None);
-        let found = needed_logit_tied(&problem, &tied, &[point], 0.01, options(), &()).unwrap();
-        let found = found.best.unwrap().solution.factors;
+        let head = Head::new(1.0, 1.0, HeadKind::Global);
+        let found = head.tied(0.01, options()).best.unwrap().solution.factors;
         // Least squares on the inputs leave no residual.
-        let again = tied.at(&tied.nearest(&found).unwrap());
+        let again = head.tied.at(&head.tied.nearest(&found).unwrap());
         let off = found.queries().iter().zip(again.queries()).map(|(a, b)| (a - b).abs());
         assert!(off.fold(0.0, f64::max) < 1e-8);
     }
 
     #[test]
-    fn a_target_of_two_sequences_needs_what_the_harder_one_does() {
-        let (q, k, _) = head(0.0);
-        let kind = HeadKind::Global;
-        let problem = Problem::new(attention(&q, &k, kind), Layout::global(), D).unwrap();
+    fn a_row_sees_its_own_sequence_and_other_factors_or_none_are_refused() {
+        let Head { problem, .. } = Head::new(0.0, 1.0, HeadKind::Global);
         for row in 0..2 * N {
             let first = row / N * N;
             assert_eq!(problem.seen(0, row), first..row + 1);
         }
-        let wrong = factors(&q.slice(s![..N, ..]).to_owned(), &k.slice(s![..N, ..]).to_owned());
+        let wrong = factors(&Array2::ones((N, D)), &Array2::ones((N, D)));
         let found = needed_logit_from(&problem, 0.1, &[wrong], options(), &());
         assert!(matches!(found, Err(FitError::OtherFactors { .. })));
         let found = needed_logit_from(&problem, 0.1, &[], options(), &());

@@ -117,30 +117,23 @@ mod tests {
         assert!(check_memory(f64::INFINITY).is_err());
     }
 
-    fn write(mount: &Path, files: &[(&str, &str)]) {
-        for (name, text) in files {
-            let path = mount.join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-    }
-
     #[test]
     fn the_narrowest_group_around_the_process_counts() {
         let folder = tempfile::tempdir().unwrap();
         let mount = folder.path();
-        write(
-            mount,
-            &[
-                ("a/memory.max", "1000\n"),
-                ("a/memory.current", "900\n"),
-                ("a/memory.stat", "anon 100\ninactive_file 300\nactive_file 200\nfile 500\n"),
-                ("a/b/memory.max", "max\n"),
-                ("a/b/memory.current", "800\n"),
-                ("a/c/memory.max", "50\n"),
-                ("a/c/memory.current", "60\n"),
-            ],
-        );
+        for (name, text) in [
+            ("a/memory.max", "1000\n"),
+            ("a/memory.current", "900\n"),
+            ("a/memory.stat", "anon 100\ninactive_file 300\nactive_file 200\nfile 500\n"),
+            ("a/b/memory.max", "max\n"),
+            ("a/b/memory.current", "800\n"),
+            ("a/c/memory.max", "50\n"),
+            ("a/c/memory.current", "60\n"),
+        ] {
+            let path = mount.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
         assert_eq!(left_of("0::/a/b\n", mount), Some(600));
         assert_eq!(left_of("0::/a\n", mount), Some(600));
         assert_eq!(left_of("0::/a/c\n", mount), Some(0));

@@ -103,19 +103,18 @@ mod tests {
     use super::in_words;
 
     #[test]
-    fn a_wrong_value_is_said_without_the_names_of_types() {
-        for (message, expected) in [
-            (
-                "invalid type: integer `-1`, expected usize",
-                "n is -1; it must be a whole number of at least 0",
-            ),
-            ("invalid type: string \"x\", expected a sequence", "n is \"x\"; it must be a list"),
-            ("invalid type: sequence, expected f64", "n is a list; it must be a number"),
-            ("missing field `run`", "n: the key run is missing"),
-            ("invalid length 1, expected an array of length 2", "n has 1 values; it must have 2"),
-            ("something else", "n: something else"),
+    fn a_wrong_value_is_said_with_its_key_and_without_the_names_of_types() {
+        for (message, parts) in [
+            ("invalid type: integer `-1`, expected usize", ["n is -1", "number of at least 0"]),
+            ("invalid type: string \"x\", expected a sequence", ["n is \"x\"", "a list"]),
+            ("invalid type: sequence, expected f64", ["n is a list", "a number"]),
+            ("missing field `run`", ["n: ", "key run is missing"]),
+            ("invalid length 1, expected an array of length 2", ["n has 1", "must have 2"]),
+            ("something else", ["n: ", "something else"]),
         ] {
-            assert_eq!(in_words(message, "n"), expected);
+            let said = in_words(message, "n");
+            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+            assert!(!["usize", "f64", "sequence"].iter().any(|name| said.contains(name)), "{said}");
         }
     }
 }

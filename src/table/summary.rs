@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn is_that_of_a_worked_example() {
+    fn intervals_are_those_of_worked_examples() {
         // Mean 2, s = 1, t₀.₉₇₅(2) = 4.3027: half of 4.3027/√3.
         let found = Estimate::interval([1.0, 2.0, 3.0]).unwrap();
         assert!((found.value - 2.0).abs() < 1e-12);
@@ -305,21 +305,17 @@ mod tests {
     }
 
     #[test]
-    fn one_value_has_no_interval_and_neither_has_infinity() {
-        assert_eq!(Estimate::interval([2.0]), None);
-        assert_eq!(Estimate::interval([]), None);
-        assert_eq!(Estimate::interval([1.0, f64::INFINITY]), None);
-    }
-
-    #[test]
-    fn equal_values_have_equal_ends() {
+    fn equal_values_have_equal_ends_and_one_or_an_infinite_value_none() {
+        for values in [&[][..], &[2.0], &[1.0, f64::INFINITY]] {
+            assert_eq!(Estimate::interval(values.iter().copied()), None);
+        }
         let found = Estimate::interval([0.1, 0.1, 0.1]).unwrap();
         assert!(found.ends().unwrap().iter().all(|end| (end - 0.1).abs() < 1e-12));
         assert!((found.exp().value - 0.1f64.exp()).abs() < 1e-12);
     }
 
     #[test]
-    fn matches_a_worked_example() {
+    fn slopes_are_those_of_worked_examples() {
         // Anscombe's first set: slope 0.5001, standard error 0.1179, t(9) = 2.2622.
         let x = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
         let y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
@@ -328,19 +324,12 @@ mod tests {
         assert!((slope.value - 0.50009).abs() < 1e-5, "{slope:?}");
         let [low, high] = slope.ends().unwrap();
         assert!((low - 0.23337).abs() < 1e-4 && (high - 0.76681).abs() < 1e-4, "{slope:?}");
-    }
-
-    #[test]
-    fn three_points_use_the_wide_quantile() {
         // One degree of freedom: t₀.₉₇₅ = 12.7062, residuals (1, −2, 1)/6 so that s² = 1/6.
         let slope = Estimate::of_slope(&[(0.0, 0.0), (1.0, 0.5), (2.0, 2.0)]).unwrap();
         assert!((slope.value - 1.0).abs() < 1e-12);
         let [_, high] = slope.ends().unwrap();
         assert!((high - 1.0 - 12.7062 * (1.0_f64 / 12.0).sqrt()).abs() < 1e-3, "{slope:?}");
-    }
-
-    #[test]
-    fn undefined_lines_are_none() {
+        // Two points have no interval, and a vertical line has no slope.
         assert_eq!(Estimate::of_slope(&[(0.0, 1.0), (1.0, 2.0)]), None);
         assert_eq!(Estimate::of_slope(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
     }

@@ -255,17 +255,17 @@ mod tests {
     use super::*;
     use crate::lm::{PretrainedModel, Probed as _, Published};
     use crate::record::Rows;
-    use crate::study::{Plan, Preset, StudyDefinition};
+    use crate::study::{Plan, Preset, StudyDefinition, Sweep};
 
     /// Every head of a published model gets its rows, computed on the tokens of its own tokenizer.
     #[test]
     fn published_models_are_held_against_what_they_needed_too() {
         for (published, visible) in [(Published::gpt2(), "gpt2"), (Published::bert(), "bert")] {
             let folder = tempfile::tempdir().unwrap();
-            let model = folder.path().join("model");
+            let [model, text, data] =
+                ["model", "text.txt", "data"].map(|name| folder.path().join(name));
             std::fs::create_dir(&model).unwrap();
             published.write_with_tokenizer(&model);
-            let text = folder.path().join("text.txt");
             std::fs::write(&text, "the cat sat dog cat the sat ".repeat(40)).unwrap();
             let definition = format!(
                 "study = \"published\"\nkind = \"predict\"\n[predict]\nfolders = [{:?}]\nepsilon = [0.1]\n\
@@ -274,18 +274,17 @@ mod tests {
             );
             let path = Path::new("published.toml");
             let definition = StudyDefinition::parse(path, definition, Preset::Paper).unwrap();
-            let data = folder.path().join("data");
             let plan = Plan::new(&definition, &data, None, Some(&text), None).unwrap();
-            let sweep = crate::study::Sweep {
+            let sweep = Sweep {
                 threads: 1,
                 stop: &std::sync::atomic::AtomicBool::new(false),
                 device: crate::lm::Device::Cpu,
                 observer: &(),
             };
-            let model = PretrainedModel::read(&model).unwrap();
-            let summary = plan.run(&sweep).unwrap();
-            assert!(summary.failed.is_empty(), "{:?}", summary.failed);
+            let failed = plan.run(&sweep).unwrap().failed;
+            assert!(failed.is_empty(), "{failed:?}");
             let rows = Rows::<HeadMeasurement>::read(&[data.join("published")]).unwrap().rows;
+            let model = PretrainedModel::read(&model).unwrap();
             assert_eq!(rows.len(), model.layers() * model.heads());
             assert!(rows.iter().all(|row| row.of.model.arm == visible && row.found.n == 6));
         }

@@ -200,74 +200,68 @@ fn four_bits(study: &Surgeries) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::VerdictStatus;
+    use crate::claims::VerdictStatus::{Confirmed, NotMeasured, Qualified, Refuted};
     use crate::experiments::ModelKey;
 
-    fn model(edit: Edit, deltas: [f64; 3], after: f64) -> OperatedModel {
-        OperatedModel {
-            of: ModelKey {
-                d_model: Some(64),
-                ..ModelKey::of_published("mhsa-256", "mhsa", None, [3, 4, 256], Some(6000))
-            },
+    /// One model per seed, with three groups of passages about `delta` apart.
+    fn study(edit: Edit, seeds: usize, delta: f64, after: f64) -> Surgeries {
+        let of = ModelKey::of_published("mhsa-256", "mhsa", None, [3, 4, 256], Some(6000));
+        let model = OperatedModel {
+            of: ModelKey { d_model: Some(64), ..of },
             n: 256,
             edit,
-            deltas: deltas.to_vec(),
+            deltas: vec![0.9 * delta, delta, 1.1 * delta],
             before: 100.0,
             after: Some(after),
             after_of_largest: Some(after),
             kl_nats: Some(0.01),
             total_variation: 0.02,
             reached: edit.fit().map(|_| 12),
-        }
-    }
-
-    fn study(edit: Edit, seeds: usize, delta: f64, after: f64) -> Surgeries {
-        let deltas = [0.9 * delta, delta, 1.1 * delta];
-        let models = vec![model(edit, deltas, after); seeds];
-        Surgeries { models, failed: 0 }
+        };
+        Surgeries { models: vec![model; seeds], failed: 0 }
     }
 
     #[test]
     fn a_small_error_has_every_word() {
         let fit = Edit::Fit { epsilon: 0.01, rank: 16 };
         let status = |seeds, delta| small_error(&study(fit, seeds, delta, 50.0)).status;
-        assert_eq!(status(3, 0.005), VerdictStatus::Confirmed);
-        assert_eq!(status(2, 0.005), VerdictStatus::Qualified, "two seeds");
-        assert_eq!(status(3, 0.0099), VerdictStatus::Qualified, "the interval holds 0.01");
-        assert_eq!(status(3, 0.05), VerdictStatus::Refuted);
+        assert_eq!(status(3, 0.005), Confirmed);
+        assert_eq!(status(2, 0.005), Qualified, "two seeds");
+        assert_eq!(status(3, 0.0099), Qualified, "the interval holds 0.01");
+        assert_eq!(status(3, 0.05), Refuted);
         let mut mixed = study(fit, 3, 0.05, 50.0);
         mixed.models[1].deltas = vec![0.001, 0.001, 0.002];
-        assert_eq!(small_error(&mixed).status, VerdictStatus::Qualified);
+        assert_eq!(small_error(&mixed).status, Qualified);
         let lower = Edit::Fit { epsilon: 0.01, rank: 4 };
-        assert_eq!(small_error(&study(lower, 3, 0.005, 50.0)).status, VerdictStatus::NotMeasured);
+        assert_eq!(small_error(&study(lower, 3, 0.005, 50.0)).status, NotMeasured);
         mixed.models[1].deltas = vec![0.001];
-        assert_eq!(small_error(&mixed).status, VerdictStatus::NotMeasured, "one group");
+        assert_eq!(small_error(&mixed).status, NotMeasured, "one group");
     }
 
     #[test]
     fn rounding_has_every_status() {
-        let study = |bits, seeds, delta| study(Edit::Rounded { bits }, seeds, delta, 100.0);
-        let status = |bits, seeds, delta| verdicts(&study(bits, seeds, delta))[0].status;
-        assert_eq!(status(4, 3, 0.005), VerdictStatus::Confirmed);
-        assert_eq!(status(4, 2, 0.005), VerdictStatus::Qualified, "two seeds");
-        assert_eq!(status(4, 3, 0.05), VerdictStatus::Refuted);
-        assert_eq!(status(3, 3, 0.05), VerdictStatus::NotMeasured, "other bits");
+        let status = |bits, seeds, delta| {
+            verdicts(&study(Edit::Rounded { bits }, seeds, delta, 100.0))[0].status
+        };
+        assert_eq!(status(4, 3, 0.005), Confirmed);
+        assert_eq!(status(4, 2, 0.005), Qualified, "two seeds");
+        assert_eq!(status(4, 3, 0.05), Refuted);
+        assert_eq!(status(3, 3, 0.05), NotMeasured, "other bits");
     }
 
     #[test]
     fn key_scores_have_every_status() {
-        let edit = Edit::KeyScores;
-        let status = |seeds, delta, after| key_scores(&study(edit, seeds, delta, after)).status;
-        assert_eq!(status(3, 0.01, 20.0), VerdictStatus::Confirmed);
-        assert_eq!(status(2, 0.01, 20.0), VerdictStatus::Qualified, "two seeds");
-        assert_eq!(status(3, 0.01, 60.0), VerdictStatus::Refuted, "the logits stay");
-        assert_eq!(status(3, 0.1, 20.0), VerdictStatus::Qualified);
-        assert_eq!(status(3, 0.5, 20.0), VerdictStatus::Refuted);
-        let mut mixed = study(edit, 3, 0.01, 20.0);
+        let study = |seeds, delta, after| study(Edit::KeyScores, seeds, delta, after);
+        let status = |seeds, delta, after| key_scores(&study(seeds, delta, after)).status;
+        assert_eq!(status(3, 0.01, 20.0), Confirmed);
+        assert_eq!(status(2, 0.01, 20.0), Qualified, "two seeds");
+        assert_eq!(status(3, 0.01, 60.0), Refuted, "the logits stay");
+        assert_eq!(status(3, 0.1, 20.0), Qualified);
+        assert_eq!(status(3, 0.5, 20.0), Refuted);
+        let mut mixed = study(3, 0.01, 20.0);
         mixed.models[0].after = Some(60.0);
-        assert_eq!(key_scores(&mixed).status, VerdictStatus::Qualified, "one model keeps them");
-        let mut local = study(edit, 3, 0.01, 20.0);
-        local.models.iter_mut().for_each(|model| model.of.arm = "ls".to_owned());
-        assert_eq!(key_scores(&local).status, VerdictStatus::NotMeasured);
+        assert_eq!(key_scores(&mixed).status, Qualified, "one model keeps them");
+        mixed.models.iter_mut().for_each(|model| model.of.arm = "ls".to_owned());
+        assert_eq!(key_scores(&mixed).status, NotMeasured, "no global heads alone");
     }
 }

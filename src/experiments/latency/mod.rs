@@ -144,6 +144,8 @@ impl Measure for LatencyCell {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::experiment::Preset;
     use crate::study::StudyDefinition;
@@ -154,16 +156,12 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis/latency.toml");
         let definition = StudyDefinition::read(&path, Preset::Smoke).unwrap();
         let study: &LatencyStudy = definition.work.get().unwrap();
-        let mut found: Vec<(String, usize, usize)> = study
-            .cells(None, &path)
-            .unwrap()
-            .into_iter()
-            .map(|(_, cell)| cell.key().model)
-            .map(|model| (model.run, model.heads, model.global_heads))
-            .collect();
-        found.sort();
-        found.dedup();
+        let models =
+            study.cells(None, &path).unwrap().into_iter().map(|(_, cell)| cell.key().model);
+        let found: BTreeSet<(String, usize, usize)> =
+            models.map(|model| (model.run, model.heads, model.global_heads)).collect();
         let expected = [("local-only", 6, 0), ("ls", 6, 1), ("mhsa", 6, 6)];
-        assert_eq!(found, expected.map(|(run, heads, global)| (run.to_owned(), heads, global)));
+        let expected = expected.map(|(run, heads, global)| (run.to_owned(), heads, global));
+        assert_eq!(found, BTreeSet::from(expected));
     }
 }

@@ -61,28 +61,24 @@ fn title(head: &RampHead) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::ramp::tables::tests::heads as ramp_heads;
+    use crate::experiments::ramp::tables::tests::heads;
 
     #[test]
     fn panels_stand_by_variant_and_start_at_the_first_local_head() {
-        let before = ramp_heads(&[256, 512], 2).all;
-        let later = before.iter().cloned().map(|mut head| {
+        let before = heads(&[256, 512], 2).all;
+        let mut all = before.clone();
+        for mut head in before.iter().cloned() {
             head.of.model.step = Some(300);
-            head
-        });
-        let earlier = before.iter().cloned().map(|mut head| {
+            all.push(head.clone());
             (head.of.model.step, head.found.mass_within_16) = (Some(50), 0.1);
-            head
-        });
-        let mut all: Vec<RampHead> = earlier.chain(before.clone()).chain(later).collect();
-        all.extend(before.iter().take(1).cloned().map(|mut head| {
-            head.of.positions = Some("rope".to_owned());
-            head.of.model.run = "rope".to_owned();
-            head
-        }));
+            all.push(head);
+        }
+        let mut rotary = before[0].clone();
+        rotary.of.positions = Some("rope".to_owned());
+        rotary.of.model.run = "rope".to_owned();
+        all.push(rotary);
         let figure = ramp(&Ramps::of_heads(all, 0)).remove(0);
-        let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
-        assert_eq!(titles.len(), 4, "{titles:?}");
+        assert_eq!(figure.panels.len(), 4);
         let x = |panel: usize| -> Vec<f64> {
             let line = figure.panels[panel].series.iter().find(|s| s.shape == Shape::LineMarkers);
             line.unwrap().points.iter().map(|point| point.0).collect()

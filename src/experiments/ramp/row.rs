@@ -215,6 +215,3 @@ impl RampMeasurement {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -152,14 +152,12 @@ fn has_effect(key: &str, definition: &TrainDefinition) -> bool {
 mod tests {
     use super::*;
 
-    fn of(keys: &str) -> Settings {
-        let definition = TrainDefinition::from_toml(keys).unwrap();
-        let (name, seeds) = ("a".to_owned(), vec![1]);
-        Settings::from_run(&StudyRun { name, definition, seeds })
-    }
-
     #[test]
     fn only_keys_with_an_effect_differ() {
+        let of = |keys: &str| {
+            let definition = TrainDefinition::from_toml(keys).unwrap();
+            Settings::from_run(&StudyRun { name: "a".to_owned(), definition, seeds: vec![1] })
+        };
         let plain = of("");
         for same in ["seed = 7", "window = 3", "eval_every = 9", "qk_clip = 3.0"] {
             assert_eq!(of(same), plain, "{same}");
@@ -172,11 +170,7 @@ mod tests {
         assert_eq!(differing("arm = 'ls'"), ["arm", "global_heads", "window"]);
         assert_eq!(differing("corpus.recall = 0.25"), ["corpus.recall"]);
         assert_eq!(differing("stabilisers = ['qk-clip']"), ["qk_clip", "stabilisers"]);
-    }
-
-    #[test]
-    fn variants_agree_at_one_rate_alone() {
-        assert!(of("").agree_but_for_variant(&of("arm = 'ls'\nwindow = 3")));
-        assert!(!of("").agree_but_for_variant(&of("arm = 'ls'\nlearning_rate = 0.5")));
+        assert!(plain.agree_but_for_variant(&of("arm = 'ls'\nwindow = 3")));
+        assert!(!plain.agree_but_for_variant(&of("arm = 'ls'\nlearning_rate = 0.5")));
     }
 }

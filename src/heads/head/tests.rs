@@ -28,12 +28,10 @@ fn an_exported_head_s_own_weights_are_a_point_of_what_its_inputs_make() {
             let own = Measured::of(&trained.problem, &trained.own).unwrap();
             let tied = Measured::of(&trained.problem, &trained.tied.at(&trained.point)).unwrap();
             let at = format!("{} head {head}", heads.name());
+            assert_eq!(trained.problem.target().visibility(), of_head[0].visibility, "{at}");
             // With a softcap, the attention is not the softmax of the head's own logits.
-            assert!(
-                own.kl_nats.abs() < 1e-9 || of_head[0].softcap.is_some(),
-                "{at}: {}",
-                own.kl_nats
-            );
+            let is_own = own.kl_nats.abs() < 1e-9 || of_head[0].softcap.is_some();
+            assert!(is_own, "{at}: {}", own.kl_nats);
             assert!((tied.kl_nats - own.kl_nats).abs() < 1e-6, "{at}: {}", tied.kl_nats);
             let off = tied.max_abs_logit / own.max_abs_logit - 1.0;
             assert!(off.abs() < 1e-5, "{at}: its largest logit is off by {off}");

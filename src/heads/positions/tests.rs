@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nalgebra::{DMatrix, DVector};
-use ndarray::{Array2, array};
+use ndarray::Array2;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -11,8 +11,6 @@ use rand_chacha::rand_core::SeedableRng;
 use super::{Form, SeenRows};
 use crate::lm::{HeadInputs, HeadProbe};
 use crate::targets::{HeadKind, Visibility};
-
-const FORMS: [Form; 4] = [Form::Ramp, Form::Position, Form::Lag, Form::PositionAndLag];
 
 /// A causal head with these queries and keys.
 pub(in super::super) fn head(queries: Array2<f64>, keys: Array2<f64>, kind: HeadKind) -> HeadProbe {
@@ -43,14 +41,15 @@ pub(in super::super) fn random(tokens: usize, kind: HeadKind, seed: u64) -> [Hea
     [(); 2].map(|()| head(matrix(), matrix(), kind))
 }
 
-/// The test cases: global and local heads, with all rows and with some.
-fn cases() -> Vec<(String, SeenRows)> {
+/// The test cases: every form for global and local heads, with all rows and with some.
+fn cases() -> Vec<(String, Form, SeenRows)> {
     let mut all = Vec::new();
-    for kind in [HeadKind::Global, HeadKind::Local { window: 4 }] {
-        for rows in [(0..9).collect::<Vec<_>>(), vec![1, 4, 8]] {
-            let probes = random(9, kind, 5);
-            let seen = SeenRows::of(&probes.each_ref(), &rows);
-            all.push((format!("{kind}, rows {rows:?}"), seen));
+    for form in [Form::Ramp, Form::Position, Form::Lag, Form::PositionAndLag] {
+        for kind in [HeadKind::Global, HeadKind::Local { window: 4 }] {
+            for rows in [(0..9).collect::<Vec<_>>(), vec![1, 4, 8]] {
+                let seen = SeenRows::of(&random(9, kind, 5).each_ref(), &rows);
+                all.push((format!("{form:?}, {kind}, rows {rows:?}"), form, seen));
+            }
         }
     }
     all
@@ -79,29 +78,27 @@ fn design(form: Form, seen: &SeenRows) -> DMatrix<f64> {
 #[test]
 fn a_form_gives_the_logits_of_its_formula_and_gathers_by_the_transpose() {
     let mut draws = ChaCha8Rng::seed_from_u64(1);
-    for (case, seen) in cases() {
-        for form in FORMS {
-            let x = design(form, &seen);
-            let theta = DVector::from_fn(x.ncols(), |_, _| draws.random_range(-1.0..1.0));
-            let weights = DVector::from_fn(x.nrows(), |_, _| draws.random_range(-1.0..1.0));
-            let (mut z, mut gathered) = (vec![0.0; x.nrows()], vec![0.0; x.ncols()]);
-            for row in seen.each() {
-                form.logits(theta.as_slice(), seen.tokens, &row, &mut z[row.pairs()]);
-                let of_row = &weights.as_slice()[row.pairs()];
-                form.gather(of_row, seen.tokens, &row, &mut gathered);
-            }
-            let off = (&x * &theta - DVector::from_vec(z)).amax();
-            assert!(off < 1e-14, "{case}: {form:?}: logits are off by {off:e}");
-            let off = (x.transpose() * &weights - DVector::from_vec(gathered)).amax();
-            assert!(off < 1e-14, "{case}: {form:?}: gathered off by {off:e}");
+    for (case, form, seen) in cases() {
+        let x = design(form, &seen);
+        let theta = DVector::from_fn(x.ncols(), |_, _| draws.random_range(-1.0..1.0));
+        let weights = DVector::from_fn(x.nrows(), |_, _| draws.random_range(-1.0..1.0));
+        let (mut z, mut gathered) = (vec![0.0; x.nrows()], vec![0.0; x.ncols()]);
+        for row in seen.each() {
+            form.logits(theta.as_slice(), seen.tokens, &row, &mut z[row.pairs()]);
+            let of_row = &weights.as_slice()[row.pairs()];
+            form.gather(of_row, seen.tokens, &row, &mut gathered);
         }
+        let off = (&x * &theta - DVector::from_vec(z)).amax();
+        assert!(off < 1e-14, "{case}: logits are off by {off:e}");
+        let off = (x.transpose() * &weights - DVector::from_vec(gathered)).amax();
+        assert!(off < 1e-14, "{case}: gathered off by {off:e}");
     }
 }
 
 /// The same least squares with one design column per row's constant, by Cholesky with a tiny ridge.
 #[test]
 fn shares_are_those_of_least_squares_with_a_constant_for_each_row() {
-    for (case, seen) in cases() {
+    for (case, form, seen) in cases() {
         let z = DVector::from_iterator(seen.pairs(), seen.each().flat_map(|r| r.logits.to_vec()));
         let mut constants = DMatrix::zeros(seen.pairs(), seen.len());
         let mut lines = DMatrix::zeros(seen.pairs(), seen.len());
@@ -123,13 +120,10 @@ fn shares_are_those_of_least_squares_with_a_constant_for_each_row() {
             (&z - x * best).norm_squared()
         };
         let all = left(&DMatrix::zeros(z.len(), 0));
-        for form in FORMS {
-            let share = seen.share_of(form);
-            let (told, expected) =
-                (share.of_variance.unwrap(), 1.0 - left(&design(form, &seen)) / all);
-            assert!(share.converged, "{case}: {form:?}");
-            assert!((told - expected).abs() < 1e-7, "{case}: {form:?}: {told}, not {expected}");
-        }
+        let share = seen.share_of(form);
+        let (told, expected) = (share.of_variance.unwrap(), 1.0 - left(&design(form, &seen)) / all);
+        assert!(share.converged, "{case}");
+        assert!((told - expected).abs() < 1e-7, "{case}: {told}, not {expected}");
         let (told, expected) = (seen.share_of_lines().unwrap(), 1.0 - left(&lines) / all);
         assert!((told - expected).abs() < 1e-7, "{case}: lines: {told}, not {expected}");
     }
@@ -138,20 +132,18 @@ fn shares_are_those_of_least_squares_with_a_constant_for_each_row() {
 #[test]
 fn the_gradient_of_a_divergence_is_its_slope() {
     let mut draws = ChaCha8Rng::seed_from_u64(3);
-    for (case, seen) in cases() {
-        for form in FORMS {
-            let theta: Vec<f64> =
-                (0..form.parameters(seen.tokens)).map(|_| draws.random_range(-1.0..1.0)).collect();
-            let gradient = seen.gradient(form, &seen.at(form, &theta));
-            for (parameter, told) in gradient.iter().enumerate() {
-                let moved = |by: f64| {
-                    let mut theta = theta.clone();
-                    theta[parameter] += by;
-                    seen.at(form, &theta).kl_nats
-                };
-                let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
-                assert!((told - slope).abs() < 1e-8, "{case}: {form:?}: {told}, not {slope}");
-            }
+    for (case, form, seen) in cases() {
+        let theta: Vec<f64> =
+            (0..form.parameters(seen.tokens)).map(|_| draws.random_range(-1.0..1.0)).collect();
+        let gradient = seen.gradient(form, &seen.at(form, &theta));
+        for (parameter, told) in gradient.iter().enumerate() {
+            let moved = |by: f64| {
+                let mut theta = theta.clone();
+                theta[parameter] += by;
+                seen.at(form, &theta).kl_nats
+            };
+            let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            assert!((told - slope).abs() < 1e-8, "{case}: {told}, not {slope}");
         }
     }
 }
@@ -159,52 +151,27 @@ fn the_gradient_of_a_divergence_is_its_slope() {
 /// A convex function is minimal where its gradient vanishes: where each parameter has the mass of the head's attention.
 #[test]
 fn the_nearest_attention_has_the_head_s_own_mass_at_every_parameter() {
-    for (case, seen) in cases() {
+    for (case, form, seen) in cases() {
         let p =
             DVector::from_iterator(seen.pairs(), seen.each().flat_map(|r| r.attention.to_vec()));
-        for form in FORMS {
-            let nearest = seen.nearest(form, vec![0.0; form.parameters(seen.tokens)]);
-            assert!(nearest.converged, "{case}: {form:?}");
-            let x = design(form, &seen);
-            let z = &x * DVector::from_column_slice(&nearest.theta);
-            let mut found = z.map(f64::exp);
-            let mut divergence = 0.0;
-            for row in seen.each() {
-                let sum: f64 = row.pairs().map(|pair| found[pair]).sum();
-                for pair in row.pairs() {
-                    found[pair] /= sum;
-                    divergence += p[pair] * (p[pair] / found[pair]).ln();
-                }
+        let nearest = seen.nearest(form, vec![0.0; form.parameters(seen.tokens)]);
+        assert!(nearest.converged, "{case}");
+        let x = design(form, &seen);
+        let z = &x * DVector::from_column_slice(&nearest.theta);
+        let mut found = z.map(f64::exp);
+        let mut divergence = 0.0;
+        for row in seen.each() {
+            let sum: f64 = row.pairs().map(|pair| found[pair]).sum();
+            for pair in row.pairs() {
+                found[pair] /= sum;
+                divergence += p[pair] * (p[pair] / found[pair]).ln();
             }
-            divergence /= seen.len() as f64;
-            let off = (x.transpose() * (&found - &p)).amax() / seen.len() as f64;
-            assert!(off < 1e-4, "{case}: {form:?}: a mass is off by {off:e}");
-            let told = nearest.kl_nats;
-            assert!(
-                (told - divergence).abs() < 1e-12,
-                "{case}: {form:?}: {told}, not {divergence}"
-            );
         }
+        divergence /= seen.len() as f64;
+        let off = (x.transpose() * (&found - &p)).amax() / seen.len() as f64;
+        assert!(off < 1e-4, "{case}: a mass is off by {off:e}");
+        let told = nearest.kl_nats;
+        let off = (told - divergence).abs();
+        assert!(off < 1e-12, "{case}: {told}, not {divergence}");
     }
-}
-
-#[test]
-fn logits_that_are_of_a_form_leave_nothing() {
-    let n = 40;
-    let rows: Vec<usize> = (0..n).collect();
-    let wave = |j: usize| (j as f64).sin() * 9.0;
-    // z/√2 = a_i + f(j), where f has a range of 18.
-    let scale = 2f64.sqrt();
-    let queries = Array2::from_shape_fn((n, 2), |(i, k)| [1.0, i as f64][k]);
-    let keys = Array2::from_shape_fn((n, 2), |(j, k)| [scale * wave(j), 0.25][k]);
-    let probe = head(queries, keys, HeadKind::Global);
-    let seen = SeenRows::of(&[&probe], &rows);
-    let share = seen.share_of(Form::Position).of_variance.unwrap();
-    assert!(share > 1.0 - 1e-10, "{share}");
-    let nearest = seen.nearest(Form::Position, vec![0.0; n]);
-    assert!(nearest.converged && nearest.kl_nats < 1e-8, "{nearest:?}");
-    assert!(seen.nearest(Form::Lag, vec![0.0; n]).kl_nats > 0.1);
-    let single = head(array![[1.0]], array![[1.0]], HeadKind::Global);
-    let seen = SeenRows::of(&[&single], &[0]);
-    assert!(FORMS.iter().all(|&form| seen.share_of(form).of_variance.is_none()));
 }

@@ -11,28 +11,32 @@ fn ramp(tokens: usize, slope: f64, kind: HeadKind) -> HeadProbe {
     head(queries, keys, kind)
 }
 
+fn measured(probes: &[&HeadProbe]) -> RampMeasurement {
+    RampMeasurement::measure(probes, 0, None).unwrap()
+}
+
+fn without_logits(tokens: usize) -> HeadProbe {
+    let nothing = || Array2::zeros((tokens, 2));
+    head(nothing(), nothing(), HeadKind::Global)
+}
+
 #[test]
 fn a_head_that_is_a_ramp_is_told_as_one() {
     let (n, slope) = (200, 0.25);
     let probe = ramp(n, slope, HeadKind::Global);
-    let found = RampMeasurement::measure(&[&probe, &probe], 0, None).unwrap();
+    let found = measured(&[&probe, &probe]);
     assert_eq!(found.outcome, Outcome::Converged);
-    for (what, share) in [
-        ("ramp", found.share_ramp),
-        ("lines", found.share_lines),
-        ("position", found.share_position),
-        ("key", found.share_key),
-        ("lag", found.share_lag),
-        ("both", found.share_position_and_lag),
-    ] {
-        let share = share.unwrap();
-        assert!(share > 1.0 - 1e-9, "{what}: {share}");
-    }
-    for (what, kl) in
-        [("ramp", found.kl_ramp), ("position", found.kl_position), ("lag", found.kl_lag)]
-    {
-        assert!(kl < 1e-9, "{what}: {kl}");
-    }
+    let shares = [
+        found.share_ramp,
+        found.share_lines,
+        found.share_position,
+        found.share_key,
+        found.share_lag,
+        found.share_position_and_lag,
+    ];
+    assert!(shares.iter().all(|share| share.unwrap() > 1.0 - 1e-9), "{shares:?}");
+    let divergences = [found.kl_ramp, found.kl_position, found.kl_lag];
+    assert!(divergences.iter().all(|kl| *kl < 1e-9), "{divergences:?}");
     for c in [found.slope, found.slope_kl] {
         assert!((c / slope - 1.0).abs() < 1e-5, "a slope of {c}");
     }
@@ -53,7 +57,7 @@ fn a_head_that_is_a_ramp_is_told_as_one() {
 #[test]
 fn a_window_takes_the_place_of_the_length() {
     let kind = HeadKind::Local { window: 16 };
-    let found = RampMeasurement::measure(&[&ramp(200, 0.25, kind)], 0, None).unwrap();
+    let found = measured(&[&ramp(200, 0.25, kind)]);
     let formula = 0.5 * 15.0 * (1.0 + 1.0 / found.mean_lag).ln();
     assert!((found.formula.unwrap() / formula - 1.0).abs() < 1e-12);
     assert!((found.half_spread / (0.5 * 15.0 * 0.25) - 1.0).abs() < 1e-5, "{}", found.half_spread);
@@ -64,9 +68,7 @@ fn a_window_takes_the_place_of_the_length() {
 #[test]
 fn a_head_without_logits_is_uniform() {
     let n = 21;
-    let nothing = || Array2::zeros((n, 2));
-    let found = RampMeasurement::measure(&[&head(nothing(), nothing(), HeadKind::Global)], 0, None)
-        .unwrap();
+    let found = measured(&[&without_logits(n)]);
     assert!((found.mean_lag - (n - 1) as f64 / 4.0).abs() < 1e-12, "{}", found.mean_lag);
     let entropy: f64 = (1..=n).map(|m| (m as f64).ln()).sum::<f64>() / n as f64;
     assert!((found.entropy_nats - entropy).abs() < 1e-12);
@@ -113,8 +115,11 @@ fn key_scores_are_free_in_each_passage_and_alike_for_every_query() {
     };
     let measure = |weight: &dyn Fn(usize) -> f64| {
         let probes = [0, 1].map(|passage| probe(passage, weight));
-        RampMeasurement::measure(&probes.each_ref(), 0, None).unwrap()
+        measured(&probes.each_ref())
     };
+    let same = measured(&[&probe(0, &|_| 1.0), &probe(0, &|_| 1.0)]);
+    assert!(same.share_position.unwrap() > 1.0 - 1e-10, "{:?}", same.share_position);
+    assert!(same.kl_position < 1e-8 && same.kl_lag > 0.1, "{same:?}");
     let alike = measure(&|_| 1.0);
     assert!(alike.share_key.unwrap() > 1.0 - 1e-9, "{:?}", alike.share_key);
     assert!(alike.share_position.unwrap() < 0.8, "{:?}", alike.share_position);
@@ -126,13 +131,8 @@ fn key_scores_are_free_in_each_passage_and_alike_for_every_query() {
 /// A slope beside the logits moves the attention alone.
 #[test]
 fn what_a_head_is_given_is_no_logit_of_its_own() {
-    let n = 60;
-    let nothing = || Array2::zeros((n, 2));
-    let probe = HeadProbe {
-        bias: Some(PositionBias::Linear(0.5)),
-        ..head(nothing(), nothing(), HeadKind::Global)
-    };
-    let found = RampMeasurement::measure(&[&probe], 0, None).unwrap();
+    let probe = HeadProbe { bias: Some(PositionBias::Linear(0.5)), ..without_logits(60) };
+    let found = measured(&[&probe]);
     assert_eq!((found.half_spread, found.given_slope), (0.0, Some(0.5)));
     assert!((found.slope_kl - 0.5).abs() < 1e-4 && found.kl_ramp < 1e-9, "{}", found.slope_kl);
     assert!(found.formula.unwrap() > 10.0);

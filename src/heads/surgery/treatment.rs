@@ -164,23 +164,8 @@ mod tests {
     use ndarray::array;
 
     use super::*;
-    use crate::heads::positions::tests::{head, random};
-    use crate::heads::screen::largest_logit;
+    use crate::heads::positions::tests::random;
     use crate::targets::HeadKind;
-
-    /// If all queries are alike, the scores are all that the logits have.
-    #[test]
-    fn equal_queries_leave_nothing_in_the_keys() {
-        let [other, _] = random(12, HeadKind::Global, 4);
-        let query = array![[0.5, -2.0, 1.0]];
-        let queries = query.broadcast((12, 3)).unwrap().to_owned();
-        let probe = head(queries, other.keys.mapv(f64::from), HeadKind::Global);
-        let mean = query.row(0).mapv(|v| v as f32);
-        let (left, attention) = without_key_scores(&probe, &mean);
-        assert!(largest_logit(&left) < 1e-5 && largest_logit(&probe) > 1.0);
-        let off = (&attention - &probe.attention()).mapv(f64::abs).sum();
-        assert!(off < 1e-5, "{off}");
-    }
 
     /// z′ᵢⱼ = s(qᵢ·k′ⱼ + q̄·kⱼ), by a loop over all pairs.
     #[test]
@@ -209,19 +194,11 @@ mod tests {
     fn what_is_left_keeps_its_proportions() {
         let p = array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.5, 0.125, 0.375]];
         let two = largest(p.clone(), 2);
-        assert_eq!(
-            two,
-            array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.5 / 0.875, 0.0, 0.375 / 0.875]]
-        );
-        assert_eq!(
-            largest(p.clone(), 1),
-            array![[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
-        );
+        let rows = |last| ndarray::arr2(&[[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], last]);
+        assert_eq!(two, rows([0.5 / 0.875, 0.0, 0.375 / 0.875]));
+        assert_eq!(largest(p.clone(), 1), ndarray::arr2(&[[1.0, 0.0, 0.0]; 3]));
         assert_eq!(last(p.clone(), 1), Array2::<f64>::eye(3));
-        assert_eq!(
-            last(p.clone(), 2),
-            array![[1.0, 0.0, 0.0], [0.75, 0.25, 0.0], [0.0, 0.25, 0.75]]
-        );
+        assert_eq!(last(p.clone(), 2), rows([0.0, 0.25, 0.75]));
         assert_eq!(largest(p.clone(), 3), p);
         assert_eq!(last(p.clone(), 3), p);
     }

@@ -158,22 +158,3 @@ impl HeadStatistics {
         self.max_logit.max(-self.min_logit)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::targets::Visibility;
-
-    #[test]
-    fn a_row_attends_to_the_columns_of_its_head_s_kind() {
-        let windows = [1, 9, usize::MAX].map(|window| HeadKind::Local { window });
-        let kinds = [&[HeadKind::Global][..], &windows].concat();
-        let heads = Heads::new(&kinds, None);
-        for (head, kind) in kinds.iter().enumerate() {
-            for row in 0..30 {
-                let found = columns(heads.window(head), row);
-                assert_eq!(found, kind.columns(row, 30, Visibility::Causal), "{kind}, row {row}");
-            }
-        }
-    }
-}

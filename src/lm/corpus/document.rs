@@ -249,13 +249,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_in_another_form_are_refused_with_a_way_to_make_one() {
+    fn texts_in_another_form_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["t.jsonl", "t.jsonl.zst", "t.parquet", "t.CSV", "t.txt.gz"] {
             let path = folder.path().join(name);
             std::fs::write(&path, "{\"text\": \"a\"}").unwrap();
             let said = Document::of_file(&path).unwrap_err().to_string();
-            assert!(said.contains("not a plain text; ") && said.contains("make one by"), "{said}");
+            assert!(said.contains("not a plain text"), "{said}");
         }
     }
 

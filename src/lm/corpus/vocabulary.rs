@@ -163,37 +163,21 @@ mod tests {
 
     #[test]
     fn the_end_of_a_document_is_the_last_symbol_and_has_no_bytes() {
-        let vocabulary = characters("abc", true);
-        assert_eq!((vocabulary.size(), vocabulary.end()), (4, Some(3)));
-        assert_eq!(vocabulary.bytes_of(3), 0);
-        assert_eq!(characters("abc", false).end(), None);
-        let bytes = Vocabulary { symbols: Symbols::Bytes, has_end: true };
-        assert_eq!((bytes.size(), bytes.end(), bytes.bytes_of(256)), (257, Some(256), 0));
+        let bytes = |has_end: bool| Vocabulary { symbols: Symbols::Bytes, has_end };
+        for (vocabulary, end) in [(characters("abc", true), 3), (bytes(true), 256)] {
+            assert_eq!((vocabulary.size(), vocabulary.end()), (end as usize + 1, Some(end)));
+            assert_eq!(vocabulary.bytes_of(end), 0);
+        }
+        assert_eq!((characters("abc", false).end(), bytes(false).end()), (None, None));
     }
 
     #[test]
-    fn bytes_need_not_be_text_but_characters_must() {
-        let bytes = [104, 255];
-        let vocabulary = Vocabulary { symbols: Symbols::Bytes, has_end: false };
-        assert_eq!(vocabulary.encode(&bytes).unwrap(), [104, 255]);
-        let error = characters("h", false).encode(&bytes).unwrap_err();
-        assert!(error.to_string().contains("byte 1"), "{error}");
-    }
-
-    fn of(symbols: Symbols) -> Vocabulary {
-        Vocabulary { symbols, has_end: true }
-    }
-
-    #[test]
-    fn bytes_stand_for_themselves_where_they_are_text() {
-        let texts = of(Symbols::Bytes).texts_of(&[97, 0xc3, 0xa9, 256]).unwrap();
-        assert_eq!(texts, ["a", "\u{fffd}", "\u{fffd}", "<end>"]);
-    }
-
-    #[test]
-    fn characters_stand_for_themselves_and_unwritten_symbols_for_nothing() {
-        let vocabulary = of(Symbols::Characters(vec!['x', '\n']));
-        assert_eq!(vocabulary.texts_of(&[1, 0, 2]).unwrap(), ["\n", "x", "<end>"]);
+    fn symbols_stand_for_themselves_where_they_are_text_and_unwritten_ones_for_nothing() {
+        let of = |symbols: Symbols| Vocabulary { symbols, has_end: true };
+        let bytes = of(Symbols::Bytes).texts_of(&[97, 0xc3, 0xa9, 256]).unwrap();
+        assert_eq!(bytes, ["a", "\u{fffd}", "\u{fffd}", "<end>"]);
+        let characters = of(Symbols::Characters(vec!['x', '\n'])).texts_of(&[1, 0, 2]).unwrap();
+        assert_eq!(characters, ["\n", "x", "<end>"]);
         assert_eq!(of(Symbols::Unwritten { size: 3 }).texts_of(&[0, 1]), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::lm::attention::{Attended, HeadStatistics, Heads, attention};
 use crate::lm::model::tests::{every_kind, text};
 use crate::lm::model::{Model, ModelShape};
 use crate::lm::operators::Objective;
-use crate::lm::{Corpus, Device, Dtype, SyntheticCorpus, TrainDefinition, Trainer};
+use crate::lm::{Corpus, Device, Dtype, TrainDefinition, Trainer};
 use crate::targets::HeadKind::{self, Global, Local};
 
 fn numbers(x: &Tensor) -> Vec<f32> {
@@ -138,19 +138,11 @@ fn losses_gradients_and_heads_of_every_kind_of_model_are_those_of_the_cpu() {
 #[ignore = "needs a GPU"]
 fn a_run_follows_that_of_the_cpu_and_goes_on_on_either() {
     for arm in ["ls", "qk-norm", "sigma-reparam", "qk-clip", "z-loss"] {
-        let mut definition = TrainDefinition {
-            layers: 2,
-            d_model: 32,
-            heads: 2,
-            context: 64,
-            steps: 20,
-            warmup_steps: 2,
-            // Low enough for clipping to act.
-            qk_clip: 0.05,
-            corpus: SyntheticCorpus { tokens: 40_000, ..SyntheticCorpus::default() },
-            ..TrainDefinition::default()
-        };
-        definition.set("arm", arm).unwrap();
+        // Low enough for clipping to act.
+        let definition = TrainDefinition::default().with(&format!(
+            "layers=2 d_model=32 heads=2 context=64 steps=20 warmup_steps=2 qk_clip=0.05 \
+             corpus.tokens=40000 arm={arm}"
+        ));
         let corpus = Corpus::synthetic(&definition).unwrap();
         let mut cpu = Trainer::new(&definition, &corpus, Device::Cpu).unwrap();
         let mut follows = |other: &mut Trainer, steps: usize| {

@@ -349,16 +349,9 @@ mod tests {
     use crate::lm::TrainDefinition;
     use crate::targets::HeadKind;
 
-    const STABILISERS: [Stabiliser; 5] = [
-        Stabiliser::QkNorm,
-        Stabiliser::SigmaReparam,
-        Stabiliser::Softcap,
-        Stabiliser::QkClip,
-        Stabiliser::ZLoss,
-    ];
-
     #[test]
     fn arms_differ_in_their_heads_and_stabilisers() {
+        use Stabiliser::{QkClip, QkNorm, SigmaReparam, Softcap, ZLoss};
         let global = vec![HeadKind::Global; 4];
         let local = vec![HeadKind::Local { window: 16 }; 4];
         let mixed = [&global[..1], &local[1..]].concat();
@@ -367,14 +360,13 @@ mod tests {
             ("ls", [&mixed; 3], None),
             ("local-only", [&local; 3], None),
             ("layer-alternating", [&local, &global, &local], None),
-            ("qk-norm", [&global; 3], Some(Stabiliser::QkNorm)),
-            ("sigma-reparam", [&global; 3], Some(Stabiliser::SigmaReparam)),
-            ("softcap", [&global; 3], Some(Stabiliser::Softcap)),
-            ("qk-clip", [&global; 3], Some(Stabiliser::QkClip)),
-            ("z-loss", [&global; 3], Some(Stabiliser::ZLoss)),
+            ("qk-norm", [&global; 3], Some(QkNorm)),
+            ("sigma-reparam", [&global; 3], Some(SigmaReparam)),
+            ("softcap", [&global; 3], Some(Softcap)),
+            ("qk-clip", [&global; 3], Some(QkClip)),
+            ("z-loss", [&global; 3], Some(ZLoss)),
         ] {
-            let mut definition = TrainDefinition::default();
-            definition.set("arm", arm).unwrap();
+            let definition = TrainDefinition::default().with(&format!("arm={arm}"));
             assert_eq!(definition.head_kinds().iter().collect::<Vec<_>>(), layers, "{arm}");
             let most = match arm {
                 "ls" => 1,
@@ -382,20 +374,20 @@ mod tests {
                 _ => 4,
             };
             assert_eq!(definition.most_global_heads(), most, "{arm}");
-            for each in STABILISERS {
+            for each in [QkNorm, SigmaReparam, Softcap, QkClip, ZLoss] {
                 assert_eq!(definition.has(each), Some(each) == stabiliser, "{arm}: {each:?}");
             }
         }
     }
 
     #[test]
-    fn a_vocabulary_reads_back_as_written_and_a_wrong_one_is_told_what_to_be() {
+    fn a_vocabulary_reads_back_as_written_and_a_wrong_one_is_named() {
         for text in ["byte", "characters", "bpe:257", "bpe:20000"] {
             assert_eq!(String::from(TextVocabulary::try_from(text.to_owned()).unwrap()), text);
         }
         for text in ["bytes", "bpe", "bpe:", "bpe:256", "bpe:65537", "bpe:-1", "bpe:8k"] {
             let error = TextVocabulary::try_from(text.to_owned()).unwrap_err();
-            assert!(error.contains(text) && error.contains("bpe:8192"), "{error}");
+            assert!(error.contains(text), "{error}");
         }
     }
 }

@@ -1,38 +1,50 @@
-//! Tests of training definitions: reading, refused values and messages.
+//! Tests of training definitions: reading and refused values.
 
-use toml::{Table, Value};
+use toml::Value;
 
 use super::*;
+use crate::lm::LmError;
 use crate::targets::HeadKind;
+
+impl TrainDefinition {
+    /// The definition with further settings, such as `arm=ls window=32`.
+    pub(crate) fn with(mut self, settings: &str) -> Self {
+        for setting in settings.split_whitespace() {
+            self.set_one(setting).unwrap();
+        }
+        self
+    }
+
+    fn set_one(&mut self, setting: &str) -> Result<(), LmError> {
+        let (key, value) = setting.split_once('=').unwrap();
+        self.set(key, value)
+    }
+}
 
 #[test]
 fn a_definition_reads_back_as_written() {
-    let mut definition = TrainDefinition::default();
-    for (key, value) in [
-        ("arm", "ls"),
-        ("window", "32"),
-        ("learning_rate", "1e-3"),
-        ("weight_decay", "0"),
-        ("betas", "[0.9, 0.95]"),
-        ("corpus.recall", "0.5"),
-        ("vocabulary", "bpe:8192"),
-        ("keep_checkpoints", "[100, 200]"),
-        ("diverged_above", "12"),
-    ] {
-        definition.set(key, value).unwrap();
-    }
+    let read_back = |definition: &TrainDefinition| {
+        let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
+        assert_eq!(again, *definition);
+    };
+    let definition = TrainDefinition::default().with(
+        "arm=ls window=32 learning_rate=1e-3 weight_decay=0 betas=[0.9,0.95] corpus.recall=0.5 \
+         vocabulary=bpe:8192 keep_checkpoints=[100,200] diverged_above=12",
+    );
     assert_eq!(definition.arm, Arm::Ls);
     assert_eq!(definition.weight_decay, 0.0);
     assert_eq!(definition.corpus.recall, 0.5);
     assert_eq!(definition.head_kinds()[0][1..], [HeadKind::Local { window: 32 }; 3]);
     assert_eq!(definition.local_tokens(), Some(32));
-    let global = TrainDefinition { arm: Arm::Mhsa, ..definition.clone() };
-    assert_eq!(global.local_tokens(), None);
+    assert_eq!(definition.clone().with("arm=mhsa").local_tokens(), None);
     assert_eq!(definition.head_dimension(), definition.d_model / definition.heads);
-    definition.set("d_head", "24").unwrap();
+    let definition = definition.with("d_head=24");
     assert_eq!(definition.head_dimension(), 24);
-    let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
-    assert_eq!(again, definition);
+    read_back(&definition);
+    read_back(&TrainDefinition::default().with("recursions=3 arm=ls recursion_keys=shared"));
+
+    let file = include_str!("../../../analysis/nanogpt-small.toml");
+    assert_eq!(TrainDefinition::from_toml(file).unwrap().d_model, 128);
 }
 
 #[test]
@@ -48,54 +60,58 @@ fn an_unknown_key_names_the_nearest_one() {
     }
 }
 
+/// The last setting of each entry is out of its own range, or does not go with the settings before it.
+const REFUSED: &str = r#"
+    d_model=66; window=0; context=0; steps=0; learning_rate=0; learning_rate=nan; dtype=float16;
+    arm=lsa; valid_fraction=1; test_fraction=0.9; vocabulary=bpe:12; keep_checkpoints=[0];
+    diverged_above=nan; layers=three; layers=-1; corpus.recall=1.5; softcap=0; qk_clip=-1; z_loss=0;
+    loss_exponent=0; loss_exponent=1.5; label_noise=1; stabilisers=["layer-norm"]; positions=sinusoid;
+    arm=qk-clip stabilisers=["qk-norm","softcap"]; arm=layer-alternating layers=1;
+    positions=rope d_model=60; positions=rope d_head=15; d_head=1 heads=65537;
+    heads=1 arm=gam heads=4; heads=1 arm=gam d_head=16; heads=1 arm=gam positions=rope;
+    heads=1 arm=gam slopes=alibi; heads=1 arm=gam optimiser=muon; heads=1 arm=gam ternary=true;
+    heads=1 arm=gam stabilisers=["softcap"]; heads=1 arm=gam memory_slots=0;
+    heads=1 arm=gam recursions=2; layers=2 recursions=2; recursions=1025; router=expert;
+    recursion_keys=shared; router_scale=0.5; causal_validation=false; recursions=2 router_loss=0.5;
+    recursions=2 router=token router_scale=-1; recursions=2 router=token causal_validation=false;
+    recursions=2 router=token slopes=alibi; recursions=2 router=expert arm=ls; corpus.order=30
+"#;
+
 #[test]
 fn a_wrong_value_is_refused_in_one_line_that_names_its_key() {
-    for (key, value) in [
-        ("d_model", "66"),
-        ("window", "0"),
-        ("context", "0"),
-        ("steps", "0"),
-        ("learning_rate", "0"),
-        ("learning_rate", "nan"),
-        ("dtype", "float16"),
-        ("arm", "lsa"),
-        ("valid_fraction", "1"),
-        ("test_fraction", "0.9"),
-        ("vocabulary", "bpe:12"),
-        ("keep_checkpoints", "[0]"),
-        ("diverged_above", "nan"),
-        ("layers", "three"),
-        ("layers", "-1"),
-        ("corpus.recall", "1.5"),
-        ("softcap", "0"),
-        ("qk_clip", "-1"),
-        ("z_loss", "0"),
-        ("loss_exponent", "0"),
-        ("loss_exponent", "1.5"),
-        ("label_noise", "1"),
-        ("stabilisers", r#"["layer-norm"]"#),
-        ("positions", "sinusoid"),
-    ] {
-        let mut definition = TrainDefinition::default();
-        let error = definition.set(key, value).unwrap_err().to_string();
-        let name = key.rsplit('.').next().unwrap();
-        assert!(error.contains(name), "{key}={value}: {error}");
-        assert!(error.len() < 200, "{error}");
-        assert_eq!(error.lines().count(), 1, "{error}");
-        assert_eq!(definition, TrainDefinition::default());
+    for settings in REFUSED.split(';').map(str::trim) {
+        let (before, last) = settings.rsplit_once(' ').unwrap_or(("", settings));
+        let before = TrainDefinition::default().with(before);
+        let mut definition = before.clone();
+        let error = definition.set_one(last).unwrap_err().to_string();
+        let (key, _) = last.split_once('=').unwrap();
+        assert!(error.contains(key.trim_start_matches("corpus.")), "{settings}: {error}");
+        assert!(error.len() < 200 && error.lines().count() == 1, "{settings}: {error}");
+        assert_eq!(definition, before, "{settings}");
     }
+}
+
+#[test]
+fn stabilisers_go_with_each_other_with_local_heads_and_without_attention() {
+    let both = r#"arm=ls stabilisers=["qk-norm","softcap"]"#;
+    let definition = TrainDefinition::default().with(both);
+    assert!(definition.has(Stabiliser::QkNorm) && definition.has(Stabiliser::Softcap));
+    assert_eq!(definition.head_kinds()[0][1], HeadKind::Local { window: 16 });
+    TrainDefinition::default().with(r#"heads=1 arm=gam stabilisers=["z-loss"]"#);
 }
 
 #[test]
 fn a_manifest_may_have_removed_keys_with_their_defaults_and_no_others() {
     let written = TrainDefinition { steps: 7, ..TrainDefinition::default() };
-    let read = |of_run: &[(&str, Value)], of_corpus: &[(&str, Value)]| {
+    let read = |settings: &[(&str, Value)]| {
         let mut table = written.to_table().unwrap();
-        let owned = |keys: &[(&str, Value)]| {
-            keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect::<Table>()
-        };
-        table["corpus"].as_table_mut().unwrap().extend(owned(of_corpus));
-        table.extend(owned(of_run));
+        for (key, value) in settings {
+            let (part, key) = match key.split_once('.') {
+                Some((part, key)) => (table[part].as_table_mut().unwrap(), key),
+                None => (&mut table, *key),
+            };
+            part.insert(key.to_owned(), value.clone());
+        }
         TrainDefinition::from_manifest(&table)
     };
     let defaults = [
@@ -103,111 +119,20 @@ fn a_manifest_may_have_removed_keys_with_their_defaults_and_no_others() {
         ("objective", "next-token".into()),
         ("mask_share", 0.15.into()),
         ("records", 0.into()),
+        ("corpus.columns", 0.into()),
     ];
-    assert_eq!(read(&defaults, &[("columns", 0.into())]).unwrap(), written);
+    assert_eq!(read(&defaults).unwrap(), written);
     for (key, value) in [
         ("visibility", "bidirectional".into()),
         ("objective", "masked".into()),
         ("mask_share", 0.2.into()),
         ("records", 784.into()),
         ("patch", "28x3x3".into()),
+        ("corpus.columns", 28.into()),
     ] {
-        let error = read(&[(key, value)], &[]).unwrap_err().to_string();
+        let error = read(&[(key, value)]).unwrap_err().to_string();
         assert!(error.contains(key), "{error}");
     }
-    let error = read(&[], &[("columns", 28.into())]).unwrap_err().to_string();
-    assert!(error.contains("corpus.columns"), "{error}");
     // A definition is not a manifest.
     assert!(TrainDefinition::from_toml("records = 0").is_err());
-}
-
-#[test]
-fn the_definitions_that_come_with_the_project_read() {
-    let nanogpt = include_str!("../../../analysis/nanogpt-small.toml");
-    assert_eq!(TrainDefinition::from_toml(nanogpt).unwrap().d_model, 128);
-    let study: Table = include_str!("../../../analysis/lm-head-size.toml").parse().unwrap();
-    let shared = study["train"].as_table().unwrap();
-    assert_eq!(TrainDefinition::from_table(shared).unwrap().context, 512);
-}
-
-#[test]
-fn stabilisers_go_with_any_heads_and_with_each_other() {
-    let mut definition = TrainDefinition::default();
-    definition.set("arm", "ls").unwrap();
-    definition.set("stabilisers", r#"["qk-norm", "softcap"]"#).unwrap();
-    assert!(definition.has(Stabiliser::QkNorm) && definition.has(Stabiliser::Softcap));
-    assert_eq!(definition.head_kinds()[0][1], HeadKind::Local { window: 16 });
-    let error = definition.set("arm", "qk-clip").unwrap_err().to_string();
-    assert!(
-        error.starts_with("stabilisers has no effect with qk-norm")
-            && error.contains("(qk-clip found)"),
-        "{error}"
-    );
-}
-
-#[test]
-fn settings_that_need_each_other_say_so() {
-    for (settings, said) in [
-        ([("positions", "rope"), ("d_model", "60")], "d_model gives d_head = 15 (60 found)"),
-        ([("positions", "rope"), ("d_head", "15")], "d_head gives d_head = 15"),
-        ([("d_head", "1"), ("heads", "65537")], "heads must be at most 65536"),
-        (
-            [("arm", "layer-alternating"), ("layers", "1")],
-            "layers must be at least 2 with arm = layer-alternating (1 found)",
-        ),
-    ] {
-        let mut definition = TrainDefinition::default();
-        definition.set(settings[0].0, settings[0].1).unwrap();
-        let error = definition.set(settings[1].0, settings[1].1).unwrap_err().to_string();
-        assert!(error.starts_with(said), "{error}");
-    }
-}
-
-#[test]
-fn without_attention_keys_of_attention_are_refused() {
-    let mut definition = TrainDefinition { heads: 1, ..TrainDefinition::default() };
-    definition.set("arm", "gam").unwrap();
-    for (key, value) in [
-        ("heads", "4"),
-        ("d_head", "16"),
-        ("positions", "rope"),
-        ("slopes", "alibi"),
-        ("optimiser", "muon"),
-        ("ternary", "true"),
-        ("stabilisers", r#"["softcap"]"#),
-        ("memory_slots", "0"),
-    ] {
-        let error = definition.set(key, value).unwrap_err().to_string();
-        assert!(error.starts_with(key), "{key}={value}: {error}");
-    }
-    definition.set("stabilisers", r#"["z-loss"]"#).unwrap();
-}
-
-#[test]
-fn keys_of_recursion_that_need_each_other_say_so() {
-    for (set, key, value) in [
-        (&[][..], "router", "expert"),
-        (&[], "recursion_keys", "shared"),
-        (&[], "router_scale", "0.5"),
-        (&[], "causal_validation", "false"),
-        (&[("layers", "2")], "recursions", "2"),
-        (&[], "recursions", "1025"),
-        (&[("heads", "1"), ("arm", "gam")], "recursions", "2"),
-        (&[("recursions", "2")], "router_loss", "0.5"),
-        (&[("recursions", "2"), ("router", "token")], "router_scale", "-1"),
-        (&[("recursions", "2"), ("router", "token")], "causal_validation", "false"),
-        (&[("recursions", "2"), ("router", "token")], "slopes", "alibi"),
-        (&[("recursions", "2"), ("router", "expert")], "arm", "ls"),
-    ] {
-        let mut definition = TrainDefinition::default();
-        set.iter().for_each(|(key, value)| definition.set(key, value).unwrap());
-        let error = definition.set(key, value).unwrap_err().to_string();
-        assert!(error.contains(" found)") && error.lines().count() == 1, "{key}={value}: {error}");
-    }
-    let mut definition = TrainDefinition::default();
-    definition.set("recursions", "3").unwrap();
-    definition.set("arm", "ls").unwrap();
-    definition.set("recursion_keys", "shared").unwrap();
-    let again = TrainDefinition::from_table(&definition.to_table().unwrap()).unwrap();
-    assert_eq!(again, definition);
 }

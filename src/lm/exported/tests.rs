@@ -9,11 +9,11 @@ use ndarray::Array2;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde_json::{Value, json};
-use tempfile::{TempDir, tempdir};
+use tempfile::tempdir;
 
 use super::ExportedHeads;
 use crate::lm::tensor_file::SafetensorsFile;
-use crate::lm::{HeadProbe, LmError, NormalisedInputs, PretrainedModel, Probed as _};
+use crate::lm::{HeadProbe, NormalisedInputs, PretrainedModel, Probed as _};
 use crate::targets::Visibility;
 
 const MODELS: [&str; 8] =
@@ -135,27 +135,22 @@ fn are_alike(found: &HeadProbe, expected: &HeadProbe, at: &str) {
     let turns = |p: &HeadProbe| -> Vec<f32> {
         p.inputs.turns.iter().flat_map(|turns| turns.iter().copied().flatten()).collect()
     };
-    assert_eq!(turns(found).len(), turns(expected).len(), "{at}");
-    assert!(farthest(&turns(found), &turns(expected)) < 1e-5, "{at}");
-    match (&found.inputs.normalised, &expected.inputs.normalised) {
-        (None, None) => {}
-        (
-            Some(NormalisedInputs::Each { gains, epsilon, centred }),
-            Some(NormalisedInputs::Each { gains: others, epsilon: other, centred: own }),
-        ) => {
-            assert_eq!((epsilon, centred), (other, own), "{at}");
-            let off = farthest(gains.iter().flatten(), others.iter().flatten());
-            assert!(off < 1e-5, "{at}: gains off by {off}");
+    // The form of the normalisation and its numbers.
+    let normalised = |p: &HeadProbe| match &p.inputs.normalised {
+        None => (None, Vec::new()),
+        Some(NormalisedInputs::Each { gains, epsilon, centred }) => {
+            (Some((*epsilon, *centred)), gains.iter().flatten().copied().collect())
         }
-        (
-            Some(NormalisedInputs::Together { scales }),
-            Some(NormalisedInputs::Together { scales: others }),
-        ) => {
-            let [one, other] =
-                [scales, others].map(|all| all.iter().flat_map(|s| s.to_vec()).collect::<Vec<_>>());
-            assert!(farthest(&one, &other) < 1e-5, "{at}: numbers by row");
-        }
-        (one, other) => panic!("{at}: {one:?}, not {other:?}"),
+        Some(NormalisedInputs::Together { scales }) => (
+            Some((0.0, false)),
+            scales.iter().flat_map(|of| of.iter().copied()).collect::<Vec<f32>>(),
+        ),
+    };
+    let ((form, numbers), (other_form, others)) = (normalised(found), normalised(expected));
+    assert_eq!(form, other_form, "{at}");
+    for (found, expected) in [(turns(found), turns(expected)), (numbers, others)] {
+        assert_eq!(found.len(), expected.len(), "{at}");
+        assert!(farthest(&found, &expected) < 1e-5, "{at}");
     }
 }
 
@@ -171,18 +166,14 @@ fn the_beginning_of_a_causal_passage_has_the_same_heads_and_of_others_there_is_n
         let (whole, first) = (whole.logits(), first.logits());
         assert_eq!(whole.slice(ndarray::s![..10, ..10]), first);
     }
-    assert!(
-        heads.probe_layer(&beginning, 0).unwrap()[0].is_empty(),
-        "no heads of a layer not held"
-    );
-    let said = |heads: &ExportedHeads, passage: Vec<u32>| {
-        heads.probe_layer(&[passage], 1).unwrap_err().to_string()
-    };
-    let unknown = said(&heads, vec![1, 2, 3]);
-    assert!(unknown.ends_with("has only the heads of its own 2 passages"), "{unknown}");
+    let not_held = heads.probe_layer(&beginning, 0).unwrap();
+    assert!(not_held[0].is_empty(), "heads of a layer that is not held");
+    let unknown = heads.probe_layer(&[vec![1, 2, 3]], 1).unwrap_err().to_string();
+    assert!(unknown.contains("2 passages"), "{unknown}");
     let bert = exported("bert");
-    let cut = said(&bert, bert.own_passages().unwrap()[0][..5].to_vec());
-    assert!(cut.contains("layer 1 has heads that are not causal"), "{cut}");
+    let first = bert.own_passages().unwrap()[0][..5].to_vec();
+    let cut = bert.probe_layer(&[first], 1).unwrap_err().to_string();
+    assert!(cut.contains("not causal"), "{cut}");
 }
 
 /// The metadata and tensors of a file, to be modified and written again.
@@ -220,170 +211,112 @@ impl Altered {
     }
 }
 
-fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
+/// The error message, without the path, of reading a file or its heads.
+fn said(bytes: &[u8]) -> String {
     let folder = tempdir().unwrap();
     let path = folder.path().join("heads.safetensors");
     fs::write(&path, bytes).unwrap();
-    (folder, path)
-}
-
-/// The error message, without the path, of reading a file or its heads.
-fn said(bytes: &[u8]) -> String {
-    let (_folder, path) = written(bytes);
-    let error: LmError = match ExportedHeads::read(&path) {
-        Err(error) => error,
-        Ok(heads) => match heads.probe(&heads.own_passages().unwrap()[0].clone()) {
-            Err(error) => error,
-            Ok(_) => panic!("the file was read"),
-        },
-    };
+    let read = ExportedHeads::read(&path)
+        .and_then(|heads| heads.probe(&heads.own_passages().unwrap()[0].clone()));
+    let Err(error) = read else { panic!("the file was read") };
     let text = error.to_string();
     assert!(!text.contains('\n'), "{text}");
     text.replacen(&format!("{}: ", path.display()), "", 1)
 }
 
+/// Asserts that an altered file is refused with a message that names this.
+fn refused(name: &str, named: &str, alter: impl FnOnce(&mut Altered)) {
+    let mut file = Altered::of(name);
+    alter(&mut file);
+    let said = said(&file.bytes());
+    assert!(said.contains(named), "{said}\nnot\n{named}");
+}
+
 #[test]
 fn what_a_file_says_of_itself_is_held_to_itself() {
-    let with = |alter: &dyn Fn(&mut Value)| {
-        let mut file = Altered::of("qwen3");
-        alter(&mut file.note);
-        said(&file.bytes())
+    let of_note = |named: &str, alter: &dyn Fn(&mut Value)| {
+        refused("qwen3", named, |file| alter(&mut file.note));
     };
-    let of_layer = |key: &'static str, value: Value| {
-        with(&move |note: &mut Value| note["heads"][0][key] = value.clone())
-    };
-    let cases = [
+    of_note("version 2", &|note| note["version"] = json!(2));
+    of_note("version none", &|note| drop(note.as_object_mut().unwrap().remove("version")));
+    of_note("no passage", &|note| note["tokens"] = json!([]));
+    of_note("empty", &|note| note["tokens"] = json!([[], []]));
+    of_note("of 2 and of 1 tokens", &|note| note["tokens"] = json!([[1, 2], [3]]));
+    of_note("passages 0 and 1", &|note| note["tokens"][0] = note["tokens"][1].clone());
+    of_note("-1", &|note| note["tokens"][0][0] = json!(-1));
+    of_note("names layer 1", &|note| note["layers"] = json!(1));
+    of_note("no layer", &|note| note["heads"] = json!([]));
+    of_note("layer 1 twice", &|note| {
+        note["heads"] = json!([note["heads"][0], note["heads"][0]]);
+    });
+    of_note("header", &|note| note["model"] = Value::Null);
+    for (key, value, named) in [
+        ("scale", json!(0.0), "layer 1 has scale 0"),
+        ("window", json!(0), "layer 1 has window 0"),
+        ("softcap", json!(-3.0), "layer 1 has softcap -3"),
+        ("pairs", json!("thirds"), "`thirds`"),
+        ("alibi", json!(true), "`alibi`"),
         (
-            with(&|note| note["version"] = json!(2)),
-            "has export version 2, but this program reads version 1",
-        ),
-        (
-            with(&|note| drop(note.as_object_mut().unwrap().remove("version"))),
-            "has export version none",
-        ),
-        (with(&|note| note["tokens"] = json!([])), "has no passage"),
-        (with(&|note| note["tokens"] = json!([[], []])), "has no passage, or an empty one"),
-        (with(&|note| note["tokens"] = json!([[1, 2], [3]])), "has passages of 2 and of 1 tokens"),
-        (
-            with(&|note| note["tokens"][0] = note["tokens"][1].clone()),
-            "passages 0 and 1 have the same tokens",
-        ),
-        (
-            with(&|note| note["tokens"][0][0] = json!(-1)),
-            "has a header that cannot be read: invalid value",
-        ),
-        (with(&|note| note["layers"] = json!(1)), "names layer 1, but the model has 1"),
-        (with(&|note| note["heads"] = json!([])), "has no layer"),
-        (
-            with(&|note| note["heads"] = json!([note["heads"][0], note["heads"][0]])),
-            "has layer 1 twice",
-        ),
-        (with(&|note| note["model"] = Value::Null), "has a header that cannot be read"),
-        (of_layer("scale", json!(0.0)), "layer 1 has scale 0; it must be above 0"),
-        (of_layer("window", json!(0)), "layer 1 has window 0"),
-        (of_layer("softcap", json!(-3.0)), "layer 1 has softcap -3"),
-        (
-            of_layer("pairs", json!("thirds")),
-            "has a header that cannot be read: unknown variant `thirds`",
-        ),
-        (of_layer("alibi", json!(true)), "has a header that cannot be read: unknown field `alibi`"),
-        (
-            of_layer("norm", json!({"over": "head", "centred": false, "epsilon": 2.0})),
+            "norm",
+            json!({"over": "head", "centred": false, "epsilon": 2.0}),
             "layer 1 has epsilon 2",
         ),
-    ];
-    for (found, expected) in cases {
-        assert!(found.starts_with(expected), "{found}\nnot\n{expected}");
+    ] {
+        of_note(named, &|note| note["heads"][0][key] = value.clone());
     }
+    let no_note = serialize(HashMap::<String, TensorView<'_>>::new(), None).unwrap();
+    assert!(said(&no_note).contains("\"rank-study-heads\""), "{}", said(&no_note));
+
     let mut renamed = Altered::of("gpt2");
     renamed.note["model"] = json!("some/where/../.My model: é/");
-    let (_folder, path) = written(&renamed.bytes());
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("heads.safetensors");
+    fs::write(&path, renamed.bytes()).unwrap();
     assert_eq!(ExportedHeads::read(&path).unwrap().name(), "My-model--é");
-    assert!(
-        said(&serialize(HashMap::<String, TensorView<'_>>::new(), None).unwrap()).starts_with(
-            "is not a file of exported heads (its header has no \"rank-study-heads\")"
-        )
-    );
 }
 
 #[test]
 fn tensors_that_do_not_fit_together_are_named() {
-    let with = |name: &str, alter: &dyn Fn(&mut Altered)| {
-        let mut file = Altered::of(name);
-        alter(&mut file);
-        said(&file.bytes())
-    };
-    let shaped = |tensor: &'static str, shape: Vec<usize>| {
-        with("qwen3", &move |file: &mut Altered| {
-            let numbers = shape.iter().product::<usize>();
-            let tensor = file.tensors.get_mut(tensor).unwrap();
-            *tensor = (Dtype::F32, shape.clone(), vec![0; 4 * numbers]);
-        })
-    };
-    let cases = [
-        (
-            with("qwen3", &|file| drop(file.tensors.remove("layers.1.keys_gains"))),
-            "has no tensor layers.1.keys_gains of float32, float16 or bfloat16",
-        ),
-        (
-            shaped("layers.1.keys", vec![2, 2, 95, 12]),
-            "layers.1.keys is [2, 2, 95, 12], but [2, any, 96, 12] is needed",
-        ),
-        (shaped("layers.1.keys", vec![2, 3, 96, 12]), "layer 1 has 4 query heads and 3 key heads"),
-        (shaped("layers.1.queries", vec![2, 0, 96, 12]), "layer 1 has 0 query heads"),
-        (shaped("layers.1.stream", vec![2, 96]), "layers.1.stream is [2, 96]"),
-        (shaped("layers.1.cos", vec![96, 5]), "layers.1.sin is [96, 6], but [96, 5]"),
-        (shaped("layers.1.queries_before", vec![2, 4, 96, 4]), "layers.1.queries_before is"),
-        (
-            with("qwen3", &|file| file.floats("layers.1.cos", |all| all[7] = 3.0)),
-            "layer 1 has cosines and sines that are all zero",
-        ),
-        (
-            with("gpt_neox", &|file| {
-                for name in ["cos", "sin"] {
-                    file.floats(&format!("layers.1.{name}"), |all| {
-                        all.iter_mut().for_each(|v| *v *= 1.2)
-                    });
-                }
-            }),
-            "layer 1 has cosines and sines of length 1.200 for 2 of 8 channels",
-        ),
-        (
-            with("t5", &|file| {
-                let tensor = file.tensors.get_mut("layers.1.position_bias").unwrap();
-                *tensor = (Dtype::F32, vec![3, 46], vec![0; 4 * 3 * 46]);
-            }),
-            "layers.1.position_bias is [3, 46], but [3, 47] is needed",
-        ),
-        (
-            with("qwen3", &|file| file.floats("layers.1.keys", |all| all[5] = f32::NAN)),
-            "layers.1.keys has values that are NaN or infinite; export an earlier step",
-        ),
-    ];
-    for (found, expected) in cases {
-        assert!(found.starts_with(expected), "{found}\nnot\n{expected}");
+    let absent = "layers.1.keys_gains";
+    refused("qwen3", absent, |file| drop(file.tensors.remove(absent)));
+    for (name, tensor, shape, named) in [
+        ("qwen3", "keys", &[2, 2, 95, 12][..], "layers.1.keys is [2, 2, 95, 12]"),
+        ("qwen3", "keys", &[2, 3, 96, 12], "4 query heads and 3 key heads"),
+        ("qwen3", "queries", &[2, 0, 96, 12], "0 query heads"),
+        ("qwen3", "stream", &[2, 96], "layers.1.stream is [2, 96]"),
+        ("qwen3", "cos", &[96, 5], "layers.1.sin is [96, 6], but [96, 5]"),
+        ("qwen3", "queries_before", &[2, 4, 96, 4], "layers.1.queries_before is"),
+        ("t5", "position_bias", &[3, 46], "layers.1.position_bias is [3, 46], but [3, 47]"),
+    ] {
+        refused(name, named, |file| {
+            let zeros = vec![0; 4 * shape.iter().product::<usize>()];
+            let tensor = file.tensors.get_mut(&format!("layers.1.{tensor}")).unwrap();
+            *tensor = (Dtype::F32, shape.to_vec(), zeros);
+        });
     }
+    refused("qwen3", "cosines and sines", |file| file.floats("layers.1.cos", |all| all[7] = 3.0));
+    refused("gpt_neox", "1.200 for 2 of 8", |file| {
+        for name in ["layers.1.cos", "layers.1.sin"] {
+            file.floats(name, |all| all.iter_mut().for_each(|v| *v *= 1.2));
+        }
+    });
+    refused("qwen3", "layers.1.keys has values that are NaN or infinite", |file| {
+        file.floats("layers.1.keys", |all| all[5] = f32::NAN);
+    });
 }
 
 #[test]
 fn files_that_are_cut_short_or_absurd_are_refused() {
     let whole = Altered::of("gpt2").bytes();
-    let ends = [0, 4, 100, whole.len() / 2, whole.len() - 1];
-    for end in ends {
-        assert!(said(&whole[..end]).contains("get a whole copy"), "{end}: {}", said(&whole[..end]));
-    }
-    let longer = [&whole[..], &[0; 8]].concat();
-    assert!(said(&longer).contains("header announces"), "{}", said(&longer));
-    let of_header = |header: &str| {
-        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
-        bytes.extend(header.bytes());
-        said(&bytes)
-    };
+    let mut broken: Vec<Vec<u8>> =
+        [0, 4, 100, whole.len() / 2, whole.len() - 1].map(|end| whole[..end].to_vec()).into();
     let absurd = r#"{"x":{"dtype":"F32","shape":[18446744073709551615,4],"data_offsets":[0,18446744073709551612]}}"#;
     for header in ["{", "[1]", r#"{"x":3}"#, absurd] {
-        assert!(of_header(header).contains("get a whole copy"), "{}", of_header(header));
+        broken.push([&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat());
     }
-    let mut huge = u64::MAX.to_le_bytes().to_vec();
-    huge.extend([b'{'; 32]);
-    assert!(said(&huge).contains("cut off or not a safetensors file"), "{}", said(&huge));
+    broken.push([&[0xff; 8][..], &[b'{'; 32]].concat());
+    broken.push([&whole[..], &[0; 8]].concat());
+    for bytes in broken {
+        assert!(said(&bytes).contains("get a whole copy"), "{}", said(&bytes));
+    }
 }

@@ -84,12 +84,9 @@ mod tests {
             (input, 0) => (input % 5) as f32 * 0.4,
             _ => 0.0,
         };
-        let matrix = Tensor::from_vec(
-            (0..260).map(value).collect::<Vec<f32>>(),
-            (130, 2),
-            &candle_core::Device::Cpu,
-        );
-        let found: Vec<Vec<f32>> = rounded(&matrix.unwrap(), 3.0).unwrap().to_vec2().unwrap();
+        let values: Vec<f32> = (0..260).map(value).collect();
+        let matrix = Tensor::from_vec(values, (130, 2), &candle_core::Device::Cpu).unwrap();
+        let found: Vec<Vec<f32>> = rounded(&matrix, 3.0).unwrap().to_vec2().unwrap();
         let first = |input: usize| found[input][0];
         assert_eq!([0, 1, 2, 3, 4, 128, 129].map(first), [3.0, 0.0, 1.0, 1.0, 2.0, 30.0, 0.0]);
         assert!(found.iter().all(|row| row[1] == 0.0));
@@ -97,13 +94,7 @@ mod tests {
 
     #[test]
     fn more_bits_change_the_loss_less() {
-        let sizes = TrainDefinition {
-            layers: 2,
-            d_model: 16,
-            heads: 2,
-            context: 24,
-            ..TrainDefinition::default()
-        };
+        let sizes = TrainDefinition::default().with("layers=2 d_model=16 heads=2 context=24");
         let model = Model::new(ModelShape::new(&sizes, 11), 0.5, 3).unwrap();
         let passage: Vec<u32> = (0..24).map(|at| at * at % 11).collect();
         let loss = |model: &Model| model.passage_loss(&passage, &mut |_| Ok(None)).unwrap();
@@ -111,25 +102,16 @@ mod tests {
             |bits, matrices| (loss(&model.rounded(bits, matrices).unwrap()) - loss(&model)).abs();
         assert!(off(2, Matrices::All) > 10.0 * off(8, Matrices::All));
         assert!(off(8, Matrices::All) > 0.0);
-        let kept = |name: &str| {
-            let of = |model: &Model| {
-                model
-                    .weights
-                    .iter()
-                    .find(|w| w.name == name)
-                    .unwrap()
-                    .variable
-                    .flatten_all()
-                    .unwrap()
-                    .to_vec1::<f32>()
-                    .unwrap()
-            };
-            of(&model.rounded(3, Matrices::QueriesAndKeys).unwrap()) == of(&model)
+        let values = |model: &Model, name: &str| {
+            let weight = model.weights.iter().find(|weight| weight.name == name).unwrap();
+            weight.variable.flatten_all().unwrap().to_vec1::<f32>().unwrap()
         };
+        let rounded = model.rounded(3, Matrices::QueriesAndKeys).unwrap();
+        let kept = |name: &str| values(&rounded, name) == values(&model, name);
         assert!(kept("layers.0.mlp.input") && kept("token_embedding"));
         assert!(!kept("layers.1.attention.key"));
         assert!(model.rounded(1, Matrices::All).is_err());
-        let ternary = ModelShape::new(&TrainDefinition { ternary: true, ..sizes }, 11);
+        let ternary = ModelShape::new(&sizes.with("ternary=true"), 11);
         assert!(Model::new(ternary, 0.5, 3).unwrap().rounded(4, Matrices::All).is_err());
     }
 }

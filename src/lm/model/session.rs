@@ -254,78 +254,47 @@ fn part(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lm::{ModelShape, Stabiliser, TrainDefinition};
+    use crate::lm::{ModelShape, TrainDefinition};
 
-    /// Compares the logits of a forward pass with those of a session that reads `first` tokens and then one at a time.
-    fn compare(definition: &TrainDefinition, tokens: &[u32], first: usize) {
-        let shape = ModelShape::new(definition, 23);
-        // With this deviation attention is far from uniform.
-        let model = Model::new(shape, 0.5, 3).unwrap();
-        let ids = Tensor::from_slice(tokens, (1, tokens.len()), &Device::Cpu).unwrap();
-        let whole = model.predict(&ids).unwrap().logits().unwrap().to_vec2::<f32>().unwrap();
-        let mut session = model.session();
-        let mut found = vec![session.feed(&tokens[..first]).unwrap()];
-        for token in first..tokens.len() {
-            found.push(session.feed(&tokens[token..=token]).unwrap());
-        }
-        assert_eq!(session.tokens(), tokens.len());
-        let off = whole[first - 1..].iter().flatten().zip(found.iter().flatten());
-        let off = off.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        let largest = whole.iter().flatten().fold(0.0f32, |most, z| most.max(z.abs()));
-        assert!(off < 2e-5 * largest.max(1.0), "{definition:?} differs by {off:e} of {largest}");
+    fn definition() -> TrainDefinition {
+        TrainDefinition::default().with("layers=2 d_model=24 heads=3 window=7 context=60 softcap=2")
     }
 
+    /// A session reads `first` tokens and then one at a time.
     #[test]
     fn a_token_at_a_time_gives_what_the_whole_sequence_does() {
         let tokens: Vec<u32> = (0..60).map(|i| (i * i * 7 + i / 3) % 23).collect();
-        let definition = |arm: &str, positions: &str, stabilisers: &[Stabiliser]| {
-            let mut definition = TrainDefinition {
-                layers: 2,
-                d_model: 24,
-                heads: 3,
-                window: 7,
-                context: 60,
-                softcap: 2.0,
-                stabilisers: stabilisers.to_vec(),
-                ..TrainDefinition::default()
-            };
-            if arm == "gam" {
-                definition.heads = 1;
-            }
-            definition.set("arm", arm).unwrap();
-            definition.set("positions", positions).unwrap();
-            definition
-        };
-        use Stabiliser::{QkNorm, SigmaReparam, Softcap};
-        for (arm, positions, slopes, stabilisers, first) in [
-            ("mhsa", "learned", "none", &[][..], 1),
-            ("ls", "rope", "none", &[], 5),
-            ("local-only", "none", "none", &[Softcap], 20),
-            ("layer-alternating", "rope", "none", &[QkNorm], 7),
-            ("ls", "learned", "none", &[SigmaReparam], 8),
-            ("ls", "sinusoidal", "alibi", &[], 3),
-            ("ls", "none", "learned", &[Softcap], 20),
-            ("gam", "learned", "none", &[], 1),
-            ("gam", "none", "none", &[], 20),
+        for (settings, first) in [
+            ("arm=mhsa positions=learned", 1),
+            ("arm=ls positions=rope", 5),
+            ("arm=local-only positions=none stabilisers=[\"softcap\"]", 20),
+            ("arm=layer-alternating positions=rope stabilisers=[\"qk-norm\"]", 7),
+            ("arm=ls positions=learned stabilisers=[\"sigma-reparam\"]", 8),
+            ("arm=ls positions=sinusoidal slopes=alibi", 3),
+            ("arm=ls positions=none slopes=learned stabilisers=[\"softcap\"]", 20),
+            ("heads=1 arm=gam positions=learned", 1),
+            ("heads=1 arm=gam positions=none", 20),
         ] {
-            let mut definition = definition(arm, positions, stabilisers);
-            definition.set("slopes", slopes).unwrap();
-            compare(&definition, &tokens, first);
+            // With this deviation attention is far from uniform.
+            let shape = ModelShape::new(&definition().with(settings), 23);
+            let model = Model::new(shape, 0.5, 3).unwrap();
+            let ids = Tensor::from_slice(&tokens, (1, tokens.len()), &Device::Cpu).unwrap();
+            let whole = model.predict(&ids).unwrap().logits().unwrap().to_vec2::<f32>().unwrap();
+            let mut session = model.session();
+            let mut found = vec![session.feed(&tokens[..first]).unwrap()];
+            found.extend(tokens[first..].iter().map(|&token| session.feed(&[token]).unwrap()));
+            assert_eq!(session.tokens(), tokens.len());
+            let off = whole[first - 1..].iter().flatten().zip(found.iter().flatten());
+            let off = off.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            let largest = whole.iter().flatten().fold(0.0f32, |most, z| most.max(z.abs()));
+            assert!(off < 2e-5 * largest.max(1.0), "{settings} differs by {off:e} of {largest}");
         }
     }
 
     #[test]
     fn a_local_head_keeps_its_window() {
-        let definition = TrainDefinition {
-            layers: 2,
-            d_model: 24,
-            heads: 3,
-            window: 7,
-            context: 60,
-            arm: crate::lm::Arm::Ls,
-            ..TrainDefinition::default()
-        };
-        let model = Model::new(ModelShape::new(&definition, 23), 0.02, 0).unwrap();
+        let shape = ModelShape::new(&definition().with("arm=ls"), 23);
+        let model = Model::new(shape, 0.02, 0).unwrap();
         let mut session = model.session();
         session.feed(&[1; 40]).unwrap();
         session.feed(&[2; 3]).unwrap();

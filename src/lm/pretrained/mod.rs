@@ -17,6 +17,6 @@ mod weights;
 
 pub(in crate::lm) use layers::with_ones;
 pub use model::PretrainedModel;
-#[cfg(test)]
+#[cfg(all(test, feature = "study"))]
 pub(crate) use tests::Published;
 pub(in crate::lm) use types::{NormOver, Pairs};

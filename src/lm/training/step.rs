@@ -145,64 +145,34 @@ pub(super) fn gradient_norm(gradients: &[Tensor]) -> candle_core::Result<f64> {
 mod tests {
     use super::*;
 
+    /// Compares the learning rates of steps.
+    fn assert_rates(definition: &TrainDefinition, expected: &[(usize, f64)]) {
+        for &(step, rate) in expected {
+            let found = learning_rate(definition, step);
+            assert!((found - rate).abs() < 1e-12, "step {step}: {found}, not {rate}");
+        }
+    }
+
     #[test]
     fn it_rises_to_the_peak_and_falls_to_the_final_fraction() {
-        let mut definition = TrainDefinition {
-            steps: 110,
-            warmup_steps: 10,
-            learning_rate: 2.0,
-            final_learning_rate: 0.1,
-            ..TrainDefinition::default()
-        };
-        for (step, rate) in [(1, 0.2), (5, 1.0), (10, 2.0), (60, 1.1), (110, 0.2)] {
-            let found = learning_rate(&definition, step);
-            assert!((found - rate).abs() < 1e-12, "step {step}: {found}, not {rate}");
-        }
-        definition.upstream_steps = 40;
-        definition.upstream_learning_rate = Some(1.0);
-        definition.steps = 150;
-        for (step, rate) in [
-            (1, 0.5),
-            (2, 1.0),
-            (21, 0.55),
-            (40, 0.1),
-            (41, 0.29),
-            (50, 2.0),
-            (100, 1.1),
-            (150, 0.2),
-        ] {
-            let found = learning_rate(&definition, step);
-            assert!((found - rate).abs() < 1e-12, "step {step}: {found}, not {rate}");
-        }
-        definition.upstream_steps = 0;
-        definition.schedule = Schedule::Constant;
-        assert_eq!(learning_rate(&definition, 110), 2.0);
-        definition.warmup_steps = 0;
-        assert_eq!(learning_rate(&definition, 1), 2.0);
+        let definition = TrainDefinition::default()
+            .with("steps=110 warmup_steps=10 learning_rate=2 final_learning_rate=0.1");
+        assert_rates(&definition, &[(1, 0.2), (5, 1.0), (10, 2.0), (60, 1.1), (110, 0.2)]);
+        let constant = definition.clone().with("schedule=constant");
+        assert_rates(&constant, &[(110, 2.0)]);
+        assert_rates(&constant.with("warmup_steps=0"), &[(1, 2.0)]);
+        let two = definition.with("steps=150 upstream_steps=40 upstream_learning_rate=1");
+        assert_rates(&two, &[(1, 0.5), (2, 1.0), (21, 0.55), (40, 0.1)]);
+        assert_rates(&two, &[(41, 0.29), (50, 2.0), (100, 1.1), (150, 0.2)]);
     }
 
     #[test]
     fn the_schedule_of_ternary_weights_has_a_lower_second_half_and_a_last_third_without_decay() {
-        let definition = TrainDefinition {
-            steps: 120,
-            warmup_steps: 20,
-            learning_rate: 3.0,
-            weight_decay: 0.5,
-            schedule: Schedule::Trilm,
-            ..TrainDefinition::default()
-        };
-        for (step, rate, decay) in [
-            (10, 1.5, 0.5),
-            (20, 3.0, 0.5),
-            (60, 1.8, 0.5),
-            (70, 1.0, 0.5),
-            (80, 0.8, 0.5),
-            (81, 0.78, 0.0),
-            (120, 0.0, 0.0),
-        ] {
-            let found = learning_rate(&definition, step);
-            assert!((found - rate).abs() < 1e-12, "step {step}: {found}, not {rate}");
-            assert_eq!(weight_decay(&definition, step), decay, "step {step}");
-        }
+        let definition = TrainDefinition::default()
+            .with("steps=120 warmup_steps=20 learning_rate=3 weight_decay=0.5 schedule=trilm");
+        assert_rates(&definition, &[(10, 1.5), (20, 3.0), (60, 1.8), (70, 1.0), (80, 0.8)]);
+        assert_rates(&definition, &[(81, 0.78), (120, 0.0)]);
+        let decays = [10, 20, 60, 70, 80, 81, 120].map(|step| weight_decay(&definition, step));
+        assert_eq!(decays, [0.5, 0.5, 0.5, 0.5, 0.5, 0.0, 0.0]);
     }
 }

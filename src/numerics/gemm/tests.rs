@@ -108,7 +108,7 @@ fn an_empty_depth_leaves_the_sums_that_were_there() {
     assert!(c.sum_axis(Axis(0)).iter().all(|&c| c == 0.0));
 }
 
-/// A group of twelve rows, as on processors with 32 registers, with vectors of any extension.
+/// The largest error of a group of twelve rows, as on processors with 32 registers, with vectors of any extension.
 struct Twelve<'a>(&'a [f64], &'a [f64]);
 
 impl Kernel<f64> for Twelve<'_> {

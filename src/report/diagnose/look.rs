@@ -224,21 +224,9 @@ mod tests {
     use ndarray::arr1;
 
     use super::*;
-    use crate::lm::{Model, ModelShape, TrainDefinition};
+    use crate::experiments::ramp::tables::tests::probe;
 
     const DETAIL: Detail = Detail { bins: 4, keys: 3, every: 2 };
-
-    fn probe() -> HeadProbe {
-        let definition = TrainDefinition {
-            layers: 1,
-            d_model: 8,
-            heads: 2,
-            context: 12,
-            ..TrainDefinition::default()
-        };
-        let model = Model::new(ModelShape::new(&definition, 5), 3.0, 0).unwrap();
-        model.probe(&[0, 3, 1, 4, 2, 2, 0, 1, 1, 3]).unwrap().remove(0)
-    }
 
     #[test]
     fn every_byte_of_a_picture_is_the_blocks_largest() {
@@ -247,26 +235,24 @@ mod tests {
         assert_eq!((look.side, look.block, look.is_causal), (4, 3, true));
         assert_eq!((look.attention.len(), look.logits.len()), (10, 10));
         let (p, z) = (probe.attention(), probe.logits());
-        for row in 0..4_usize {
-            for column in 0..=row {
-                let of_block = || {
-                    let rows = 3 * row..(3 * row + 3).min(10);
-                    rows.flat_map(move |i| {
-                        (3 * column..(3 * column + 3).min(i + 1)).map(move |j| [i, j])
-                    })
-                };
-                let at = row * (row + 1) / 2 + column;
-                let most = of_block().map(|pair| p[pair]).fold(0.0, f64::max);
-                let told = attention_of_byte(look.attention[at]);
-                let holds = match most < LEAST_ATTENTION {
-                    true => told == 0.0,
-                    false => (told / most - 1.0).abs() < 0.015,
-                };
-                assert!(holds, "{told} for {most}");
-                let far = of_block().map(|pair| z[pair]).max_by(|a, b| a.abs().total_cmp(&b.abs()));
-                let told = look.most * logit_of_byte(look.logits[at]).unwrap();
-                assert!((told - far.unwrap()).abs() <= 0.0041 * look.most, "{told} for {far:?}");
-            }
+        let blocks = (0..4_usize).flat_map(|row| (0..=row).map(move |column| (row, column)));
+        for (at, (row, column)) in blocks.enumerate() {
+            let of_block = || {
+                let rows = 3 * row..(3 * row + 3).min(10);
+                rows.flat_map(move |i| {
+                    (3 * column..(3 * column + 3).min(i + 1)).map(move |j| [i, j])
+                })
+            };
+            let most = of_block().map(|pair| p[pair]).fold(0.0, f64::max);
+            let told = attention_of_byte(look.attention[at]);
+            let holds = match most < LEAST_ATTENTION {
+                true => told == 0.0,
+                false => (told / most - 1.0).abs() < 0.015,
+            };
+            assert!(holds, "{told} for {most}");
+            let far = of_block().map(|pair| z[pair]).max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            let told = look.most * logit_of_byte(look.logits[at]).unwrap();
+            assert!((told - far.unwrap()).abs() <= 0.0041 * look.most, "{told} for {far:?}");
         }
         assert!(look.most > 0.0 && look.logits.iter().any(|&byte| byte == 255 || byte == 1));
     }
@@ -298,10 +284,7 @@ mod tests {
         assert_eq!([0.0, 0.9e-3].map(byte_of_attention), [0, 0]);
         assert_eq!([0, 1, 128, 255].map(logit_of_byte), [None, Some(-1.0), Some(0.0), Some(1.0)]);
         let [attention, logits] = colours();
-        assert_eq!(
-            (attention[0], logits[0], logits[128]),
-            ((255, 255, 255), (255, 255, 255), (255, 255, 255))
-        );
+        assert_eq!([attention[0], logits[0], logits[128]], [(255, 255, 255); 3]);
     }
 
     #[test]

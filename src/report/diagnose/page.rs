@@ -271,30 +271,18 @@ mod tests {
     use super::super::look::{Detail, Look};
     use super::super::tests::{fitted, model, screened};
     use super::*;
-    use crate::lm::{Model, ModelShape, TrainDefinition};
-
-    const PARTS: [f64; 5] = [4.0, 1.5, 1.25, 2.0, 1.5];
+    use crate::experiments::ramp::tables::tests::probe;
 
     /// Two steps of a run of two heads; one head was fitted and has pictures.
     fn diagnosis() -> (Diagnosis, Look) {
-        let definition = TrainDefinition {
-            layers: 1,
-            d_model: 8,
-            heads: 2,
-            context: 12,
-            ..TrainDefinition::default()
-        };
-        let probed = Model::new(ModelShape::new(&definition, 5), 3.0, 0).unwrap();
-        let probe = probed.probe(&[0, 3, 1, 4, 2, 2, 0, 1]).unwrap().remove(0);
-        let look = Look::of(&probe, Detail { bins: 4, keys: 2, every: 1 });
-        let mut first = fitted(0, 0, PARTS);
+        let look = Look::of(&probe(), Detail { bins: 4, keys: 2, every: 1 });
+        let mut first = fitted(0, 0, [4.0, 1.5, 1.25, 2.0, 1.5]);
         first.look = Some(look.clone());
-        let heads = vec![first, screened(0, 1, [3.0; 5].map(|part| part / 2.0))];
+        let heads = vec![first, screened(0, 1, [1.5; 5])];
         let mut last = model("run", Some(20), heads.clone());
         last.tokens = vec!["</script>".to_owned(), "\n".to_owned()];
-        let before = model("run", Some(10), heads);
         let diagnosis = Diagnosis {
-            models: vec![before, last],
+            models: vec![model("run", Some(10), heads), last],
             measured: vec![("Text", "book.txt".to_owned())],
             files: vec!["rows.csv"],
         };
@@ -312,13 +300,14 @@ mod tests {
         let (diagnosis, look) = diagnosis();
         let page = diagnosis.page("rank-study").unwrap();
         let data: Value = serde_json::from_str(script(&page, "numbers")).unwrap();
-        let quantities = data["quantities"].as_array().unwrap();
-        for (model, told) in diagnosis.models.iter().zip(data["models"].as_array().unwrap()) {
-            for (head, told) in model.heads.iter().zip(told["heads"].as_array().unwrap()) {
-                for (at, quantity) in quantities.iter().enumerate() {
-                    let known = Shown::all(&diagnosis.models)[at].quantity;
-                    assert_eq!(quantity["column"], known.column);
-                    match ((known.of)(&head.found), told["values"][at].as_f64()) {
+        let shown = Shown::all(&diagnosis.models);
+        for (at, shown) in shown.iter().enumerate() {
+            let known = &shown.quantity;
+            assert_eq!(data["quantities"][at]["column"], known.column);
+            for (model, of) in diagnosis.models.iter().enumerate() {
+                for (head, of) in of.heads.iter().enumerate() {
+                    let told = &data["models"][model]["heads"][head]["values"][at];
+                    match ((known.of)(&of.found), told.as_f64()) {
                         (Some(value), Some(told)) => {
                             assert!((told / value - 1.0).abs() < 1e-4, "{}", known.column);
                         }
@@ -328,6 +317,7 @@ mod tests {
             }
         }
         assert_eq!(data["models"][1]["tokens"][0], "</script>");
+
         let packed = BASE64_STANDARD.decode(script(&page, "look-1-0-0")).unwrap();
         let mut bytes = Vec::new();
         ZlibDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
@@ -341,13 +331,12 @@ mod tests {
     fn without_scripts_there_are_the_grid_and_the_list() {
         let (diagnosis, _) = diagnosis();
         let page = diagnosis.page("rank-study").unwrap();
-        // 4 · 1.5 · 1.25 · 2 · 1.5
         assert!(page.contains(" id=\"layer-0-head-0\" data-head=\"0\">"));
         assert!(page.contains(" id=\"layer-0-head-0-of-2\""));
         let shade = page.split_once("<td class=\"shade-").unwrap().1.split_once('"').unwrap().0;
         assert!(page.contains(&format!(".shade-{shade}{{background:#")), "{shade} has no rule");
         assert!(!page.contains(" style=\""));
-        assert!(page.contains(">22.5</td>"));
+        assert!(page.contains(">22.5</td>"), "4 · 1.5 · 1.25 · 2 · 1.5");
         let list = page.split_once("<ol class=\"worries\">").unwrap().1;
         let list = list.split_once("</ol>").unwrap().0;
         assert_eq!(list.matches("<li>").count(), 1, "of the last step alone: {list}");

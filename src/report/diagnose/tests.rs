@@ -2,35 +2,24 @@
 
 use super::model::{DiagnosedHead, DiagnosedModel};
 use crate::experiments::heads::HeadMeasurement;
+use crate::experiments::heads::tables::heads::tests::head as head_of_parts;
 use crate::solver::Outcome;
-use crate::targets::HeadKind;
 
 /// A fitted head of rank 16 on 256 tokens. Its largest logit is the product of the factors floor, inflation, input_factor,
 /// excess_factor and shift_factor.
 pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHead {
-    let [floor, inflation, input_factor, excess_factor, shift_factor] = parts;
-    let needed = floor * inflation;
-    let needed_from_input = needed * input_factor;
-    let half_spread = needed_from_input * excess_factor;
+    let [_, inflation, input_factor, excess_factor, shift_factor] = parts;
+    let of_parts = head_of_parts(("mhsa", 0, 0, head), parts, 3.0).found;
     let found = HeadMeasurement {
-        head,
-        kind: HeadKind::Global,
         passages: 2,
         n: 256,
         rows: 256,
         rank: 16,
-        epsilon: 0.01,
-        actual: half_spread * shift_factor,
-        spread: 2.0 * half_spread,
-        needed: Some(needed),
-        needed_from_input: Some(needed_from_input),
-        floor: Some(floor),
         inflation: Some(inflation),
         input_factor: Some(input_factor),
         input_rank: Some(64),
         excess_factor: Some(excess_factor),
         shift_factor: Some(shift_factor),
-        entropy_nats: 3.0,
         effective_rank_logits: 8.0,
         mass_within_1: 0.1,
         mass_within_4: 0.2,
@@ -38,8 +27,8 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         mass_within_64: 0.6,
         key_head: Some(0),
         scale: Some(0.25),
-        max_logit: Some(half_spread * shift_factor),
-        max_dot: Some(4.0 * half_spread * shift_factor),
+        max_logit: Some(of_parts.actual),
+        max_dot: Some(4.0 * of_parts.actual),
         first_mass: Some(0.1),
         sink_mass: Some(0.0),
         share_ramp: Some(0.1),
@@ -47,10 +36,7 @@ pub(super) fn fitted(layer: usize, head: usize, parts: [f64; 5]) -> DiagnosedHea
         kl_nats_from_input: Some(0.01),
         outcome: Outcome::Converged,
         outcome_from_input: Outcome::Converged,
-        iterations: 10,
-        evaluations: 20,
-        wall_time_s: 1.0,
-        ..HeadMeasurement::default()
+        ..of_parts
     };
     DiagnosedHead { layer, found, look: None }
 }

@@ -80,12 +80,9 @@ mod tests {
 
     #[test]
     fn the_schema_has_the_keys_that_are_read() {
-        let of_kind = |name: &str| KINDS.iter().find(|kind| kind.name() == name).unwrap();
-        let train = of_kind("train").tables()[0].keys();
+        let train = "train".parse::<Kind>().unwrap().tables()[0].keys();
         for key in fields_of::<TrainDefinition>() {
             assert!(train["properties"].get(key).is_some(), "{key}");
         }
-        assert_eq!(train["properties"]["learning_rate"]["default"], 3e-3);
-        assert_eq!(of_kind("fit").tables()[0].keys()["required"], json!(["n"]));
     }
 }

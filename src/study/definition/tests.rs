@@ -1,6 +1,6 @@
 //! Tests of all definitions in the repository, for every preset, and of the presets that a study has.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::Table;
 
@@ -11,28 +11,16 @@ use crate::experiments::training::TrainStudy;
 use crate::lm::TrainDefinition;
 use crate::study::Plan;
 
-/// Returns the definition files in `analysis/`, with their keys.
-fn files() -> Vec<(PathBuf, Table)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis");
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
-    paths.sort();
-    let keys = |path: &Path| {
-        let text = std::fs::read_to_string(path).unwrap();
-        text.parse::<Table>().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    };
-    paths.into_iter().map(|path| (path.clone(), keys(&path))).collect()
-}
-
 /// Reading a study alone is not enough: it may refer to runs, views or studies that exist only for another preset.
 #[test]
 fn every_definition_that_comes_with_the_project_reads_at_every_size() {
     let data = tempfile::tempdir().unwrap();
     let (mut wrong, mut read) = (Vec::new(), [0; 3]);
-    for (path, keys) in files() {
-        if !keys.contains_key("study") {
-            let text = std::fs::read_to_string(&path).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        if !text.parse::<Table>().unwrap().contains_key("study") {
             let why = TrainDefinition::from_toml(&text).err();
             wrong.extend(why.map(|why| format!("{}: {why}", path.display())));
             continue;
@@ -46,11 +34,8 @@ fn every_definition_that_comes_with_the_project_reads_at_every_size() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(
-        read[0] >= 18 && read[1] >= 4 && read[2] >= 12,
-        "{read:?} studies of the sizes {:?}",
-        Preset::ALL
-    );
+    let enough = read[0] >= 18 && read[1] >= 4 && read[2] >= 12;
+    assert!(enough, "{read:?} studies of the sizes {:?}", Preset::ALL);
 }
 
 /// Returns the error that prevents a study from being measured and reported for a preset.
@@ -75,26 +60,31 @@ fn problem(path: &Path, preset: Preset, data: &Path) -> Result<(), StudyError> {
 
 const RUNS: &str = "study = 'runs'\nkind = 'train'\n[[run]]\nname = 'a'\n";
 
+fn parse(text: impl Into<String>, preset: Preset) -> Result<StudyDefinition, StudyError> {
+    StudyDefinition::parse(Path::new("study.toml"), text.into(), preset)
+}
+
+/// The error of a definition, without its path.
+fn error_in(text: impl Into<String>, preset: Preset) -> String {
+    let error = parse(text, preset).unwrap_err().to_string();
+    error.strip_prefix("study.toml: ").unwrap().to_owned()
+}
+
 #[test]
 fn a_study_has_a_smaller_size_where_it_makes_or_names_it() {
-    let read = |text: String| StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Quick);
     for text in [
         format!("{RUNS}[quick]"),
         format!("{RUNS}[quick.train]\nsteps = 2"),
         format!("presets = ['quick']\n{RUNS}"),
     ] {
-        assert_eq!(read(text.clone()).unwrap().preset, Preset::Quick);
-        let smoke = StudyDefinition::parse(
-            Path::new("runs.toml"),
-            text.replace("quick", "smoke"),
-            Preset::Smoke,
-        );
-        assert_eq!(smoke.unwrap().preset, Preset::Smoke);
-        let other = StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Smoke);
+        let smoke = text.replace("quick", "smoke");
+        assert_eq!(parse(smoke, Preset::Smoke).unwrap().preset, Preset::Smoke);
+        assert_eq!(parse(text.clone(), Preset::Quick).unwrap().preset, Preset::Quick);
+        let other = parse(text, Preset::Smoke);
         assert!(matches!(other, Err(StudyError::Size { .. })), "{other:?}");
     }
     for text in [RUNS.to_owned(), format!("presets = ['paper']\n{RUNS}")] {
-        let error = read(text).unwrap_err();
+        let error = parse(text, Preset::Quick).unwrap_err();
         assert!(matches!(&error, StudyError::Size { study, .. } if study == "runs"), "{error}");
         assert!(error.to_string().ends_with("use the size paper"), "{error}");
     }
@@ -102,10 +92,10 @@ fn a_study_has_a_smaller_size_where_it_makes_or_names_it() {
 
 #[test]
 fn a_list_for_a_key_of_one_value_makes_a_run_per_combination() {
-    let text = "study = 'runs'\nkind = 'train'\n[[run]]\nname = 'a'\nlearning_rate = [1e-3, 1e-2]\npositions = ['rope', \
-                'learned']\nbetas = [0.9, 0.95]\nseed = [1, 2]\n";
-    let read = |text: String| StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Paper);
-    let study = read(text.to_owned()).unwrap();
+    let text = format!(
+        "{RUNS}learning_rate = [1e-3, 1e-2]\npositions = ['rope', 'learned']\nbetas = [0.9, 0.95]\nseed = [1, 2]\n"
+    );
+    let study = parse(&*text, Preset::Paper).unwrap();
     let study: &TrainStudy = study.work.get().unwrap();
     let found: Vec<(&str, f64)> =
         study.runs.iter().map(|run| (&*run.name, run.definition.learning_rate)).collect();
@@ -118,22 +108,20 @@ fn a_list_for_a_key_of_one_value_makes_a_run_per_combination() {
     assert_eq!(found, expected);
     assert!(study.runs.iter().all(|run| run.seeds == [1, 2] && run.definition.betas[1] == 0.95));
     for wrong in ["[1e-3, 'much']", "[1e-3, 1e-3]"] {
-        let error = read(text.replace("[1e-3, 1e-2]", wrong)).unwrap_err().to_string();
+        let error = error_in(text.replace("[1e-3, 1e-2]", wrong), Preset::Paper);
         assert!(error.contains("run"), "{error}");
     }
 }
 
 #[test]
 fn seeds_are_shared_or_a_run_s_own_and_each_is_named_once() {
-    let text = "study = 'runs'\nkind = 'train'\n[train]\nseed = [3, 4]\n[[run]]\nname = 'a'\n[[run]]\nname = 'b'\n\
-                seed = 7\n";
-    let read = |text: String| StudyDefinition::parse(Path::new("runs.toml"), text, Preset::Paper);
-    let study = read(text.to_owned()).unwrap();
+    let text = format!("{RUNS}[[run]]\nname = 'b'\nseed = 7\n[train]\nseed = [3, 4]\n");
+    let study = parse(&*text, Preset::Paper).unwrap();
     let study: &TrainStudy = study.work.get().unwrap();
     let seeds: Vec<&[u64]> = study.runs.iter().map(|run| run.seeds.as_slice()).collect();
     assert_eq!(seeds, [&[3, 4][..], &[7]]);
     for (old, wrong) in [("[3, 4]", "[3, 4, 3]"), ("= 7", "= [7, 7]"), ("= 7", "= -1")] {
-        let error = read(text.replace(old, wrong)).unwrap_err().to_string();
+        let error = error_in(text.replace(old, wrong), Preset::Paper);
         assert!(error.contains("seed"), "{error}");
     }
 }
@@ -165,11 +153,10 @@ const PARTS: &str = "study = 'parts'\nkind = 'predict'\npresets = ['quick', 'pap
 /// Runs of a study for the preset `paper` are not used by a study for `quick`.
 #[test]
 fn a_quick_study_of_trained_heads_is_of_quick_runs() {
-    let beside = folder(&[("parts", PARTS), ("runs", RUNS)]);
-    let error = error_of(&beside, "parts");
+    let error = error_of(&folder(&[("parts", PARTS), ("runs", RUNS)]), "parts");
     assert!(error.contains("predict.of \"runs\"") && error.contains("no quick size"), "{error}");
-    let beside =
-        folder(&[("parts", PARTS), ("runs", &format!("{RUNS}[[quick.run]]\nname = 'b'\n"))]);
+    let runs = format!("{RUNS}[[quick.run]]\nname = 'b'\n");
+    let beside = folder(&[("parts", PARTS), ("runs", &runs)]);
     for (preset, run) in [(Preset::Quick, "b"), (Preset::Paper, "a")] {
         let study = StudyDefinition::read(&beside.path().join("parts.toml"), preset).unwrap();
         let study: &PredictStudy = study.work.get().unwrap();
@@ -182,11 +169,11 @@ fn a_quick_study_of_trained_heads_is_of_quick_runs() {
 #[test]
 fn rows_are_of_one_size_of_their_definition() {
     let text = format!("{RUNS}[quick.train]\nsteps = [1, 2]\n");
-    let path = Path::new("runs.toml");
     for preset in [Preset::Paper, Preset::Quick] {
-        let error = StudyDefinition::parse(path, text.clone(), preset).unwrap_err().to_string();
-        assert!(error.starts_with("runs.toml: [quick]: train: "), "{error}");
+        let error = error_in(&*text, preset);
+        assert!(error.starts_with("[quick]: train: "), "{error}");
     }
+    let path = Path::new("runs.toml");
     StudyDefinition::of_rows(path, text.clone(), Preset::Paper).unwrap();
     assert!(StudyDefinition::of_rows(path, text, Preset::Quick).is_err());
 }
@@ -199,26 +186,23 @@ fn studies_and_runs_that_are_not_there_name_the_nearest() {
              [[run]]\nname = 'b'\n"
         )
     };
-    let at_fault = |text: &str| {
-        let study = text.parse::<Table>().unwrap()["study"].as_str().unwrap().to_owned();
-        error_of(&folder(&[("runs", RUNS), (&study, text)]), &study)
-    };
-    let good = compared("runs", "a");
-    let beside = folder(&[("runs", RUNS), ("compared", &good)]);
+    let beside = folder(&[("runs", RUNS), ("compared", &compared("runs", "a"))]);
     StudyDefinition::read(&beside.path().join("compared.toml"), Preset::Paper).unwrap();
-    let no_such = "no such study in this folder; did you mean \"runs\"?";
-    for (text, said) in [
-        (compared("rus", "a"), format!("baseline.of \"rus\": {no_such}")),
-        (compared("runs", "c"), "baseline.runs has \"c\", and the runs are a;".to_owned()),
-        (PARTS.replace("'runs'", "'rnus'"), format!("predict.of \"rnus\": {no_such}")),
+    let of_one_size = PARTS.replace("'quick', ", "");
+    for (study, text, key, meant) in [
+        ("compared", compared("rus", "a"), "baseline.of \"rus\"", "runs"),
+        ("compared", compared("runs", "c"), "baseline.runs has \"c\"", "a"),
+        ("parts", PARTS.replace("'runs'", "'rnus'"), "predict.of \"rnus\"", "runs"),
         (
-            PARTS.replace("epsilon", "runs = ['c']\nepsilon").replace("'quick', ", ""),
-            "predict.runs has \"c\", and the runs are a;".to_owned(),
+            "parts",
+            of_one_size.replace("epsilon", "runs = ['c']\nepsilon"),
+            "predict.runs has \"c\"",
+            "a",
         ),
     ] {
-        let error = at_fault(&text);
-        assert!(error.starts_with(&said), "{error}");
-        assert!(error.contains("did you mean"), "{error}");
+        let error = error_of(&folder(&[("runs", RUNS), (study, &text)]), study);
+        assert!(error.starts_with(key), "{error}");
+        assert!(error.contains(&format!("did you mean \"{meant}\"")), "{error}");
     }
 }
 
@@ -234,42 +218,31 @@ fn what_would_have_no_effect_or_cannot_be_is_refused() {
         fits("phase", ""),
         bound("column = 'inflation'\nleast = 1\nrows = { n = [8], family = 'prefix', tau = 1 }"),
     ] {
-        StudyDefinition::parse(Path::new("good.toml"), text, Preset::Paper).unwrap();
+        parse(text, Preset::Paper).unwrap();
     }
-    for (text, said) in [
-        (fits("phsae", ""), "unknown view \"phsae\"; did you mean \"phase\"?"),
-        (fits("dial", ""), "view \"dial\" needs rows of kind train, but the study's kind is fit"),
-        (fits("phase", "[train]\n"), "train is not used by a study of kind fit"),
-        (fits("phase", "m = 3\n"), "[[target]] 1: family prefix: m is not a parameter"),
-        (fits("phase", "[quick.grid]\nn = ['8']\n"), "[quick]: grid.n is \"8\""),
-        (fits("phase", "[quick.grid]\nrnak = [8]\n"), "[quick]: unknown key \"grid.rnak\""),
-        (
-            runs("[quick.train]\nwindow = 0\n"),
-            "[quick]: train: window must be at least 1 (0 found)",
-        ),
-        (runs("[baseline]\nof = 'x'\nruns = []\n"), "baseline.runs is empty"),
-        (runs("[baseline]\nof = 'x'\nruns = ['y']\n"), "view \"training\": baseline: "),
-        (runs("").replace("training", "variants"), "view \"variants\": needs a [baseline]"),
-        (
-            bound("column = 'inflatoin'\nleast = 1"),
-            "[[expected]] 1: expected \"w\": no column = \"inflatoin\"; did you mean \"inflation\"?",
-        ),
-        (
-            bound("column = 'outcome'\nleast = 1"),
-            "[[expected]] 1: expected \"w\": column = \"outcome\" ",
-        ),
-        (
-            bound("column = 'inflation'\nleast = 1\nrows = { arm = 'ls' }"),
-            "[[expected]] 1: expected \"w\": no column rows.arm; did you mean ",
-        ),
-        (
-            bound("column = 'inflation'\nleast = 1\nrows = { n = 0.5 }"),
-            "[[expected]] 1: expected \"w\": rows.n is 0.5; it must be a whole number",
-        ),
+    for (text, place, wrong) in [
+        (fits("phsae", ""), "unknown view ", "\"phsae\"; did you mean \"phase\"?"),
+        (fits("dial", ""), "view \"dial\"", "kind train"),
+        (fits("phase", "[train]\n"), "train ", "kind fit"),
+        (fits("phase", "m = 3\n"), "[[target]] 1: ", "prefix: m "),
+        (fits("phase", "[quick.grid]\nn = ['8']\n"), "[quick]: grid.n", "\"8\""),
+        (fits("phase", "[quick.grid]\nrnak = [8]\n"), "[quick]: ", "\"grid.rnak\""),
+        (runs("[quick.train]\nwindow = 0\n"), "[quick]: train: window", "(0 found)"),
+        (runs("[baseline]\nof = 'x'\nruns = []\n"), "baseline.runs", "empty"),
+        (runs("[baseline]\nof = 'x'\nruns = ['y']\n"), "view \"training\": baseline: ", ""),
+        (runs("").replace("training", "variants"), "view \"variants\": ", "[baseline]"),
     ] {
-        let path = Path::new("bad.toml");
-        let error = StudyDefinition::parse(path, text, Preset::Paper).unwrap_err().to_string();
-        let why = error.strip_prefix("bad.toml: ").unwrap();
-        assert!(why.starts_with(said), "{why}\nis not\n{said}");
+        let error = error_in(text, Preset::Paper);
+        assert!(error.starts_with(place) && error.contains(wrong), "{error}");
+    }
+    for (keys, wrong) in [
+        ("column = 'inflatoin'\nleast = 1", "did you mean \"inflation\"?"),
+        ("column = 'outcome'\nleast = 1", "column = \"outcome\""),
+        ("column = 'inflation'\nleast = 1\nrows = { arm = 'ls' }", "rows.arm; did you mean "),
+        ("column = 'inflation'\nleast = 1\nrows = { n = 0.5 }", "rows.n is 0.5"),
+    ] {
+        let error = error_in(bound(keys), Preset::Paper);
+        assert!(error.starts_with("[[expected]] 1: expected \"w\": "), "{error}");
+        assert!(error.contains(wrong), "{error}");
     }
 }

@@ -94,10 +94,8 @@ mod tests {
         let count = shape.iter().product::<usize>();
         let values = (0..count).map(|at| at as f64).collect();
         let array = ArrayD::from_shape_vec(shape, values).unwrap();
-        match matrix_of(array, StackIndex { layer, sequence, head }) {
-            Ok(matrix) => Ok(matrix[[0, 1]]),
-            Err(error) => Err(error.to_string()),
-        }
+        let found = matrix_of(array, StackIndex { layer, sequence, head });
+        found.map(|matrix| matrix[[0, 1]]).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -143,53 +143,29 @@ fn without_mask(study: &Growth, band: &GrowthCell) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::VerdictStatus;
-
-    fn cell(family: &str, n: usize, inflation: Option<f64>, seeds: usize) -> GrowthCell {
-        let seed = |seed| GrowthSeed { seed, needed: inflation, floor: Some(1.0), inflation };
-        GrowthCell {
-            family: family.to_owned(),
-            label: family.to_owned(),
-            support: Some(32),
-            tolerance: 0.1,
-            n,
-            rank: 8,
-            seeds: (0..seeds).map(seed).collect(),
-            step_limited: 0,
-        }
-    }
+    use crate::claims::VerdictStatus::{Confirmed, NotMeasured, Qualified, Refuted};
+    use crate::experiments::fits::claims::growth::tests::{cell, study};
 
     #[test]
     fn every_word_has_its_cells() {
         let status = |band: [Option<f64>; 2], sparse: [Option<f64>; 2], seeds| {
             let cells = [64, 128].into_iter().enumerate().flat_map(|(at, n)| {
-                [
-                    cell("dirichlet-band", n, band[at], seeds),
-                    cell("random-sparse", n, sparse[at], seeds),
-                ]
+                [("dirichlet-band", band[at]), ("random-sparse", sparse[at])].map(
+                    |(family, inflation)| GrowthCell { n, ..cell(family, 8, inflation, seeds) },
+                )
             });
-            controls(&Growth { cells: cells.collect(), slopes: Vec::new(), failed: 0 }).status
+            controls(&study(cells.collect())).status
         };
-        assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 3), VerdictStatus::Confirmed);
-        assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 2), VerdictStatus::Qualified);
-        assert_eq!(status([Some(2.0), Some(3.0)], [Some(3.0), None], 3), VerdictStatus::Refuted);
-        assert_eq!(
-            status([Some(2.0), Some(3.0)], [Some(3.0), None], 2),
-            VerdictStatus::Qualified,
-            "seeds"
-        );
-        assert_eq!(status([Some(2.0), Some(3.0)], [Some(1.0), None], 3), VerdictStatus::Qualified);
-        assert_eq!(status([Some(2.04); 2], [Some(2.0); 2], 3), VerdictStatus::Refuted, "alike");
-        assert_eq!(
-            status([Some(1.0); 2], [Some(1.02); 2], 3),
-            VerdictStatus::NotMeasured,
-            "both free"
-        );
+        assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 3), Confirmed);
+        assert_eq!(status([Some(3.0), None], [Some(2.0), Some(9.0)], 2), Qualified);
+        assert_eq!(status([Some(2.0), Some(3.0)], [Some(3.0), None], 3), Refuted);
+        assert_eq!(status([Some(2.0), Some(3.0)], [Some(1.0), None], 3), Qualified);
+        assert_eq!(status([Some(2.04); 2], [Some(2.0); 2], 3), Refuted, "alike");
+        assert_eq!(status([Some(1.0); 2], [Some(1.02); 2], 3), NotMeasured, "both free");
         // A smaller median, but seeds scatter too much to decide.
-        let mut band = cell("dirichlet-band", 64, Some(2.0), 3);
+        let mut band = cell("dirichlet-band", 8, Some(2.0), 3);
         band.seeds[2].inflation = Some(9.0);
-        let cells = vec![band, cell("random-sparse", 64, Some(3.0), 3)];
-        let apart = Growth { cells, slopes: Vec::new(), failed: 0 };
-        assert_eq!(controls(&apart).status, VerdictStatus::Qualified);
+        let apart = study(vec![band, cell("random-sparse", 8, Some(3.0), 3)]);
+        assert_eq!(controls(&apart).status, Qualified);
     }
 }

@@ -202,86 +202,23 @@ fn worst(cells: &[&GrowthCell]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::claims::VerdictStatus;
+    use crate::claims::VerdictStatus::{Confirmed, NotMeasured, Qualified, Refuted};
     use crate::experiments::fits::tables::growth::GrowthSeed;
 
-    fn family(
-        name: &str,
-        slope: Option<(f64, f64)>,
-        unreached: usize,
+    /// A cell with the same rank penalty for every seed.
+    pub(crate) fn cell(
+        family: &str,
+        rank: usize,
+        inflation: Option<f64>,
         seeds: usize,
-    ) -> GrowthSlope {
-        GrowthSlope {
-            family: name.to_owned(),
-            label: name.to_owned(),
-            support: Some(8),
-            tolerance: 0.05,
-            rank: None,
-            slope: slope.map(|(low, high)| Estimate::within(0.5 * (low + high), [low, high])),
-            points: 9,
-            reached: 27,
-            unreached,
-            seeds,
-        }
-    }
-
-    fn word_of(dense: GrowthSlope, controls: &[GrowthSlope]) -> VerdictStatus {
-        let slopes = [&[dense], controls].concat();
-        dense_local(&Growth { cells: Vec::new(), slopes, failed: 0 }).status
-    }
-
-    #[test]
-    fn dense_local_has_every_word() {
-        let flat = [
-            family("landmark", Some((-0.02, 0.03)), 0, 3),
-            family("random-sparse", Some((0.1, 0.2)), 0, 3),
-        ];
-        let steep = [flat[0].clone(), family("random-sparse", Some((0.3, 0.6)), 0, 3)];
-        let dense = |slope, unreached, seeds| family("dirichlet-band", slope, unreached, seeds);
-        assert_eq!(word_of(dense(Some((0.4, 0.6)), 7, 3), &flat), VerdictStatus::Confirmed);
-        assert_eq!(
-            word_of(dense(Some((0.4, 0.6)), 0, 2), &flat),
-            VerdictStatus::Qualified,
-            "two seeds"
-        );
-        let flat_at_16 = GrowthSlope { rank: Some(16), ..dense(Some((-0.1, 0.1)), 0, 3) };
-        let with_rank = [&flat[..], &[flat_at_16]].concat();
-        let status = word_of(dense(Some((0.4, 0.6)), 0, 3), &with_rank);
-        assert_eq!(status, VerdictStatus::Qualified, "flat at one rank");
-        assert_eq!(
-            word_of(dense(Some((0.4, 0.6)), 0, 3), &steep),
-            VerdictStatus::Qualified,
-            "control grows"
-        );
-        assert_eq!(
-            word_of(dense(Some((0.4, 0.6)), 0, 3), &[]),
-            VerdictStatus::Qualified,
-            "no controls"
-        );
-        assert_eq!(word_of(dense(Some((-0.1, 0.05)), 0, 3), &flat), VerdictStatus::Refuted);
-        assert_eq!(
-            word_of(dense(Some((-0.1, 0.05)), 0, 2), &flat),
-            VerdictStatus::Qualified,
-            "two seeds"
-        );
-        let censored = word_of(dense(Some((-0.1, 0.05)), 4, 3), &flat);
-        assert_eq!(censored, VerdictStatus::NotMeasured, "a censored slope does not refute");
-        assert_eq!(word_of(dense(Some((-0.3, 0.6)), 0, 3), &flat), VerdictStatus::NotMeasured);
-        assert_eq!(word_of(dense(None, 20, 3), &flat), VerdictStatus::NotMeasured);
-    }
-
-    fn cell(name: &str, rank: usize, inflation: Option<f64>, seeds: usize) -> GrowthCell {
-        let seed = |seed| GrowthSeed {
-            seed,
-            needed: inflation.map(|times| 4.0 * times),
-            floor: Some(4.0),
-            inflation,
-        };
+    ) -> GrowthCell {
+        let needed = inflation.map(|times| 4.0 * times);
+        let seed = |seed| GrowthSeed { seed, needed, floor: Some(4.0), inflation };
         GrowthCell {
-            family: name.to_owned(),
-            label: name.to_owned(),
+            family: family.to_owned(),
+            label: family.to_owned(),
             support: Some(8),
             tolerance: 0.05,
             n: 256,
@@ -289,6 +226,52 @@ mod tests {
             seeds: (0..seeds).map(seed).collect(),
             step_limited: 0,
         }
+    }
+
+    pub(crate) fn study(cells: Vec<GrowthCell>) -> Growth {
+        Growth { cells, slopes: Vec::new(), failed: 0 }
+    }
+
+    fn slope(family: &str, ends: Option<[f64; 2]>, unreached: usize, seeds: usize) -> GrowthSlope {
+        GrowthSlope {
+            family: family.to_owned(),
+            label: family.to_owned(),
+            support: Some(8),
+            tolerance: 0.05,
+            rank: None,
+            slope: ends.map(|ends| Estimate::within(0.5 * (ends[0] + ends[1]), ends)),
+            points: 9,
+            reached: 27,
+            unreached,
+            seeds,
+        }
+    }
+
+    #[test]
+    fn dense_local_has_every_word() {
+        let flat = [
+            slope("landmark", Some([-0.02, 0.03]), 0, 3),
+            slope("random-sparse", Some([0.1, 0.2]), 0, 3),
+        ];
+        let steep = [flat[0].clone(), slope("random-sparse", Some([0.3, 0.6]), 0, 3)];
+        let band = |ends, unreached, seeds| slope("dirichlet-band", ends, unreached, seeds);
+        let flat_at_16 = GrowthSlope { rank: Some(16), ..band(Some([-0.1, 0.1]), 0, 3) };
+        let with_rank = [&flat[..], &[flat_at_16]].concat();
+        let status = |band: GrowthSlope, controls: &[GrowthSlope]| {
+            let slopes = [&[band], controls].concat();
+            dense_local(&Growth { slopes, ..study(Vec::new()) }).status
+        };
+        let grows = |seeds| band(Some([0.4, 0.6]), 0, seeds);
+        assert_eq!(status(band(Some([0.4, 0.6]), 7, 3), &flat), Confirmed);
+        assert_eq!(status(grows(2), &flat), Qualified, "two seeds");
+        assert_eq!(status(grows(3), &with_rank), Qualified, "flat at one rank");
+        assert_eq!(status(grows(3), &steep), Qualified, "control grows");
+        assert_eq!(status(grows(3), &[]), Qualified, "no controls");
+        assert_eq!(status(band(Some([-0.1, 0.05]), 0, 3), &flat), Refuted);
+        let censored = status(band(Some([-0.1, 0.05]), 4, 3), &flat);
+        assert_eq!(censored, NotMeasured, "a censored slope does not refute");
+        assert_eq!(status(band(Some([-0.3, 0.6]), 0, 3), &flat), NotMeasured);
+        assert_eq!(status(band(None, 20, 3), &flat), NotMeasured);
     }
 
     #[test]
@@ -299,16 +282,14 @@ mod tests {
                 cell("landmark", 8, landmark, seeds),
                 cell("random-sparse", 8, sparse, seeds),
             ];
-            sparse_global(&Growth { cells, slopes: Vec::new(), failed: 0 }).status
+            sparse_global(&study(cells)).status
         };
-        assert_eq!(status(Some(1.1), Some(1.2), 3), VerdictStatus::Confirmed);
-        assert_eq!(status(Some(1.1), Some(1.2), 2), VerdictStatus::Qualified, "two seeds");
-        assert_eq!(status(Some(1.1), Some(4.0), 3), VerdictStatus::Qualified, "one hard");
-        assert_eq!(status(Some(2.0), None, 3), VerdictStatus::Refuted);
-        assert_eq!(status(Some(2.0), None, 2), VerdictStatus::Qualified, "two seeds");
-        let cells = vec![cell("landmark", 8, Some(1.0), 3)];
-        let alone = sparse_global(&Growth { cells, slopes: Vec::new(), failed: 0 });
-        assert_eq!(alone.status, VerdictStatus::NotMeasured);
+        assert_eq!(status(Some(1.1), Some(1.2), 3), Confirmed);
+        assert_eq!(status(Some(1.1), Some(1.2), 2), Qualified, "two seeds");
+        assert_eq!(status(Some(1.1), Some(4.0), 3), Qualified, "one hard");
+        assert_eq!(status(Some(2.0), None, 3), Refuted);
+        let alone = study(vec![cell("landmark", 8, Some(1.0), 3)]);
+        assert_eq!(sparse_global(&alone).status, NotMeasured);
         // The median counts as easy, but some seeds may lie above it.
         let mut apart = cell("landmark", 8, Some(1.2), 3);
         apart.seeds[2].inflation = Some(2.0);

@@ -115,69 +115,53 @@ fn contest(split: &LayoutCell, rival: &LayoutCell) -> PairsOfSetting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::VerdictStatus;
+    use crate::claims::VerdictStatus::{self, Confirmed, NotMeasured, Qualified, Refuted};
     use crate::experiments::fits::tables::layouts::LayoutSeed;
 
-    fn cell(layout: &str, rank: usize, kl: f64, seeds: usize) -> LayoutCell {
+    const SPLIT: &str = "local:24+global";
+
+    fn cell(layout: &str, rank: usize, kl: f64, seeds: u64) -> LayoutCell {
         LayoutCell {
             target: "dirichlet-band".to_owned(),
             layout: layout.parse().unwrap(),
             n: 160,
             rank,
             cap: 8.0,
-            seeds: (0..seeds as u64).map(|seed| LayoutSeed { seed, kl_nats: kl }).collect(),
+            seeds: (0..seeds).map(|seed| LayoutSeed { seed, kl_nats: kl }).collect(),
             floor: None,
         }
     }
 
-    fn judged(rival: f64, seeds: usize) -> Verdict {
-        let cells = vec![
-            cell("2xglobal", 8, 0.05, seeds),
-            cell("global", 16, rival, seeds),
-            cell("local:24+global", 8, 0.02, seeds),
-        ];
-        layouts(&Layouts { cells, failed: 0 })
+    fn judged(cells: impl Into<Vec<LayoutCell>>) -> VerdictStatus {
+        layouts(&Layouts { cells: cells.into(), failed: 0 }).status
     }
 
     #[test]
-    fn every_word_has_its_rows() {
-        assert_eq!(judged(0.03, 3).status, VerdictStatus::Confirmed);
-        assert_eq!(judged(0.03, 2).status, VerdictStatus::Qualified, "two seeds are too few");
-        let of_its_form = ["2xglobal", "global", "local:24+global"].map(|layout| LayoutCell {
-            target: "mixture of dirichlet-band and landmark".to_owned(),
-            ..cell(layout, if layout == "global" { 16 } else { 8 }, 0.03, 3)
-        });
-        let [mut rival, other, mut split] = of_its_form;
-        rival.seeds.iter_mut().for_each(|seed| seed.kl_nats = 0.05);
-        split.seeds.iter_mut().for_each(|seed| seed.kl_nats = 0.02);
-        let of_its_form = layouts(&Layouts { cells: vec![rival, other, split], failed: 0 });
-        assert_eq!(
-            of_its_form.status,
-            VerdictStatus::Qualified,
-            "a target of the split's own form"
-        );
-        let mixed = judged(0.002, 3);
-        assert_eq!(mixed.status, VerdictStatus::Qualified, "one rival is better");
-        let cells = vec![cell("global", 16, 0.001, 3), cell("local:24+global", 8, 0.02, 3)];
-        assert_eq!(layouts(&Layouts { cells, failed: 0 }).status, VerdictStatus::Refuted);
-        let cells = vec![cell("global", 16, 0.001, 2), cell("local:24+global", 8, 0.02, 2)];
-        assert_eq!(
-            layouts(&Layouts { cells, failed: 0 }).status,
-            VerdictStatus::Qualified,
-            "two seeds"
-        );
-        let cells = vec![cell("global", 16, 0.0202, 3), cell("local:24+global", 8, 0.02, 3)];
-        assert_eq!(layouts(&Layouts { cells, failed: 0 }).status, VerdictStatus::Refuted, "alike");
-        let mut apart = cell("local:24+global", 8, 0.02, 3);
+    fn a_split_beside_two_rivals_has_every_status() {
+        let cells = |rival, seeds| {
+            [
+                cell("2xglobal", 8, 0.05, seeds),
+                cell("global", 16, rival, seeds),
+                cell(SPLIT, 8, 0.02, seeds),
+            ]
+        };
+        assert_eq!(judged(cells(0.03, 3)), Confirmed);
+        assert_eq!(judged(cells(0.03, 2)), Qualified, "two seeds are too few");
+        assert_eq!(judged(cells(0.002, 3)), Qualified, "one rival is better");
+        let target = "mixture of dirichlet-band and landmark".to_owned();
+        let of_its_form = cells(0.03, 3).map(|cell| LayoutCell { target: target.clone(), ..cell });
+        assert_eq!(judged(of_its_form), Qualified, "a target of the split's own form");
+    }
+
+    #[test]
+    fn a_split_beside_one_rival_has_every_status() {
+        let beside =
+            |rank, rival| judged([cell("global", rank, rival, 3), cell(SPLIT, 8, 0.02, 3)]);
+        assert_eq!(beside(16, 0.001), Refuted);
+        assert_eq!(beside(16, 0.0202), Refuted, "alike");
+        assert_eq!(beside(8, 0.1), NotMeasured, "unequal parameters");
+        let mut apart = cell(SPLIT, 8, 0.02, 3);
         apart.seeds[0].kl_nats = 1e-4;
-        let cells = vec![cell("global", 16, 0.021, 3), apart];
-        assert_eq!(
-            layouts(&Layouts { cells, failed: 0 }).status,
-            VerdictStatus::Qualified,
-            "seeds far apart"
-        );
-        let cells = vec![cell("global", 8, 0.1, 3), cell("local:24+global", 8, 0.02, 3)];
-        let unequal = layouts(&Layouts { cells, failed: 0 });
-        assert_eq!(unequal.status, VerdictStatus::NotMeasured, "unequal parameters");
+        assert_eq!(judged([cell("global", 16, 0.021, 3), apart]), Qualified, "seeds far apart");
     }
 }

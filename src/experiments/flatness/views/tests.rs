@@ -4,9 +4,10 @@ use super::*;
 use crate::experiments::{CheckpointKey, ModelKey};
 use crate::record::{InvariantChecker, Measurement as _};
 
-/// A model whose trace is `trace` and whose loss and accuracy follow from `at`.
-fn model(at: usize, arm: &str, max_abs_logit: f64, trace: f64) -> FlatModel {
-    let wave = (at as f64 * 2.3).sin();
+/// A model whose max |logit| and trace rise with `at`, and whose accuracy falls with them.
+fn model(at: usize) -> FlatModel {
+    let arm = if at.is_multiple_of(2) { "mhsa" } else { "ls" };
+    let trace = 50.0 + 3.0 * at as f64;
     Row {
         study: "flat".to_owned(),
         cell: format!("{arm}-{at}/s1/step-9"),
@@ -24,8 +25,8 @@ fn model(at: usize, arm: &str, max_abs_logit: f64, trace: f64) -> FlatModel {
             passages: 8,
             n: 512,
             parameters: 200_000,
-            loss_nats: 1.5 + 0.1 * wave,
-            max_abs_logit,
+            loss_nats: 1.5 + 0.1 * (at as f64 * 2.3).sin(),
+            max_abs_logit: 10.0 + at as f64,
             trace,
             trace_error: 0.02 * trace,
             largest_eigenvalue: 0.1 * trace,
@@ -37,20 +38,12 @@ fn model(at: usize, arm: &str, max_abs_logit: f64, trace: f64) -> FlatModel {
     }
 }
 
-fn models() -> Vec<FlatModel> {
-    let one = |at: usize| {
-        let arm = if at.is_multiple_of(2) { "mhsa" } else { "ls" };
-        model(at, arm, 10.0 + at as f64, 50.0 + 3.0 * at as f64)
-    };
-    (0..12).map(one).collect()
-}
-
 #[test]
 fn table_and_figure_have_every_model() {
-    let rows = Rows { rows: models(), failed: 1, path: std::path::PathBuf::new() };
-    let found = analyse(&rows).unwrap();
-    let table = &found.tables[0];
-    assert_eq!(table.rows().len(), 12);
+    let models = (0..12).map(model).collect();
+    let found =
+        analyse(&Rows { rows: models, failed: 1, path: std::path::PathBuf::new() }).unwrap();
+    assert_eq!(found.tables[0].rows().len(), 12);
     let figure = &found.figures[0];
     let series = |panel: usize| &figure.panels[panel].series;
     assert_eq!((figure.panels.len(), figure.keys.len(), series(0).len()), (2, 2, 2));
@@ -61,14 +54,12 @@ fn table_and_figure_have_every_model() {
 #[test]
 fn correlations_at_equal_loss_decide_the_claims() {
     use crate::claims::VerdictStatus::{Confirmed, Qualified, Refuted};
-    // The trace rises with max |logit| and the accuracy falls with the trace.
+
     let judged = |alter: fn(usize, &mut FlatnessMeasurement)| {
-        let mut models = models();
+        let mut models: Vec<FlatModel> = (0..12).map(model).collect();
         models.iter_mut().enumerate().for_each(|(at, model)| alter(at, &mut model.found));
-        verdicts(&models, &relations(&models))
-            .iter()
-            .map(|verdict| verdict.status)
-            .collect::<Vec<_>>()
+        let verdicts = verdicts(&models, &relations(&models));
+        verdicts.iter().map(|verdict| verdict.status).collect::<Vec<_>>()
     };
     assert_eq!(judged(|_, _| ()), [Confirmed, Confirmed]);
     let reversed = |_: usize, found: &mut FlatnessMeasurement| {
@@ -86,7 +77,7 @@ fn correlations_at_equal_loss_decide_the_claims() {
 #[test]
 fn altered_rows_break_an_invariant_and_the_outcome_is_that_of_the_residual() {
     let breaches = |alter: fn(&mut FlatnessMeasurement)| {
-        let mut row = model(1, "mhsa", 20.0, 80.0);
+        let mut row = model(1);
         alter(&mut row.found);
         let mut check = InvariantChecker::default();
         FlatnessMeasurement::check_row(&row, &mut check);
@@ -97,7 +88,8 @@ fn altered_rows_break_an_invariant_and_the_outcome_is_that_of_the_residual() {
     assert_eq!(breaches(|found| found.classifier_accuracy = 1.1), 1);
     assert_eq!(breaches(|found| found.trace_error = -1.0), 1);
     assert_eq!(breaches(|found| found.largest_eigenvalue = -1.0), 1);
-    let mut found = model(1, "mhsa", 20.0, 80.0).found;
+
+    let mut found = model(1).found;
     assert_eq!(found.outcome(), "converged");
     found.eigenvalue_residual = 0.01;
     assert_eq!(found.outcome(), "step-limit");

@@ -257,102 +257,89 @@ fn rank(study: &TrainedHeads) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::heads::tables::heads::tests::head as head_of_parts;
+    use crate::claims::VerdictStatus::{Confirmed, NotMeasured, Qualified, Refuted};
+    use crate::experiments::heads::tables::heads::tests::{head, study};
 
     fn grown(inflation: f64, input_factor: f64, seeds: u64) -> TrainedHeads {
-        let heads = (0..seeds).flat_map(|seed| {
+        study((0..seeds).flat_map(|seed| {
             [
-                head_of_parts(("mhsa", seed, 10, 0), [2.0, 1.0, 1.0, 1.0, 1.0], 1.0),
-                head_of_parts(("mhsa", seed, 20, 0), [2.0, inflation, input_factor, 1.0, 1.0], 1.0),
+                head(("mhsa", seed, 10, 0), [2.0, 1.0, 1.0, 1.0, 1.0], 1.0),
+                head(("mhsa", seed, 20, 0), [2.0, inflation, input_factor, 1.0, 1.0], 1.0),
             ]
-        });
-        TrainedHeads { heads: heads.collect(), failed: 0 }
+        }))
     }
 
     #[test]
     fn growth_has_every_word() {
-        assert_eq!(growth(&grown(4.0, 1.1, 3)).status, VerdictStatus::Confirmed);
-        assert_eq!(growth(&grown(4.0, 1.1, 2)).status, VerdictStatus::Qualified, "two seeds");
-        assert_eq!(growth(&grown(1.5, 3.0, 3)).status, VerdictStatus::Qualified);
-        assert_eq!(growth(&grown(1.02, 4.0, 3)).status, VerdictStatus::Refuted);
-        assert_eq!(growth(&grown(1.02, 4.0, 2)).status, VerdictStatus::Qualified, "two seeds");
+        let status = |inflation, input, seeds| growth(&grown(inflation, input, seeds)).status;
+        assert_eq!(status(4.0, 1.1, 3), Confirmed);
+        assert_eq!(status(4.0, 1.1, 2), Qualified, "two seeds");
+        assert_eq!(status(1.5, 3.0, 3), Qualified);
+        assert_eq!(status(1.02, 4.0, 3), Refuted);
+        assert_eq!(status(1.1, 1.1, 3), NotMeasured, "no growth");
         // At most a tenth in every run, but seeds scatter too much to generalise.
         let mut apart = grown(1.001, 4.0, 3);
         apart.heads[1].found.needed = Some(2.0 * 1.13);
-        assert_eq!(growth(&apart).status, VerdictStatus::Qualified);
-        assert_eq!(growth(&grown(1.1, 1.1, 3)).status, VerdictStatus::NotMeasured, "no growth");
-        let verdict = growth(&grown(1.02, 4.0, 3));
-        assert!(verdict.measured.contains("99 %"), "{}", verdict.measured);
+        assert_eq!(growth(&apart).status, Qualified);
+        let Verdict { measured, .. } = growth(&grown(1.02, 4.0, 3));
+        assert!(measured.contains("99 %"), "{measured}");
     }
 
     /// Two heads of each of several seeds at d = 8 and 16, with a rank penalty for each dimension.
     fn ranked(penalties: [f64; 2], input: f64, seeds: u64) -> TrainedHeads {
-        let heads = (0..seeds).flat_map(|seed| {
+        study((0..seeds).flat_map(|seed| {
             [8, 16].into_iter().zip(penalties).flat_map(move |(rank, penalty)| {
-                (0..2).map(move |at| {
-                    let parts = [4.0, penalty, input, 1.2, 1.0];
-                    let mut head = head_of_parts(("mhsa", seed, 20, at), parts, 1.0);
+                [0, 1].map(|at| {
+                    let mut head =
+                        head(("mhsa", seed, 20, at), [4.0, penalty, input, 1.2, 1.0], 1.0);
                     head.found.rank = rank;
                     head
                 })
             })
-        });
-        TrainedHeads { heads: heads.collect(), failed: 0 }
+        }))
     }
 
     #[test]
     fn rank_has_every_word() {
         let status = |penalties, input, seeds| rank(&ranked(penalties, input, seeds)).status;
-        assert_eq!(status([2.0, 1.6], 3.0, 3), VerdictStatus::Confirmed);
-        assert_eq!(status([2.0, 1.6], 3.0, 2), VerdictStatus::Qualified, "two seeds");
-        assert_eq!(status([2.0, 1.05], 3.0, 3), VerdictStatus::Qualified, "d = 8 only");
-        assert_eq!(status([1.05, 1.02], 1.1, 3), VerdictStatus::Refuted);
+        assert_eq!(status([2.0, 1.6], 3.0, 3), Confirmed);
+        assert_eq!(status([2.0, 1.6], 3.0, 2), Qualified, "two seeds");
+        assert_eq!(status([2.0, 1.05], 3.0, 3), Qualified, "d = 8 only");
+        assert_eq!(status([1.05, 1.02], 1.1, 3), Refuted);
         let inputs = "the input factor may contain a cost of rank";
-        assert_eq!(status([1.05, 1.02], 3.0, 3), VerdictStatus::Qualified, "{inputs}");
+        assert_eq!(status([1.05, 1.02], 3.0, 3), Qualified, "{inputs}");
         let mut third = ranked([2.0, 1.6], 3.0, 3);
-        third.heads.push(head_of_parts(("mhsa", 0, 20, 2), [1.0, 1.0, 1.0, 1.0, 1.0], 1.0));
-        assert_eq!(
-            rank(&third).status,
-            VerdictStatus::Confirmed,
-            "a third head has smaller logits"
-        );
+        third.heads.push(head(("mhsa", 0, 20, 2), [1.0; 5], 1.0));
+        assert_eq!(rank(&third).status, Confirmed, "a third head has smaller logits");
         third.heads.retain(|head| head.found.rank == 8);
-        assert_eq!(rank(&third).status, VerdictStatus::NotMeasured, "one dimension");
+        assert_eq!(rank(&third).status, NotMeasured, "one dimension");
     }
 
     #[test]
     fn orderings_have_every_word() {
-        // Heads of 3 models: entropy has one order, needed logits that of the actual ones or its reverse.
-        let study = |needed: fn(usize) -> f64, models: u64| {
-            let heads = (0..models).flat_map(move |seed| {
-                (0..12).map(move |at| {
-                    let actual = 1.0 + at as f64;
-                    let entropy = [3.0, 1.0, 2.5, 2.0][at % 4] + 0.01 * at as f64;
-                    let needed = needed(at);
-                    let parts = [needed, 1.0, 1.0, actual / needed, 1.0];
-                    head_of_parts(("mhsa", seed, 20, at), parts, entropy)
-                })
-            });
-            TrainedHeads { heads: heads.collect::<Vec<HeadRow>>(), failed: 0 }
+        // Heads of some models: entropy has one order, needed logits that of the actual ones or its reverse.
+        let entropy = |at: usize| [3.0, 1.0, 2.5, 2.0][at % 4] + 0.01 * at as f64;
+        let status = |needed: &dyn Fn(usize) -> f64, models: u64| {
+            let one = |seed, at: usize| {
+                let excess_factor = (1.0 + at as f64) / needed(at);
+                head(
+                    ("mhsa", seed, 20, at),
+                    [needed(at), 1.0, 1.0, excess_factor, 1.0],
+                    entropy(at),
+                )
+            };
+            let heads = (0..models).flat_map(|seed| (0..12).map(move |at| (seed, at)));
+            ordering(&study(heads.map(|(seed, at)| one(seed, at)))).status
         };
-        assert_eq!(ordering(&study(|at| 0.1 + at as f64, 3)).status, VerdictStatus::Confirmed);
-        assert_eq!(ordering(&study(|at| 0.1 + at as f64, 2)).status, VerdictStatus::Qualified);
-        assert_eq!(ordering(&study(|at| 20.0 - at as f64, 3)).status, VerdictStatus::Refuted);
-        assert_eq!(
-            ordering(&study(|at| 20.0 - at as f64, 2)).status,
-            VerdictStatus::Qualified,
-            "two models"
-        );
+        assert_eq!(status(&|at| 0.1 + at as f64, 3), Confirmed);
+        assert_eq!(status(&|at| 0.1 + at as f64, 2), Qualified, "two models");
+        assert_eq!(status(&|at| 20.0 - at as f64, 3), Refuted);
         // Needed logits have the order of entropy except for two heads, whose swap follows the actual order.
-        let collinear = ordering(&study(
-            |at| {
-                let entropy = |at: usize| [3.0, 1.0, 2.5, 2.0][at % 4] + 0.01 * at as f64;
-                let swapped = [at, 11, 7][usize::from(at == 7) + 2 * usize::from(at == 11)];
-                10.0 - entropy(swapped)
-            },
-            3,
-        ));
-        assert_eq!(collinear.status, VerdictStatus::Qualified, "{collinear:?}");
-        assert_eq!(ordering(&study(|_| 1.0, 3)).status, VerdictStatus::NotMeasured, "all alike");
+        let collinear = |at| {
+            let swapped = [at, 11, 7][usize::from(at == 7) + 2 * usize::from(at == 11)];
+            10.0 - entropy(swapped)
+        };
+        assert_eq!(status(&collinear, 3), Qualified);
+        assert_eq!(status(&|_| 1.0, 3), NotMeasured, "all alike");
     }
 }

@@ -85,30 +85,22 @@ pub fn parts(study: &TrainedHeads) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::parts;
-    use crate::experiments::heads::tables::heads::TrainedHeads;
-    use crate::experiments::heads::tables::heads::tests::head as head_of_parts;
-
-    fn study() -> TrainedHeads {
-        let head = |head: usize, excess_factor: f64| {
-            head_of_parts(("mhsa", 1, 10, head), [2.0, 1.25, 2.0, excess_factor, 2.0], 1.0)
-        };
-        TrainedHeads { heads: vec![head(0, 2.0), head(1, 4.0)], failed: 0 }
-    }
+    use crate::experiments::heads::tables::heads::tests::{head, study};
+    use crate::figure::Tile;
 
     #[test]
     fn bars_end_at_what_heads_have_and_the_largest_stands_first() {
-        let figure = parts(&study()).unwrap();
-        let tops: Vec<f64> = figure.panels[0]
-            .tiles
-            .chunks(5)
-            .map(|bar| bar.iter().map(|tile| tile.y.1).fold(0.0, f64::max))
-            .collect();
+        let heads = [2.0, 4.0].into_iter().enumerate().map(|(at, excess_factor)| {
+            head(("mhsa", 1, 10, at), [2.0, 1.25, 2.0, excess_factor, 2.0], 1.0)
+        });
+        let panel = parts(&study(heads)).unwrap().panels.remove(0);
+        let top = |bar: &[Tile]| bar.iter().map(|tile| tile.y.1).fold(0.0, f64::max);
+        let tops: Vec<f64> = panel.tiles.chunks(5).map(top).collect();
         assert_eq!(tops.len(), 2);
         for (top, actual) in tops.iter().zip([40.0, 20.0]) {
             assert!((top / actual - 1.0).abs() < 1e-9, "{tops:?}");
         }
-        let labels: Vec<&str> =
-            figure.panels[0].x.ticks.iter().map(|tick| tick.label.as_str()).collect();
+        let labels: Vec<&str> = panel.x.ticks.iter().map(|tick| tick.label.as_str()).collect();
         assert!(labels[0].ends_with(".1") && labels[1].ends_with(".0"), "{labels:?}");
     }
 }

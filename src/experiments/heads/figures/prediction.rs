@@ -129,16 +129,15 @@ fn kinds_of(study: &TrainedHeads) -> Vec<(String, &'static str, Ink)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::heads::tables::heads::tests::head;
+    use crate::experiments::heads::tables::heads::tests::{head, study};
 
     #[test]
     fn axes_are_equal_and_screened_heads_stand_at_their_floor() {
         let of = |floor: f64, seed| head(("mhsa", seed, 10, 0), [floor, 1.0, 2.0, 2.0, 1.0], 1.0);
-        let heads = vec![of(2.0, 0), of(10.0, 1)];
         let mut screened = of(1.0, 2);
         screened.found.needed = None;
-        let study = TrainedHeads { heads, failed: 0 };
-        let [figure, _] = &prediction(&study, &[&screened])[..] else { panic!("two") };
+        let fitted = study([of(2.0, 0), of(10.0, 1)]);
+        let [figure, _] = &prediction(&fitted, &[&screened])[..] else { panic!("two") };
         let panel = &figure.panels[0];
         assert!(panel.x.range.0 <= 1.0 && 40.0 <= panel.x.range.1, "1 to 40: {:?}", panel.x);
         assert_eq!(panel.x.range, panel.y.range);

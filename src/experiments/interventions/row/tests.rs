@@ -58,8 +58,6 @@ impl Probed for Untrained {
     }
 }
 
-type Alteration = fn(&mut InterventionMeasurement);
-
 /// The rows of a small model with random weights after `edits`. The weights are large enough that attention is far from
 /// uniform. Edits are learned on the first group.
 fn rows(edits: &[Edit], fit_groups: usize) -> Vec<Row<InterventionMeasurement>> {
@@ -95,16 +93,11 @@ fn rows(edits: &[Edit], fit_groups: usize) -> Vec<Row<InterventionMeasurement>> 
     });
     assert!(ended.unwrap());
     let of = ModelKey {
-        run: "ls".to_owned(),
-        arm: "ls".to_owned(),
         seed: Some(3),
-        layers: 2,
         d_model: Some(16),
-        heads: 2,
         global_heads: Some(1),
         window: Some(7),
-        context: TOKENS,
-        ..ModelKey::default()
+        ..ModelKey::of_published("ls", "ls", None, [2, 2, TOKENS], None)
     };
     let row = |found| Row {
         study: "s".to_owned(),
@@ -133,12 +126,10 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
     let fits = [(0.1, 8), (1e-6, 8), (0.1, 2), (0.1, TOKENS)];
     let cuts = [Edit::Largest { count: 3 }, Edit::Largest { count: TOKENS }];
     let windows = [Edit::Last { window: 3 }, Edit::Last { window: TOKENS }];
-    let mut edits = vec![Uniform, Ramp, Position, Lag, PositionAndLag];
-    edits.extend([cuts, windows].concat());
-    edits.push(Edit::KeyScores);
     let rounded = [2, 8].map(|bits| Edit::Rounded { bits });
     let rounded_qk = [2, 8].map(|bits| Edit::RoundedQueriesAndKeys { bits });
-    edits.extend([rounded, rounded_qk].concat());
+    let mut edits = vec![Uniform, Ramp, Position, Lag, PositionAndLag, Edit::KeyScores];
+    edits.extend([cuts, windows, rounded, rounded_qk].concat());
     edits.extend(fits.map(|(epsilon, rank)| Edit::Fit { epsilon, rank }));
     let rows = rows(&edits, 1);
     assert_eq!(breaches(&rows), Vec::<String>::new());
@@ -177,6 +168,8 @@ fn every_edit_gives_rows_that_hold_and_costs_what_it_must() {
     assert!((any_rank.kl_nats.unwrap() - 0.1).abs() < 1e-6, "{any_rank:?}");
     assert!(any_rank.max_abs_logit_after <= loose.max_abs_logit_after, "{any_rank:?}, {loose:?}");
 }
+
+type Alteration = fn(&mut InterventionMeasurement);
 
 #[test]
 fn rows_that_were_altered_break_a_law() {

@@ -80,49 +80,42 @@ fn head_size(study: &Trainings) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::VerdictStatus;
+    use crate::claims::VerdictStatus::{Confirmed, NotMeasured, Qualified, Refuted};
     use crate::experiments::training::claims::tuning::at_three_rates;
 
     /// Runs whose peak is 100 · `size`^log₂ d_head · `count`^log₂ heads, but for a scatter of `size` between seeds.
-    fn runs(size: f64, count: f64, seeds: usize) -> Trainings {
-        let settings = [(4, 8), (4, 16), (4, 32), (8, 8), (8, 16), (2, 32)];
-        let run = |(heads, d_head): (usize, usize), seed: usize| {
+    fn runs(size: f64, count: f64, seeds: u64) -> Trainings {
+        let run = |(heads, d_head, seed): (usize, usize, u64)| {
             let [of_size, of_count] = [d_head, heads].map(|size| (size as f64).log2());
-            let size = size * [1.0, 1.05, 0.95][seed % 3];
+            let size = size * [1.0, 1.05, 0.95][seed as usize % 3];
             let peak = 100.0 * size.powf(of_size) * count.powf(of_count);
             let (name, loss) = (format!("heads-{heads}-{d_head}"), 2.0 + 0.01 * seed as f64);
-            let mut run = TrainingRun::made_up(&name, "mhsa", seed as u64, peak, loss);
+            let mut run = TrainingRun::made_up(&name, "mhsa", seed, peak, loss);
             (run.of.model.heads, run.of.model.d_head) = (heads, Some(d_head));
             run
         };
-        let all = settings.into_iter().flat_map(|size| (0..seeds).map(move |seed| (size, seed)));
-        Trainings { runs: all.map(|(size, seed)| run(size, seed)).collect(), failed: 0 }
+        let sizes = [(4, 8), (4, 16), (4, 32), (8, 8), (8, 16), (2, 32)];
+        let of_size = |(heads, d_head)| (0..seeds).map(move |seed| (heads, d_head, seed));
+        Trainings::made_up(sizes.into_iter().flat_map(of_size).map(run))
     }
 
     #[test]
     fn head_size_has_every_status() {
         let status = |size, seeds| head_size(&at_three_rates(&runs(size, 1.5, seeds))).status;
-        assert_eq!(status(0.6, 3), VerdictStatus::Confirmed);
-        assert_eq!(status(0.6, 2), VerdictStatus::Qualified, "two seeds");
-        assert_eq!(status(0.8, 3), VerdictStatus::Qualified, "the interval holds 1/1.25");
-        assert_eq!(status(1.0, 3), VerdictStatus::Refuted);
-        assert_eq!(head_size(&runs(0.6, 1.5, 3)).status, VerdictStatus::Qualified, "one rate");
-        let same_size = Trainings {
-            runs: runs(0.6, 1.5, 3)
-                .runs
-                .into_iter()
-                .filter(|run| run.of.model.heads == 4)
-                .collect(),
-            failed: 0,
-        };
-        assert_eq!(head_size(&same_size).status, VerdictStatus::NotMeasured, "heads are equal");
+        assert_eq!(status(0.6, 3), Confirmed);
+        assert_eq!(status(0.6, 2), Qualified, "two seeds");
+        assert_eq!(status(0.8, 3), Qualified, "the interval holds 1/1.25");
+        assert_eq!(status(1.0, 3), Refuted);
+        let mut at_one_rate = runs(0.6, 1.5, 3);
+        assert_eq!(head_size(&at_one_rate).status, Qualified);
+        at_one_rate.runs.retain(|run| run.of.model.heads == 4);
+        assert_eq!(head_size(&at_one_rate).status, NotMeasured, "heads are equal");
     }
 
     #[test]
     fn size_and_count_are_told_apart() {
-        let verdict = head_size(&runs(0.5, 2.0, 3));
-        assert!(verdict.headline.contains("0.50×"), "{}", verdict.headline);
-        assert!(verdict.headline.contains("2.0×"), "{}", verdict.headline);
-        assert!(verdict.measured.contains("50 %"), "{}", verdict.measured);
+        let Verdict { headline, measured, .. } = head_size(&runs(0.5, 2.0, 3));
+        assert!(headline.contains("0.50×") && headline.contains("2.0×"), "{headline}");
+        assert!(measured.contains("50 %"), "{measured}");
     }
 }

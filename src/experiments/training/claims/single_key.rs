@@ -394,22 +394,18 @@ mod tests {
 
     /// Three seeds: the usual value of a key, and another one whose loss is higher by `loss` and whose peak is `ratio` times.
     fn runs([key, usual]: [&str; 2], other: &str, loss: f64, ratio: f64) -> Trainings {
-        let run = |value: &str, seed: u64| {
-            let [own, peak] = if value == usual { [2.0, 30.0] } else { [2.0 + loss, 30.0 * ratio] };
-            let own = own + 0.001 * seed as f64;
-            let mut run = TrainingRun::made_up(value, "mhsa", seed, peak, own);
-            run.of.model.arm = if value == "gam" { value } else { "mhsa" }.to_owned();
-            let layers = if key == "recursions" && value == usual { "4" } else { "3" };
+        let run = |(value, loss, peak, seed): (&str, f64, f64, u64)| {
+            let arm = if value == "gam" { value } else { "mhsa" };
+            let mut run = TrainingRun::made_up(value, arm, seed, peak, loss + 0.001 * seed as f64);
+            let layers = if [key, value] == ["recursions", "1"] { "4" } else { "3" };
             let given =
                 [(key, value), ("label_noise", "0.3"), ("router", "expert"), ("layers", layers)];
-            for (key, value) in given {
-                run.settings.insert(key, &value.into());
-            }
+            given.iter().for_each(|&(key, value)| run.settings.insert(key, &value.into()));
             run
         };
-        let all =
-            [usual, other].into_iter().flat_map(|value| (0..3).map(move |seed| run(value, seed)));
-        Trainings { runs: all.collect(), failed: 0 }
+        let values = [(usual, 2.0, 30.0), (other, 2.0 + loss, 30.0 * ratio)];
+        let of_seeds = |(value, loss, peak)| (0..3).map(move |seed| (value, loss, peak, seed));
+        Trainings::made_up(values.into_iter().flat_map(of_seeds).map(run))
     }
 
     fn statuses(study: &Trainings) -> Vec<VerdictStatus> {

@@ -104,7 +104,7 @@ pub(crate) fn with_losses(arms: &[(&str, &[f64])]) -> Trainings {
         let one = |(seed, &loss)| TrainingRun::made_up(arm, arm, seed, 10.0, loss);
         (0..).zip(losses).map(one).collect::<Vec<_>>()
     };
-    Trainings { runs: arms.iter().flat_map(of_arm).collect(), failed: 0 }
+    Trainings::made_up(arms.iter().flat_map(of_arm))
 }
 
 /// The same runs at three learning rates; the loss at the middle one is lower by a nat.
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn the_best_of_three_rates_is_kept() {
-        let runs = vec![run("ls", 1e-3, 2.0), run("ls", 3e-3, 1.0), run("ls", 1e-2, 1.5)];
-        let tuned = Tuned::of(&Trainings { runs, failed: 0 }, &[], |_| true);
+        let runs = [run("ls", 1e-3, 2.0), run("ls", 3e-3, 1.0), run("ls", 1e-2, 1.5)];
+        let tuned = Tuned::of(&Trainings::made_up(runs), &[], |_| true);
         let [one] = &tuned.study.runs[..] else { panic!("{:?}", tuned.study) };
         assert_eq!((one.loss(), one.name()), (Some(1.0), "ls-0.003"));
         assert!(tuned.is_tuned);
@@ -147,8 +147,7 @@ mod tests {
         for rates in
             [[(1e-3, 1.0), (3e-3, 2.0), (1e-2, 3.0)], [(1e-3, 2.0), (3e-3, 1.0), (3e-3, 1.0)]]
         {
-            let runs = rates.map(|(rate, loss)| run("ls", rate, loss)).to_vec();
-            let study = Trainings { runs, failed: 0 };
+            let study = Trainings::made_up(rates.map(|(rate, loss)| run("ls", rate, loss)));
             let tuned = Tuned::of_arms(&study, &["ls"]);
             assert_eq!((tuned.study.runs.len(), tuned.is_tuned), (3, false));
             assert!(Tuned::of_arms(&study, &["mhsa"]).is_tuned, "nothing of it is compared");

@@ -121,42 +121,41 @@ fn is_whole(seeds: &[TrainingRun]) -> bool {
 mod tests {
     use super::*;
 
-    fn run(arm: &str, positions: &str, seed: u64, peak: f64, loss: f64) -> TrainingRun {
-        let mut run = TrainingRun::made_up(&format!("{arm}-{positions}"), arm, seed, peak, loss);
-        run.of.model.positions = positions.to_owned();
-        run
-    }
-
     #[test]
     fn variants_stand_in_one_order_with_a_point_per_seed_and_the_median_beside_it() {
-        let runs = vec![
-            run("ls", "learned", 1, 18.0, 1.6),
-            run("mhsa", "learned", 1, 40.0, 1.9),
-            run("mhsa", "learned", 2, 60.0, 1.8),
-            run("mhsa", "rope", 1, 41.0, 1.5),
-            run("mhsa", "none", 1, 55.0, 2.3),
+        let runs = [
+            ("ls", "learned", 1, 18.0, 1.6),
+            ("mhsa", "learned", 1, 40.0, 1.9),
+            ("mhsa", "learned", 2, 60.0, 1.8),
+            ("mhsa", "rope", 1, 41.0, 1.5),
+            ("mhsa", "none", 1, 55.0, 2.3),
         ];
-        let figure = overview(&Trainings { runs: runs.clone(), failed: 0 }).unwrap();
+        let runs = runs.map(|(arm, positions, seed, peak, loss)| {
+            let name = format!("{arm}-{positions}");
+            let mut run = TrainingRun::made_up(&name, arm, seed, peak, loss);
+            run.of.model.positions = positions.to_owned();
+            run
+        });
+        let mut study = Trainings::made_up(runs);
+        let figure = overview(&study).unwrap();
         let [logits, losses] = &figure.panels[..] else { panic!("two panels") };
         let names: Vec<&str> = logits.y.ticks.iter().map(|tick| tick.label.as_str()).collect();
         assert_eq!(names, ["LS-attention", "multi-head, RoPE", "multi-head"]);
-        let of = |panel: &Panel, name: &str, shape| {
-            panel.series.iter().find(|s| s.name == name && s.shape == shape).unwrap().clone()
+        let of = |panel: &Panel, shape| {
+            let of_name = |series: &&Series| series.name == "multi-head" && series.shape == shape;
+            panel.series.iter().find(of_name).unwrap().clone()
         };
-        let points = of(logits, "multi-head", Shape::Points);
+        let points = of(logits, Shape::Points);
         assert_eq!(points.points, [(40.0, 2.0), (60.0, 2.0)]);
-        assert_eq!(of(logits, "multi-head", Shape::Line).label.as_deref(), Some("50"));
-        assert_eq!(of(losses, "multi-head", Shape::Line).label.as_deref(), Some("1.85"));
-        assert_eq!(
-            points.ink,
-            of(losses, "multi-head", Shape::Points).ink,
-            "one colour per variant"
-        );
+        assert_eq!(points.ink, of(losses, Shape::Points).ink, "one colour per variant");
+        let medians = [logits, losses].map(|panel| of(panel, Shape::Line).label.unwrap());
+        assert_eq!(medians, ["50", "1.85"]);
         assert!(figure.caption.contains("1 of 4 variants"), "{}", figure.caption);
         assert!(figure.svg().unwrap().contains("multi-head, RoPE"));
-        let mut twice = runs;
-        twice.push(run("mhsa", "learned", 1, 40.0, 1.9));
-        twice[5].of.model.run = "mhsa-d8".to_owned();
-        assert!(overview(&Trainings { runs: twice, failed: 0 }).is_none(), "two runs of a variant");
+
+        let mut twice = study.runs[1].clone();
+        twice.of.model.run = "mhsa-d8".to_owned();
+        study.runs.push(twice);
+        assert!(overview(&study).is_none(), "two runs of a variant");
     }
 }

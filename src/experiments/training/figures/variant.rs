@@ -297,30 +297,28 @@ mod tests {
         run
     }
 
+    fn labels(runs: impl IntoIterator<Item = TrainingRun>) -> Vec<String> {
+        let study = Trainings::made_up(runs);
+        let looks = Looks::from_study(&study);
+        study.runs.iter().map(|run| looks.label(run).to_owned()).collect()
+    }
+
     #[test]
     fn runs_are_named_by_variant_and_by_what_differs() {
         let mut rope = run("mhsa-rotary", "mhsa", 4, 16);
         rope.of.model.positions = "rope".to_owned();
-        let runs = vec![
-            run("ls", "ls", 4, 16),
-            run("ls-window-64", "ls", 4, 64),
-            run("mhsa", "mhsa", 4, 16),
-            run("mhsa-d8", "mhsa", 8, 16),
-            run("mhsa-distilled", "mhsa", 4, 16),
-            rope,
+        let runs = [
+            (run("ls", "ls", 4, 16), "LS-attention, window 16"),
+            (run("ls-window-64", "ls", 4, 64), "LS-attention, window 64"),
+            (run("mhsa", "mhsa", 4, 16), "multi-head"),
+            (run("mhsa-d8", "mhsa", 8, 16), "multi-head, d_head = 8"),
+            (run("mhsa-distilled", "mhsa", 4, 16), "multi-head, distilled"),
+            (rope, "multi-head, RoPE"),
         ];
-        let study = Trainings { runs, failed: 0 };
+        let (runs, expected): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+        assert_eq!(labels(runs.clone()), expected);
+        let study = Trainings::made_up(runs);
         let looks = Looks::from_study(&study);
-        let labels: Vec<&str> = study.runs.iter().map(|run| looks.label(run)).collect();
-        let expected = [
-            "LS-attention, window 16",
-            "LS-attention, window 64",
-            "multi-head",
-            "multi-head, d_head = 8",
-            "multi-head, distilled",
-            "multi-head, RoPE",
-        ];
-        assert_eq!(labels, expected);
         let ink = |at: usize| looks.ink(&study.runs[at]);
         assert_eq!(ink(2).colour, ink(3).colour, "one colour per variant");
         assert_ne!(ink(2).stroke, ink(3).stroke, "runs of a variant differ in stroke");
@@ -328,63 +326,44 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_differ_in_too_much_to_say_go_by_their_names() {
-        let with = |name: &str, rate: f64, keys: [&'static str; 3]| {
+    fn keys_that_differ_are_named_unless_they_are_too_many() {
+        let with = |name: &str, key: &str, value: Value| {
             let mut run = run(name, "mhsa", 4, 16);
+            run.settings.insert(key, &value);
+            run
+        };
+        let decays =
+            [("a", 0.0), ("b", 0.5)].map(|(name, decay)| with(name, "weight_decay", decay.into()));
+        let expected = ["multi-head, weight decay 0.0", "multi-head, weight decay 0.5"];
+        assert_eq!(labels(decays), expected);
+        // A flag is named where it is set, even if it is in most runs.
+        let flags = [("a", false), ("b", true), ("c", true)];
+        let flags = labels(flags.map(|(name, flag)| with(name, "ternary", flag.into())));
+        assert_eq!(flags[0], "multi-head");
+        assert!(flags[1].starts_with("multi-head, ternary"), "{flags:?}");
+        let many = [("a-0.01", 0.01), ("b", 0.5)].map(|(name, rate)| {
+            let mut run = with(name, "weight_decay", rate.into());
+            run.settings.insert("final_learning_rate", &rate.into());
+            run.settings.insert("label_noise", &rate.into());
             run.of.learning_rate = rate;
-            keys.iter().for_each(|key| run.settings.insert(key, &rate.into()));
             run
-        };
-        let keys = ["weight_decay", "final_learning_rate", "label_noise"];
-        let study =
-            Trainings { runs: vec![with("a-0.01", 0.01, keys), with("b", 0.5, keys)], failed: 0 };
-        let looks = Looks::from_study(&study);
-        let labels: Vec<&str> = study.runs.iter().map(|run| looks.label(run)).collect();
-        assert_eq!(labels, ["a", "b"]);
-    }
-
-    #[test]
-    fn every_key_that_differs_is_named() {
-        let with = |name: &str, decay: f64| {
-            let mut run = run(name, "mhsa", 4, 16);
-            run.settings.insert("weight_decay", &decay.into());
-            run
-        };
-        let runs = vec![with("a", 0.0), with("b", 0.5)];
-        let study = Trainings { runs, failed: 0 };
-        let looks = Looks::from_study(&study);
-        let labels: Vec<&str> = study.runs.iter().map(|run| looks.label(run)).collect();
-        assert_eq!(labels, ["multi-head, weight decay 0.0", "multi-head, weight decay 0.5"]);
-    }
-
-    #[test]
-    fn a_flag_is_named_where_it_is_set_even_in_most_runs() {
-        let with = |name: &str, ternary: bool| {
-            let mut run = run(name, "mhsa", 4, 16);
-            run.settings.insert("ternary", &ternary.into());
-            run
-        };
-        let runs = vec![with("a", false), with("b", true), with("c", true)];
-        let study = Trainings { runs, failed: 0 };
-        let looks = Looks::from_study(&study);
-        let label = |at: usize| looks.label(&study.runs[at]).to_owned();
-        assert_eq!(label(0), "multi-head");
-        assert!(label(1).starts_with("multi-head, ternary"), "{}", label(1));
+        });
+        assert_eq!(labels(many), ["a", "b"]);
     }
 
     #[test]
     fn names_of_runs_give_variant_and_the_rest() {
-        let of = |arm, run| {
-            let (variant, rest) = Variant::of_name(arm, run);
-            (variant.name(), rest)
-        };
-        let pair = |name: &str, rest: &str| (name.to_owned(), rest.to_owned());
-        assert_eq!(of("mhsa", "mhsa-256"), pair("multi-head", ""));
-        assert_eq!(of("mhsa", "mhsa-rotary-d4"), pair("multi-head, RoPE", ""));
-        assert_eq!(of("mhsa", "mhsa-learned-slope"), pair("multi-head, learned position bias", ""));
-        assert_eq!(of("ls", "ls-window-64"), pair("LS-attention", "window 64"));
-        assert_eq!(of("mhsa", "mhsa-distilled"), pair("multi-head", "distilled"));
-        assert_eq!(of("llama", "SmolLM2-135M"), pair("llama", "SmolLM2 135M"));
+        for (arm, run, variant, rest) in [
+            ("mhsa", "mhsa-256", "multi-head", ""),
+            ("mhsa", "mhsa-rotary-d4", "multi-head, RoPE", ""),
+            ("mhsa", "mhsa-learned-slope", "multi-head, learned position bias", ""),
+            ("ls", "ls-window-64", "LS-attention", "window 64"),
+            ("mhsa", "mhsa-distilled", "multi-head", "distilled"),
+            ("llama", "SmolLM2-135M", "llama", "SmolLM2 135M"),
+        ] {
+            let found = Variant::of_name(arm, run);
+            assert_eq!((found.0.name().as_str(), found.1.as_str()), (variant, rest), "{run}");
+        }
     }
 
     #[test]

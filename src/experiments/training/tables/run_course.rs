@@ -235,25 +235,24 @@ mod tests {
     use crate::run::files::EVALUATIONS;
     use crate::run::heads_log::HEADS_LOG;
 
-    const STEPS_TAKEN: usize = 450;
-
-    /// A run in progress: 450 steps whose loss is the step's number, and a head whose logit is 77 once.
-    fn run(folder: &Path) {
-        Manifest::begin(1, "float32").write(&folder.join(MANIFEST)).unwrap();
+    #[test]
+    fn thinning_keeps_the_largest_logit_and_the_mean_loss() {
+        let folder = tempfile::tempdir().unwrap();
+        // A run in progress: 450 steps whose loss is the step's number, and a head whose logit is 77 once.
+        Manifest::begin(1, "float32").write(&folder.path().join(MANIFEST)).unwrap();
         let mut steps = "step,tokens,loss_nats,learning_rate,grad_norm,wall_time_s\n".to_owned();
-        for step in 1..=STEPS_TAKEN {
+        for step in 1..=450 {
             steps.push_str(&format!("{step},{},{step},0.1,1,{step}\n", 8 * step));
         }
-        fs::write(folder.join(STEPS), steps).unwrap();
-        let header =
-            "step,split,tokens,loss_nats,perplexity,bytes,loss_nats_per_byte,perplexity_per_byte";
-        let evaluations = format!("{header}\n200,valid,8,3.5,33,,,\n400,valid,8,2.5,12,,,\n");
-        fs::write(folder.join(EVALUATIONS), evaluations).unwrap();
-        let mut log = CsvLog::create(&folder.join(HEADS_LOG)).unwrap();
+        fs::write(folder.path().join(STEPS), steps).unwrap();
+        let evaluations = "step,split,tokens,loss_nats,perplexity,bytes,loss_nats_per_byte,perplexity_per_byte\n\
+                           200,valid,8,3.5,33,,,\n400,valid,8,2.5,12,,,\n";
+        fs::write(folder.path().join(EVALUATIONS), evaluations).unwrap();
+        let mut log = CsvLog::create(&folder.path().join(HEADS_LOG)).unwrap();
         // The log may be ahead of the steps.
-        for step in 1..=STEPS_TAKEN + 1 {
+        for step in 1..=451 {
             let logit = if step == 200 { 77.0 } else { 5.0 };
-            log.push(&HeadLogRow {
+            let row = HeadLogRow {
                 step,
                 layer: 1,
                 head: 2,
@@ -263,30 +262,17 @@ mod tests {
                 min_logit: -1.0,
                 max_abs_logit: logit,
                 entropy_nats: (step % 3) as f64,
-            })
-            .unwrap();
+            };
+            log.push(&row).unwrap();
         }
         log.sync().unwrap();
-    }
 
-    #[test]
-    fn thinning_keeps_the_largest_logit_and_the_mean_loss() {
-        let folder = tempfile::tempdir().unwrap();
-        run(folder.path());
         let course = RunCourse::read(folder.path()).unwrap();
-        assert_eq!(course.steps, STEPS_TAKEN);
-        assert_eq!(course.log.train_loss.len(), 150);
-        assert_eq!(
-            course.log.train_loss[..2],
-            [(3.0, 2.0), (6.0, 5.0)],
-            "means of three steps, at their end"
-        );
+        let log = &course.log;
+        assert_eq!((course.steps, log.train_loss.len()), (450, 150));
+        assert_eq!(log.train_loss[..2], [(3.0, 2.0), (6.0, 5.0)], "means of three, at their end");
         assert_eq!(course.peak(), Some((201.0, 77.0)));
-        assert_eq!(
-            course.log.max_logit.last(),
-            Some(&(450.0, 5.0)),
-            "nothing beyond the last step"
-        );
+        assert_eq!(log.max_logit.last(), Some(&(450.0, 5.0)), "nothing beyond the last step");
         assert_eq!(course.valid_loss_nats(), Some(2.5));
         let [head] = &course.heads[..] else { panic!("{:?}", course.heads) };
         assert_eq!((head.layer, head.head, head.kind.as_str()), (1, 2, "local:4"));

@@ -106,29 +106,23 @@ fn series(rows: &[CurveRow], of: fn(&CurveRow) -> Option<f64>) -> Curve {
 mod tests {
     use super::*;
 
-    fn row(step: usize, loss_nats: f64, logit: f64) -> CurveRow {
-        CurveRow {
-            step,
-            tokens: step as u64,
-            wall_time_s: step as f64,
-            loss_nats,
-            grad_norm: 1.0,
-            max_abs_logit: Some(logit),
-            max_abs_logit_global: None,
-            max_abs_logit_local: None,
-        }
-    }
-
     #[test]
     fn a_partial_last_stretch_joins_the_one_before_it() {
-        let rows = [row(6, 4.0, 2.0), row(12, 3.0, 5.0), row(14, 7.0, 3.0)];
+        let rows =
+            [(6, 4.0, 2.0), (12, 3.0, 5.0), (14, 7.0, 3.0)].map(|(step, loss, logit)| CurveRow {
+                step,
+                tokens: step as u64,
+                wall_time_s: step as f64,
+                loss_nats: loss,
+                grad_norm: 1.0,
+                max_abs_logit: Some(logit),
+                max_abs_logit_global: None,
+                max_abs_logit_local: None,
+            });
         let log = curves(&without_partial_stretch(&rows));
         assert_eq!(log.train_loss, [(6.0, 4.0), (14.0, 4.0)], "(6 · 3 + 2 · 7) / 8");
         assert_eq!(log.max_logit, [(6.0, 2.0), (14.0, 5.0)]);
-        assert_eq!(
-            curves(&without_partial_stretch(&rows[..2])).train_loss,
-            [(6.0, 4.0), (12.0, 3.0)],
-            "no stretch is partial"
-        );
+        let whole = curves(&without_partial_stretch(&rows[..2]));
+        assert_eq!(whole.train_loss, [(6.0, 4.0), (12.0, 3.0)], "no stretch is partial");
     }
 }

@@ -118,6 +118,14 @@ impl TrainingRun {
     }
 }
 
+#[cfg(test)]
+impl Trainings {
+    /// A study of these runs.
+    pub(crate) fn made_up(runs: impl IntoIterator<Item = TrainingRun>) -> Self {
+        Self { runs: runs.into_iter().collect(), failed: 0 }
+    }
+}
+
 /// A study of training runs, by run and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trainings {

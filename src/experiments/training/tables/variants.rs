@@ -130,23 +130,22 @@ mod tests {
 
     #[test]
     fn a_run_has_the_baseline_of_its_own_learning_rate() {
-        let at = |name: &str, rate: f64, peak: f64| {
+        let runs = [
+            ("wide-slow", 0.001, 30.0),
+            ("wide-fast", 0.01, 30.0),
+            ("wide-faster", 0.1, 30.0),
+            ("base-slow", 0.001, 10.0),
+            ("base-fast", 0.01, 60.0),
+        ];
+        let runs = runs.map(|(name, rate, peak)| {
             let mut run = TrainingRun::made_up(name, "mhsa", 1, peak, 2.0);
             run.settings.insert("learning_rate", &rate.into());
             run
-        };
-        let runs = vec![
-            at("wide-slow", 0.001, 30.0),
-            at("wide-fast", 0.01, 30.0),
-            at("wide-faster", 0.1, 30.0),
-            at("base-slow", 0.001, 10.0),
-            at("base-fast", 0.01, 60.0),
-        ];
-        let study = Trainings { runs, failed: 0 };
+        });
+        let study = Trainings::made_up(runs);
         let beside = study.variants(&["base-slow".to_owned(), "base-fast".to_owned()]);
-        let ratios = beside.iter().map(|one| one.log_peaks.first().map(|log| log.exp()));
-        let ratios: Vec<Option<f64>> =
-            ratios.map(|ratio| ratio.map(|ratio| (10.0 * ratio).round() / 10.0)).collect();
+        let ratio = |log: &f64| (10.0 * log.exp()).round() / 10.0;
+        let ratios: Vec<_> = beside.iter().map(|one| one.log_peaks.first().map(ratio)).collect();
         assert_eq!(ratios, [Some(3.0), Some(0.5), None, Some(1.0), Some(1.0)]);
     }
 }

@@ -9,36 +9,19 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
 use crate::lm::operators::Objective;
-use crate::lm::{Dtype, Positions, RecursionKeys, Router, Slopes};
+use crate::lm::{Dtype, RecursionKeys, Router, TrainDefinition};
 use crate::targets::HeadKind;
 
-fn shape() -> ModelShape {
+fn shape(settings: &str) -> ModelShape {
+    let sizes = "layers=2 d_model=24 heads=3 context=40 softcap=0.5";
+    let definition = TrainDefinition::default().with(sizes).with(settings);
     let mixed = vec![HeadKind::Global, HeadKind::Local { window: 5 }, HeadKind::Global];
-    ModelShape {
-        vocabulary_size: 19,
-        context: 40,
-        d_model: 24,
-        d_head: 8,
-        heads: vec![mixed.clone(), mixed],
-        positions: Positions::Learned,
-        slopes: Slopes::None,
-        sinusoid: 0.02,
-        qk_norm: false,
-        sigma_reparam: false,
-        ternary: false,
-        memory_slots: None,
-        recursion: None,
-        softcap: None,
-        dtype: Dtype::Float32,
-    }
+    ModelShape { heads: vec![mixed; 2], ..ModelShape::new(&definition, 19) }
 }
 
 /// One model for each component and each supported combination.
 pub(in crate::lm) fn every_kind() -> Vec<Model> {
-    let mut models = with_attention();
-    models.push(without_attention());
-    models.extend(with_recursions());
-    models
+    [with_attention(), vec![without_attention()], with_recursions()].into_iter().flatten().collect()
 }
 
 /// A model for each router and each kind of keys, which chooses tokens in validation as in training.
@@ -54,11 +37,11 @@ pub(in crate::lm) fn with_recursions() -> Vec<Model> {
             causal_validation: false,
         };
         let kinds = match router {
-            Router::None => shape().heads.remove(0),
+            Router::None => shape("").heads.remove(0),
             _ => vec![HeadKind::Global; 3],
         };
         let (heads, recursion) = (vec![kinds; 3], Some(recursion));
-        ModelShape { heads, recursion, positions: Positions::Rope, ..shape() }
+        ModelShape { heads, recursion, ..shape("positions=rope") }
     };
     let routers = [Router::None, Router::Expert, Router::Token];
     let all = routers
@@ -69,39 +52,28 @@ pub(in crate::lm) fn with_recursions() -> Vec<Model> {
 /// A model whose layers have a gated memory of seven slots.
 pub(in crate::lm) fn without_attention() -> Model {
     let heads = vec![vec![HeadKind::Global]; 2];
-    let shape = ModelShape { heads, d_head: 24, memory_slots: Some(7), ..shape() };
+    let shape = ModelShape { heads, d_head: 24, memory_slots: Some(7), ..shape("") };
     Model::new(shape, 0.02, 7).unwrap()
 }
 
 /// One model for each component of attention and each supported combination.
 pub(in crate::lm) fn with_attention() -> Vec<Model> {
-    let shape = shape();
-    let shapes = [
-        shape.clone(),
-        ModelShape { positions: Positions::Rope, ..shape.clone() },
-        ModelShape { positions: Positions::None, ..shape.clone() },
-        ModelShape { d_head: 5, ..shape.clone() },
-        ModelShape { d_head: 12, positions: Positions::Rope, qk_norm: true, ..shape.clone() },
-        ModelShape { positions: Positions::Sinusoidal, ..shape.clone() },
-        ModelShape { positions: Positions::None, slopes: Slopes::Alibi, ..shape.clone() },
-        ModelShape { slopes: Slopes::Learned, ..shape.clone() },
-        ModelShape { qk_norm: true, ..shape.clone() },
-        ModelShape { sigma_reparam: true, ..shape.clone() },
-        ModelShape { softcap: Some(0.5), ..shape.clone() },
-        ModelShape {
-            positions: Positions::Rope,
-            slopes: Slopes::Learned,
-            qk_norm: true,
-            sigma_reparam: true,
-            softcap: Some(0.5),
-            ..shape
-        },
+    let all = r#"positions=rope slopes=learned stabilisers=["qk-norm","sigma-reparam","softcap"]"#;
+    let settings = [
+        "",
+        "positions=rope",
+        "positions=none",
+        "d_head=5",
+        "d_head=12 positions=rope arm=qk-norm",
+        "positions=sinusoidal",
+        "positions=none slopes=alibi",
+        "slopes=learned",
+        "arm=qk-norm",
+        "arm=sigma-reparam",
+        "arm=softcap",
+        all,
     ];
-    shapes.map(|shape| Model::new(shape, 0.02, 7).unwrap()).into()
-}
-
-fn small() -> Model {
-    Model::new(shape(), 0.02, 7).unwrap()
+    settings.map(|settings| Model::new(shape(settings), 0.02, 7).unwrap()).into()
 }
 
 pub(in crate::lm) fn text(model: &Model) -> (Tensor, Tensor) {
@@ -111,6 +83,10 @@ pub(in crate::lm) fn text(model: &Model) -> (Tensor, Tensor) {
         Tensor::from_vec(tokens(0), (b, t), &Device::Cpu).unwrap(),
         Tensor::from_vec(tokens(5), b * t, &Device::Cpu).unwrap(),
     )
+}
+
+fn logits(model: &Model, ids: &Tensor) -> Vec<Vec<f32>> {
+    model.predict(ids).unwrap().logits().unwrap().to_vec2().unwrap()
 }
 
 #[test]
@@ -227,31 +203,24 @@ fn tokens_with_other_logits(model: &Model, alters: impl Fn(usize) -> bool) -> Ve
     let other = |(i, id): (usize, &u32)| if alters(i % t) { (id + 1) % 19 } else { *id };
     let changed = own.iter().enumerate().map(other).collect();
     let changed = Tensor::from_vec(changed, (b, t), &Device::Cpu).unwrap();
-    let logits = |ids| model.predict(ids).unwrap().logits().unwrap().to_vec2::<f32>().unwrap();
-    let (before, after) = (logits(&ids), logits(&changed));
+    let (before, after) = (logits(model, &ids), logits(model, &changed));
     (0..t).filter(|&token| before[token] != after[token]).collect()
 }
 
 #[test]
 fn a_saved_model_reads_back_and_another_shape_is_refused() {
-    for model in every_kind() {
-        reads_back(&model);
-    }
-}
-
-fn reads_back(model: &Model) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("weights.safetensors");
-    model.save(&path).unwrap();
-    let (ids, _) = text(model);
-    let logits =
-        |model: &Model| model.predict(&ids).unwrap().logits().unwrap().to_vec2::<f32>().unwrap();
-    let again = Model::load(model.shape.clone(), &path).unwrap();
-    assert_eq!(logits(&again), logits(model));
-    let other = ModelShape { d_model: 48, ..model.shape.clone() };
-    let Err(error) = Model::load(other, &path) else { panic!("another shape was accepted") };
-    assert!(error.to_string().contains("token_embedding"), "{error}");
-    assert!(Model::load(model.shape.clone(), &folder.path().join("none")).is_err());
+    for model in every_kind() {
+        model.save(&path).unwrap();
+        let (ids, _) = text(&model);
+        let again = Model::load(model.shape.clone(), &path).unwrap();
+        assert_eq!(logits(&again, &ids), logits(&model, &ids));
+        let other = ModelShape { d_model: 48, ..model.shape.clone() };
+        let Err(error) = Model::load(other, &path) else { panic!("another shape was accepted") };
+        assert!(error.to_string().contains("token_embedding"), "{error}");
+        assert!(Model::load(model.shape.clone(), &folder.path().join("none")).is_err());
+    }
 }
 
 #[test]
@@ -285,33 +254,28 @@ fn in_bfloat16_gradients_are_rounded_and_point_where_those_of_float32_do() {
 #[test]
 fn probed_queries_and_keys_give_the_logits_that_were_measured() {
     for model in with_attention() {
-        probe_agrees(&model);
-    }
-}
-
-fn probe_agrees(model: &Model) {
-    let (ids, _) = text(model);
-    let first = ids.narrow(0, 0, 1).unwrap();
-    let measured = model.predict(&first).unwrap().heads().unwrap();
-    let tokens = first.flatten_all().unwrap().to_vec1::<u32>().unwrap();
-    let probes = model.probe(&tokens).unwrap();
-    assert_eq!(probes.len(), 2 * 3);
-    for probe in probes {
-        let logits = probe.queries.dot(&probe.keys.t()) / (probe.queries.ncols() as f32).sqrt();
-        let mut largest = f32::NEG_INFINITY;
-        for row in 0..tokens.len() {
-            for column in probe.kind.columns(row, tokens.len(), probe.visibility) {
-                largest = largest.max(logits[(row, column)]);
-            }
+        let first = text(&model).0.narrow(0, 0, 1).unwrap();
+        let measured = model.predict(&first).unwrap().heads().unwrap();
+        let tokens = first.flatten_all().unwrap().to_vec1::<u32>().unwrap();
+        let probes = model.probe(&tokens).unwrap();
+        assert_eq!(probes.len(), 2 * 3);
+        for probe in probes {
+            let scale = (probe.queries.ncols() as f32).sqrt();
+            let logits = probe.queries.dot(&probe.keys.t()) / scale;
+            let seen = (0..tokens.len()).flat_map(|row| {
+                let columns = probe.kind.columns(row, tokens.len(), probe.visibility);
+                columns.map(move |column| (row, column))
+            });
+            let largest = seen.fold(f32::NEG_INFINITY, |most, at| most.max(logits[at]));
+            let expected = measured[probe.layer][probe.head].max_logit;
+            assert!((largest - expected).abs() < 1e-5, "{largest}, measured {expected}");
         }
-        let expected = measured[probe.layer][probe.head].max_logit;
-        assert!((largest - expected).abs() < 1e-5, "{largest}, measured {expected}");
     }
 }
 
 #[test]
 fn heads_above_the_threshold_are_clipped_to_it_and_no_others() {
-    let model = small();
+    let model = Model::new(shape(""), 0.02, 7).unwrap();
     // Only one head of the second layer has large logits.
     for part in ["query", "key"] {
         let weight = model.matrix(&format!("layers.1.attention.{part}")).unwrap();
@@ -334,7 +298,7 @@ fn heads_above_the_threshold_are_clipped_to_it_and_no_others() {
 fn a_model_at_its_start_has_spectral_norms_of_one() {
     use ndarray_linalg::SVD;
 
-    let model = Model::new(ModelShape { sigma_reparam: true, ..shape() }, 0.02, 7).unwrap();
+    let model = Model::new(shape("arm=sigma-reparam"), 0.02, 7).unwrap();
     for Weight { name, variable: vector } in &model.vectors {
         let weight = model.matrix(name.trim_end_matches(".singular_vector")).unwrap();
         let (rows, columns) = weight.dims2().unwrap();

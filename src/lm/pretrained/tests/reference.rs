@@ -1,7 +1,7 @@
 //! Compares every type of published model with the results of `transformers`: tests/reference/published.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ndarray::{Array2, Array3, ArrayView2, s};
 use safetensors::SafeTensors;
@@ -10,17 +10,14 @@ use tempfile::{TempDir, tempdir};
 
 use super::super::PretrainedModel;
 use super::super::config::Config;
+use super::fixture::{copy_of, folder, rename_weights};
 use crate::lm::{HeadProbe, Probed as _};
-use crate::targets::{HeadKind, Visibility};
+use crate::targets::HeadKind;
 
 /// Tolerance of a logit against eager attention in float32.
 const LOGIT: f64 = 1e-4;
 /// Tolerance of a probability.
 const PROBABILITY: f64 = 1e-5;
-
-fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/published").join(name)
-}
 
 /// Relative tolerance of a loss.
 const LOSS: f64 = 2e-6;
@@ -71,17 +68,10 @@ impl Expected {
     }
 }
 
-/// A copy of a folder with the configuration of older releases instead of the new one.
-fn with_old_config(folder: &Path) -> Option<TempDir> {
-    let old = folder.join("config-old.json");
-    if !old.is_file() {
-        return None;
-    }
-    let copy = tempdir().unwrap();
-    for entry in fs::read_dir(folder).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-    }
+/// A copy of a model with the configuration of older releases instead of the new one.
+fn with_old_config(name: &str) -> Option<TempDir> {
+    let old = folder(name).join("config-old.json");
+    let copy = old.is_file().then(|| copy_of(name))?;
     fs::copy(old, copy.path().join("config.json")).unwrap();
     Some(copy)
 }
@@ -188,7 +178,7 @@ fn every_type_is_what_transformers_makes_of_it() {
             assert_as_expected(&format!("{name} as .gguf"), &gguf, &expected);
             converted += 1;
         }
-        if let Some(copy) = with_old_config(&path) {
+        if let Some(copy) = with_old_config(&name) {
             assert_as_expected(&format!("{name}, old"), copy.path(), &expected);
             old += 1;
         }
@@ -201,26 +191,20 @@ fn every_type_is_what_transformers_makes_of_it() {
 #[test]
 fn the_part_for_texts_is_read_of_models_for_images_too() {
     for (name, outer) in [("gemma3_text", "gemma3"), ("mistral", "mistral3")] {
-        let from = folder(name);
         for (prefix, head) in
             [("language_model.model.", "language_model."), ("model.language_model.", "")]
         {
-            let copy = tempdir().unwrap();
-            fs::copy(from.join("tokenizer.json"), copy.path().join("tokenizer.json")).unwrap();
-            let config = fs::read_to_string(from.join("config.json")).unwrap();
+            let copy = copy_of(name);
+            let config = fs::read_to_string(copy.path().join("config.json")).unwrap();
             let config = format!(
                 r#"{{"model_type": "{outer}", "text_config": {config}, "vision_config": {{}}}}"#
             );
             fs::write(copy.path().join("config.json"), config).unwrap();
-            let bytes = fs::read(from.join("model.safetensors")).unwrap();
-            let weights = SafeTensors::deserialize(&bytes).unwrap();
-            let named = weights.iter().map(|(name, view)| match name.strip_prefix("model.") {
-                Some(rest) => (format!("{prefix}{rest}"), view),
-                None => (format!("{head}{name}"), view),
+            rename_weights(copy.path(), |name| {
+                let of_texts = name.strip_prefix("model.").map(|rest| format!("{prefix}{rest}"));
+                Some(of_texts.unwrap_or_else(|| format!("{head}{name}")))
             });
-            let all = safetensors::serialize(named.collect::<Vec<_>>(), None).unwrap();
-            fs::write(copy.path().join("model.safetensors"), all).unwrap();
-            assert_as_expected(outer, copy.path(), &Expected::of(&from));
+            assert_as_expected(outer, copy.path(), &Expected::of(&folder(name)));
         }
     }
 }
@@ -250,53 +234,18 @@ fn sizes_that_a_type_leaves_out_are_its_usual_ones() {
     assert_eq!(keys.map(count), [2560, 64, 8, 262_208]);
 }
 
-/// Checks the properties of heads that distinguish the types.
+/// Everything else of a head is held against an export from transformers, or follows from logits and attention.
 #[test]
-fn heads_say_what_their_type_has() {
-    let kinds = |name: &str| {
-        let model = PretrainedModel::read(&folder(name)).unwrap();
-        (0..model.layers()).map(|layer| model.head_kinds(layer)[0]).collect::<Vec<_>>()
-    };
+fn a_layer_has_the_kind_of_heads_that_its_type_has_there() {
     let (global, local) = (HeadKind::Global, HeadKind::Local { window: 6 });
-    assert!(kinds("llama").iter().all(|&kind| kind == global));
-    assert!(kinds("mistral").iter().all(|&kind| kind == local));
-    for name in ["gemma2", "gpt_oss"] {
-        let kinds = kinds(name);
-        assert_eq!(kinds[..2], [local, global], "{name}");
-    }
-    let probe = |name: &str| {
+    for (name, expected) in [
+        ("llama", [global, global]),
+        ("mistral", [local, local]),
+        ("gemma2", [local, global]),
+        ("gpt_oss", [local, global]),
+    ] {
         let model = PretrainedModel::read(&folder(name)).unwrap();
-        model.probe(&[1, 2, 3, 4]).unwrap().pop().unwrap()
-    };
-    let llama = probe("llama");
-    assert_eq!((llama.head, llama.key_head), (3, 1), "four heads share two of keys");
-    assert_eq!(llama.visibility, Visibility::Causal);
-    assert_eq!(probe("gemma2").softcap, Some(5.0));
-    assert!(probe("gpt_oss").sink.is_some() && llama.sink.is_none());
-    let d = llama.queries.ncols() as f64;
-    assert!((llama.scale - 1.0 / d.sqrt()).abs() < 1e-12);
-    assert!((probe("gemma2").scale - 1.0 / d.sqrt()).abs() > 1e-3, "a scale of its own");
-    assert!((probe("llama-yarn").scale * d.sqrt() - 1.3 * 1.3).abs() < 1e-6, "lengthened by 1.3");
-}
-
-/// Layers after the requested ones are not read.
-#[test]
-fn a_layer_is_probed_without_those_after_it() {
-    let model = PretrainedModel::read(&folder("llama-sharded")).unwrap();
-    let tokens: Vec<u32> = (0..9).collect();
-    let all = model.probe(&tokens).unwrap();
-    for layer in 0..model.layers() {
-        let of_layer = model.probe_layer(&[tokens.clone(), tokens[..5].to_vec()], layer).unwrap();
-        assert_eq!(of_layer.len(), 2);
-        for (probe, again) in all.iter().filter(|probe| probe.layer == layer).zip(&of_layer[0]) {
-            assert_eq!((probe.layer, probe.head), (again.layer, again.head));
-            let off = (&probe.queries - &again.queries).fold(0.0f32, |most, v| most.max(v.abs()));
-            assert!(off < 1e-5, "layer {layer}: {off}");
-        }
-        // A shorter passage is a prefix of a longer one.
-        let (long, short) = (&of_layer[0][0].keys, &of_layer[1][0].keys);
-        let off = (&long.slice(s![..5, ..]) - short).fold(0.0f32, |most, v| most.max(v.abs()));
-        assert!(off < 1e-5, "layer {layer}: {off}");
+        assert_eq!([0, 1].map(|layer| model.head_kinds(layer)[0]), expected, "{name}");
     }
 }
 

@@ -6,19 +6,26 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::fixture::HIDDEN;
-use super::{Published, said, written};
+use super::fixture::{change_json, copy_of, rename_weights};
+use crate::lm::{LmError, PretrainedModel, Probed as _};
+
+/// The error message of a folder, without its path.
+fn said(folder: &Path) -> String {
+    let Err(error) = PretrainedModel::read(folder) else { panic!("the model was read") };
+    one_line(&error, folder)
+}
+
+fn one_line(error: &LmError, folder: &Path) -> String {
+    let text = error.to_string();
+    assert!(!text.contains('\n'), "{text}");
+    text.replace(&format!("{}/", folder.display()), "")
+}
 
 /// The error message of a modified copy of a folder of tests/reference/published.
 fn said_of(name: &str, change: impl FnOnce(&Path)) -> String {
-    let folder = tempdir().unwrap();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/published").join(name);
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
-    }
-    change(folder.path());
-    said(folder.path())
+    let copy = copy_of(name);
+    change(copy.path());
+    said(copy.path())
 }
 
 /// Modifies the contents of a file.
@@ -26,138 +33,125 @@ fn change(path: &Path, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
     fs::write(path, change(fs::read(path).unwrap())).unwrap();
 }
 
-fn change_json(path: &Path, edit: impl FnOnce(&mut Value)) {
-    change(path, |bytes| {
-        let mut value = serde_json::from_slice(&bytes).unwrap();
-        edit(&mut value);
-        value.to_string().into_bytes()
-    });
+/// Writes bytes at a distance from the start of the first `place`.
+fn put(mut bytes: Vec<u8>, place: &[u8], distance: usize, new: &[u8]) -> Vec<u8> {
+    let at = bytes.windows(place.len()).position(|window| window == place).unwrap() + distance;
+    bytes[at..at + new.len()].copy_from_slice(new);
+    bytes
 }
 
 #[test]
-fn folders_that_are_not_whole_are_refused_in_a_line() {
+fn configurations_that_cannot_be_read_are_refused_by_key_and_value() {
+    let scaled = |of: &str| json!({ "rope_type": of, "rope_theta": 1e4, "short_factor": [1.0] });
+    for (model, key, value, expected) in [
+        ("gpt2", "model_type", json!("mamba"), "\"mamba\""),
+        ("gpt2", "model_type", Value::Null, "no model_type"),
+        ("gpt2", "n_layer", Value::Null, "no n_layer"),
+        ("gpt2", "n_layer", json!(0), "n_layer is 0"),
+        ("gpt2", "n_head", json!(5), "multiple of n_head, 5"),
+        ("gpt2", "scale_attn_by_inverse_layer_idx", json!(true), "layer_idx is true"),
+        ("gpt2", "scale_attn_weights", json!(false), "scale_attn_weights is false"),
+        ("gpt2", "activation_function", json!("mish"), "activation_function is \"mish\""),
+        ("gpt2", "layer_norm_epsilon", json!(-1), "layer_norm_epsilon is -1"),
+        ("bert", "position_embedding_type", json!("relative_key"), "\"relative_key\""),
+        ("bert", "is_decoder", json!(true), "is_decoder is true"),
+        ("llama", "rope_parameters", scaled("proportional"), "\"proportional\""),
+        ("llama", "rope_parameters", scaled("longrope"), "short_factor has 1 numbers"),
+        ("llama", "rope_parameters", scaled("linear"), "rope_parameters: has no factor"),
+        ("llama", "quantization_config", json!({ "quant_method": "gptq" }), "gptq"),
+        ("llama", "hidden_act", json!("mish"), "hidden_act is \"mish\""),
+        ("llama", "num_key_value_heads", json!(3), "num_key_value_heads, 3"),
+        ("qwen3", "layer_types", json!(["linear_attention", "full_attention"]), "layer_types"),
+        ("gemma3_text", "use_bidirectional_attention", json!(true), "bidirectional_attention is"),
+    ] {
+        let said = said_of(model, |copy| {
+            change_json(&copy.join("config.json"), |config| config[key] = value);
+        });
+        assert!(said.starts_with("config.json: ") && said.contains(expected), "{said}");
+    }
+    let said_of_list = said_of("gpt2", |copy| fs::write(copy.join("config.json"), "[1]").unwrap());
+    assert!(said_of_list.starts_with("config.json: "), "{said_of_list}");
+    let empty = tempdir().unwrap();
+    assert!(
+        !PretrainedModel::is_in(empty.path()) && PretrainedModel::is_in(copy_of("gpt2").path())
+    );
+    assert!(said(empty.path()).starts_with("config.json: "));
+}
+
+/// Asserts that the message of a modified copy begins with a file and contains further parts.
+fn refused(name: &str, file: &str, parts: &[&str], change: impl FnOnce(&Path)) {
+    let said = said_of(name, change);
+    assert!(said.starts_with(&format!("{file}: ")), "{said}");
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+}
+
+const WEIGHTS: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+const TOKENIZER: &str = "tokenizer.json";
+
+#[test]
+fn weights_that_are_missing_or_of_another_shape_or_type_are_named() {
     let shard = "model-00002-of-00003.safetensors";
-    let index = "model.safetensors.index.json";
-    let said = said_of("llama-sharded", |folder| fs::remove_file(folder.join(shard)).unwrap());
-    assert!(
-        said.starts_with("model.safetensors.index.json: places model.") && said.ends_with(
-            "in model-00002-of-00003.safetensors, which is missing; download every shard of the model"
-        ),
-        "{said}"
-    );
-    let said = said_of("llama-sharded", |folder| {
-        change_json(&folder.join(index), |index| {
-            index["weight_map"]["model.layers.9.self_attn.q_proj.weight"] = json!(shard);
+    refused("llama-sharded", INDEX, &[shard], |copy| fs::remove_file(copy.join(shard)).unwrap());
+    for (key, file) in [
+        ("model.layers.9.self_attn.q_proj.weight", shard),
+        ("model.norm.weight", "../model.safetensors"),
+    ] {
+        refused("llama-sharded", INDEX, &[key, file], |copy| {
+            change_json(&copy.join(INDEX), |index| index["weight_map"][key] = json!(file));
+        });
+    }
+    for (name, key, value, parts) in [
+        ("llama", "vocab_size", 77, &["[77, 32]"][..]),
+        ("bert", "intermediate_size", 49, &["0.intermediate.dense.weight", "[48, 32]", "[49, 32]"]),
+    ] {
+        refused(name, WEIGHTS, parts, |copy| {
+            change_json(&copy.join("config.json"), |config| config[key] = json!(value));
+        });
+    }
+    let types = "float32, float16 or bfloat16";
+    refused("gpt2", WEIGHTS, &["h.1.mlp.c_fc.bias", types], |copy| {
+        rename_weights(copy, |name| {
+            (!name.ends_with("h.1.mlp.c_fc.bias")).then(|| name.to_owned())
         });
     });
-    assert!(
-        said.ends_with("which has no such tensor; use both files of one published model"),
-        "{said}"
-    );
-    let said = said_of("llama-sharded", |folder| {
-        change_json(&folder.join(index), |index| {
-            index["weight_map"]["model.norm.weight"] = json!("../model.safetensors");
-        });
+    refused("olmo2", WEIGHTS, &["no tensor", types], |copy| {
+        change(&copy.join(WEIGHTS), |bytes| put(bytes, b"\"F32\"", 0, b"\"I32\""));
     });
-    assert!(said.contains("in ../model.safetensors, which is missing"), "{said}");
+    let gone = |copy: &Path| fs::remove_file(copy.join(WEIGHTS)).unwrap();
+    refused("gpt2", WEIGHTS, &["is missing", INDEX], gone);
+    refused("gpt2", INDEX, &["missing field"], |copy| {
+        gone(copy);
+        fs::write(copy.join(INDEX), "{}").unwrap();
+    });
+    let gguf = "model.gguf";
+    refused("llama-gguf", gguf, &["cut off"], |copy| {
+        change(&copy.join(gguf), |bytes| bytes[..bytes.len() - 64].to_vec());
+    });
+    refused("llama-gguf", gguf, &["general.architecture mamba"], |copy| {
+        change(&copy.join(gguf), |bytes| put(bytes, b"general.architecture", 32, b"mamba"));
+    });
+}
 
-    let said = said_of("llama", |folder| {
-        change_json(&folder.join("config.json"), |config| config["vocab_size"] = json!(77));
-    });
-    assert!(said.contains("the model needs [77, 32]"), "{said}");
+#[test]
+fn tokenizers_passages_and_texts_that_cannot_be_read_are_refused() {
     // A tokenizer with a token that has no embedding.
-    let said = said_of("llama", |folder| {
-        change_json(&folder.join("tokenizer.json"), |tokenizer| {
-            tokenizer["model"]["vocab"]["another"] = json!(50_000);
-        });
+    refused("llama", TOKENIZER, &["50000", "379"], |copy| {
+        change_json(&copy.join(TOKENIZER), |all| all["model"]["vocab"]["another"] = json!(50_000));
     });
-    assert_eq!(
-        said,
-        "tokenizer.json: has a token 50000, but the model has 379 embeddings; use the tokenizer.json published with the model"
-    );
-}
+    refused("gpt2", TOKENIZER, &[], |copy| fs::write(copy.join(TOKENIZER), "{}").unwrap());
 
-#[test]
-fn what_is_not_implemented_is_refused_by_name() {
-    let config = |name: &str, key: &'static str, value: Value| {
-        said_of(name, move |folder| {
-            change_json(&folder.join("config.json"), |config| config[key] = value);
-        })
-    };
-    let scaled = json!({ "rope_type": "proportional", "rope_theta": 1e4, "factor": 2.0 });
-    let said = config("llama", "rope_parameters", scaled);
-    assert!(
-        said.starts_with("config.json: rope_parameters: rope_type is \"proportional\""),
-        "{said}"
-    );
-    let scaled = json!({ "rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] });
-    let said = config("llama", "rope_parameters", scaled);
-    assert!(said.contains("short_factor has 1 numbers; it must have 4, all above 0"), "{said}");
-    let scaled = json!({ "rope_type": "linear", "rope_theta": 1e4 });
-    let said = config("llama", "rope_parameters", scaled);
-    assert!(said.starts_with("config.json: rope_parameters: has no factor"), "{said}");
-    let said = config("llama", "quantization_config", json!({ "quant_method": "gptq" }));
-    assert!(said.contains("quantised by gptq"), "{said}");
-    let said = config("qwen3", "layer_types", json!(["linear_attention", "full_attention"]));
-    assert!(said.contains("linear_attention") || said.contains("layer_types names"), "{said}");
-    let said = config("gemma3_text", "use_bidirectional_attention", json!(true));
-    assert!(said.contains("use_bidirectional_attention is true"), "{said}");
-    let said = config("llama", "hidden_act", json!("mish"));
-    assert!(said.contains("hidden_act is \"mish\""), "{said}");
-    let said = config("llama", "num_key_value_heads", json!(3));
-    assert!(said.contains("must be a multiple of num_key_value_heads, 3"), "{said}");
-    // Weights of an unsupported type.
-    let said = said_of("olmo2", |folder| {
-        change(&folder.join("model.safetensors"), |bytes| {
-            let text = String::from_utf8_lossy(&bytes[8..]).contains("\"F32\"");
-            assert!(text, "olmo2 is in float32");
-            let at = bytes.windows(5).position(|w| w == b"\"F32\"").unwrap();
-            let mut bytes = bytes;
-            bytes[at..at + 5].copy_from_slice(b"\"I32\"");
-            bytes
-        });
-    });
-    assert!(
-        said.contains("has no tensor ") && said.contains(" of float32, float16 or bfloat16"),
-        "{said}"
-    );
-
-    let cut = |folder: &Path| change(&folder.join("model.gguf"), |b| b[..b.len() - 64].to_vec());
-    assert!(said_of("llama-gguf", cut).contains("is cut off"));
-    let other = |folder: &Path| {
-        change(&folder.join("model.gguf"), |mut b| {
-            let name = b"general.architecture";
-            let at = b.windows(name.len()).position(|w| w == name).unwrap() + name.len() + 12;
-            b[at..at + 5].copy_from_slice(b"mamba");
-            b
-        })
-    };
-    let said = said_of("llama-gguf", other);
-    assert!(
-        said.contains("general.architecture mamba; supported as .gguf are bert, command-r,"),
-        "{said}"
-    );
-}
-
-#[test]
-fn weights_that_do_not_fit_are_named() {
-    let whose = "; use weights and config.json of one published model";
-    let mut lacking = Published::gpt2();
-    lacking.weights.remove("h.1.mlp.c_fc.bias");
-    let what = "has no tensor h.1.mlp.c_fc.bias of float32, float16 or bfloat16";
-    assert_eq!(said(written(&lacking).path()), format!("model.safetensors: {what}{whose}"));
-
-    let mut other = Published::bert().renamed(|name| format!("bert.{name}"));
-    other.config["intermediate_size"] = json!(HIDDEN + 1);
-    let what =
-        "bert.encoder.layer.0.intermediate.dense.weight is [20, 12], but the model needs [21, 12]";
-    assert_eq!(said(written(&other).path()), format!("model.safetensors: {what}{whose}"));
-
-    let folder = written(&Published::gpt2());
-    fs::remove_file(folder.path().join("model.safetensors")).unwrap();
-    let what = "is missing, and so is model.safetensors.index.json; save the model with save_pretrained as safetensors";
-    assert_eq!(said(folder.path()), format!("model.safetensors: {what}"));
-    fs::write(folder.path().join("model.safetensors.index.json"), "{}").unwrap();
-    let what = said(folder.path());
-    assert!(what.starts_with("model.safetensors.index.json: missing field"), "{what}");
+    let copy = copy_of("bert");
+    fs::remove_file(copy.path().join(TOKENIZER)).unwrap();
+    let model = PretrainedModel::read(copy.path()).unwrap();
+    for (tokens, parts) in
+        [(&[0; 65][..], ["65", "64"]), (&[], ["0 tokens", "64"]), (&[1, 157], ["token 157", "157"])]
+    {
+        let error = one_line(&model.probe(tokens).unwrap_err(), copy.path());
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
+    let unread = || one_line(&model.encode("text").unwrap_err(), copy.path());
+    assert!(unread().starts_with("tokenizer.json: is missing"), "{}", unread());
+    fs::write(copy.path().join("vocab.txt"), "a").unwrap();
+    assert!(unread().contains("vocab.txt"), "{}", unread());
 }

@@ -4,11 +4,10 @@ use super::*;
 use crate::solver::objective::Objective;
 use crate::solver::penalty::Penalty;
 use crate::solver::problem::Precision;
-use crate::targets::{Family, Parameters, Target, Visibility};
+use crate::targets::{Family, Target, Visibility};
 
 fn packed() -> Target {
-    let band = Parameters { window: Some(6), ..Parameters::default() };
-    let family = Family::from_parameters("dirichlet-band", &band).unwrap();
+    let family = Family::DirichletBand { window: 6, alpha: 1.0 };
     let part = |seed| family.build(20, seed, Visibility::Causal).unwrap();
     Target::packed(&[part(0), part(1)]).unwrap()
 }

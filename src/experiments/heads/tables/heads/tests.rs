@@ -37,6 +37,11 @@ pub(crate) fn head(
     }
 }
 
+/// A study of these heads.
+pub(crate) fn study(heads: impl IntoIterator<Item = HeadRow>) -> TrainedHeads {
+    TrainedHeads { heads: heads.into_iter().collect(), failed: 0 }
+}
+
 #[test]
 fn parts_multiply_to_the_actual_and_an_unknown_one_leaves_none() {
     let one = head(("mhsa", 0, 10, 0), [2.0, 1.5, 3.0, 1.2, 1.1], 1.0).found;
@@ -49,16 +54,14 @@ fn parts_multiply_to_the_actual_and_an_unknown_one_leaves_none() {
 
 #[test]
 fn growth_is_that_of_the_largest_head_and_adds_up() {
-    let heads = vec![
+    let heads = [
         head(("mhsa", 0, 10, 0), [2.0, 1.0, 1.0, 1.0, 1.0], 1.0),
         head(("mhsa", 0, 10, 1), [3.0, 1.0, 1.0, 1.0, 1.0], 1.0),
         head(("mhsa", 0, 20, 0), [3.0, 1.0, 4.0, 2.0, 1.0], 1.0),
         head(("mhsa", 0, 20, 1), [3.0, 1.0, 1.0, 1.0, 1.0], 1.0),
     ];
-    let study = TrainedHeads { heads, failed: 0 };
-    let growth = study.growth();
-    assert_eq!(growth.len(), 1);
-    let one = &growth[0];
+    let study = study(heads);
+    let [one] = &study.growth()[..] else { panic!("one model") };
     assert!((one.growth - 8f64.ln()).abs() < 1e-12);
     assert!((one.by_part.iter().sum::<f64>() - one.growth).abs() < 1e-12);
     assert!((one.by_part[2] - 4f64.ln()).abs() < 1e-12 && one.by_part[1].abs() < 1e-12);
@@ -75,7 +78,7 @@ fn an_ordering_is_within_a_model_and_of_its_last_step() {
             head(("mhsa", 1, 10, at), [10.0 - size, 1.0, 1.0, size, 1.0], 3.0),
         ]
     });
-    let study = TrainedHeads { heads: heads.collect(), failed: 0 };
+    let study = study(heads);
     let orderings = study.orderings();
     let by = |name| orderings.iter().find(|o| o.by == name).map(|o| o.correlation);
     let needed = by("needed").unwrap();
