@@ -24,7 +24,7 @@ test: setup
 # The tests that compute, at each level of vector instructions below the processor's own, which `make test` runs. Each level runs
 # with OpenBLAS's kernels of the same age: those of before AVX, which it takes where it does not know the processor, and AVX2's.
 COMPUTING_UNITS := numerics:: solver:: targets:: heads:: lm::
-COMPUTING := fit:: known_answers:: lower_bounds:: reference:: replay::
+COMPUTING := fit:: known_answers:: lower_bounds:: replay::
 test-levels: setup
 	$(CARGO) test --release --locked --no-run --lib --test solver --test training
 	@native=$$($(CARGO) run --release --locked --quiet -- --version --verbose | grep '^instructions'); \

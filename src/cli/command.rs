@@ -208,6 +208,8 @@ fn print_version(verbose: bool) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::{GROUPS, program};
 
     #[test]
@@ -218,5 +220,38 @@ mod tests {
         let mut all: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
         all.sort_unstable();
         assert_eq!(listed, all);
+    }
+
+    /// Flags that mean something else in one command.
+    const EXCEPTIONS: [(&str, &str); 1] = [("fit", "factors")];
+
+    #[test]
+    fn help_is_short_and_a_flag_has_one_meaning_in_every_command() {
+        let mut meanings: BTreeMap<String, (String, String)> = BTreeMap::new();
+        let mut left = vec![program()];
+        while let Some(command) = left.pop() {
+            let name = command.get_name();
+            let mut texts = vec![command.get_about().expect("a command has help").to_string()];
+            for flag in command.get_arguments() {
+                let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+                texts.push(help.clone());
+                let Some(long) = flag.get_long() else { continue };
+                // What files a folder holds, or which formats a file may have, follows a colon.
+                let meaning = match long {
+                    "out" => help.split(':').next().unwrap_or_default().replace("folder", "file"),
+                    _ => help,
+                };
+                let (first, of) =
+                    meanings.entry(long.to_owned()).or_insert((meaning.clone(), name.to_owned()));
+                let is_exception = EXCEPTIONS.contains(&(name, long));
+                assert!(is_exception || *first == meaning, "--{long} of {of} and of {name}");
+            }
+            for text in texts {
+                let words = text.split(" (").next().unwrap_or_default().split_whitespace().count();
+                assert!((1..=12).contains(&words), "{name}: {text:?} has {words} words");
+            }
+            left.extend(command.get_subcommands().cloned());
+        }
+        assert!(meanings.len() > 60, "{meanings:?}");
     }
 }

@@ -43,7 +43,7 @@ pub struct DumpArgs {
     #[arg(long, value_name = "WHAT", default_value = "attention")]
     what: What,
     /// Write files of this format
-    #[arg(long, value_name = "NAME", default_value = "npy")]
+    #[arg(long, value_name = "NAME", default_value = "npy", value_parser = ["npy", "csv", "parquet", "safetensors"])]
     format: String,
     /// Write to this folder
     #[arg(long, value_name = "DIR")]

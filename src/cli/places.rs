@@ -216,8 +216,11 @@ pub fn check_definition(path: &Path, needs_study: bool) -> Result<()> {
     let shown = path.display();
     if !path.exists() {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let near = definitions(Preset::Paper)
-            .map(|found| near(&stem, found.names(), "see rank-study list"));
+        let definition = format!("{ANALYSIS}/{stem}.toml");
+        let near = definitions(Preset::Paper).map(|found| match Path::new(&definition).exists() {
+            true => format!("did you mean {definition}?"),
+            false => near(&stem, found.names(), "see rank-study list"),
+        });
         bail!(
             "no definition file {shown}{}; {}",
             near_files(path),

@@ -137,3 +137,36 @@ fn carry_upwards(points: &mut [FrontierPoint]) {
         points[place].offer(below);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Array3};
+
+    use super::*;
+    use crate::solver::factors::Factors;
+    use crate::solver::solution::{Outcome, Solution};
+
+    #[test]
+    fn factors_within_a_bound_are_kept_at_larger_bounds_without_better_ones() {
+        let solution = |kl_nats| Solution {
+            factors: Factors::new(
+                Array3::zeros((1, 2, 1)),
+                Array3::zeros((1, 2, 1)),
+                Array1::ones(1),
+            )
+            .unwrap(),
+            kl_nats,
+            max_abs_logit: 0.0,
+            logit_spread: 0.0,
+            outcome: Outcome::Converged,
+            gradient_norm: 0.0,
+            iterations: 0,
+            evaluations: 0,
+        };
+        let errors = [None, Some(0.3), Some(0.5), None, Some(0.2), Some(0.4)];
+        let candidate = |kl_nats| Candidate { start: 0, solution: solution(kl_nats) };
+        let mut points = errors.map(|found| FrontierPoint { cap: 1.0, best: found.map(candidate) });
+        carry_upwards(&mut points);
+        assert_eq!(points.map(|point| point.kl_nats()), [f64::INFINITY, 0.3, 0.3, 0.3, 0.2, 0.2]);
+    }
+}

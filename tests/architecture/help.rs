@@ -107,7 +107,7 @@ fn a_misspelt_command_study_or_flag_lists_near_ones() {
         ("target --famly prefix", "--family"),
         ("reproduce --only logit-grwth", "did you mean \"logit-growth\""),
         ("sweep analysis/logit-grwth.toml", "did you mean \"logit-growth\""),
-        ("sweep logit-growth", "did you mean \"logit-growth\""),
+        ("sweep logit-growth", "did you mean analysis/logit-growth.toml"),
     ] {
         let error = folder.refused(&words(arguments));
         assert!(error.contains(near), "{error}");

@@ -337,3 +337,22 @@ impl Measurement for FitMeasurement {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fit_reaches_an_error_if_it_ended_by_itself_and_within_it() {
+        for (outcome, kl_nats, expected) in [
+            (Outcome::Converged, Some(0.01), true),
+            (Outcome::StepLimit, Some(0.009), true),
+            (Outcome::Converged, Some(0.011), false),
+            (Outcome::Stopped, Some(0.009), false),
+            (Outcome::Infeasible, None, false),
+        ] {
+            let found = FitMeasurement { outcome, kl_nats, ..FitMeasurement::default() };
+            assert_eq!(found.has_reached(0.01), expected, "{outcome:?} at {kl_nats:?}");
+        }
+    }
+}
