@@ -247,7 +247,9 @@ mod tests {
                 assert!(is_exception || *first == meaning, "--{long} of {of} and of {name}");
             }
             for text in texts {
-                let words = text.split(" (").next().unwrap_or_default().split_whitespace().count();
+                // Defaults and possible values stand in brackets.
+                let sentence = text.split(" [").next().unwrap_or_default();
+                let words = sentence.replace(" (repeatable)", "").split_whitespace().count();
                 assert!((1..=12).contains(&words), "{name}: {text:?} has {words} words");
             }
             left.extend(command.get_subcommands().cloned());
