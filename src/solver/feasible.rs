@@ -14,8 +14,8 @@ pub(super) fn feasible(
     gradient_norm: f64,
 ) -> Result<Solution, FitError> {
     let factors = objective.factors(x)?;
-    let factors = within_cap(objective, factors, cap);
-    let Measured { kl_nats, max_abs_logit, logit_spread } = objective.measure_factors(&factors);
+    let (factors, measured) = within_cap(objective, factors, cap);
+    let Measured { kl_nats, max_abs_logit, logit_spread } = measured;
     Ok(Solution {
         factors,
         kl_nats,
@@ -75,13 +75,17 @@ pub(super) fn reaching(
 }
 
 /// Scales all logits down until the largest is within the bound, with a margin for rounding when the factors are multiplied
-/// again.
-pub(super) fn within_cap(objective: &mut Objective, mut factors: Factors, cap: f64) -> Factors {
+/// again. Returns the scaled factors and what was measured of them.
+pub(super) fn within_cap(
+    objective: &mut Objective,
+    mut factors: Factors,
+    cap: f64,
+) -> (Factors, Measured) {
     loop {
-        let reached = objective.measure_factors(&factors).max_abs_logit;
-        let room = rounding(&factors);
+        let measured = objective.measure_factors(&factors);
+        let (reached, room) = (measured.max_abs_logit, rounding(&factors));
         if reached + room <= cap || reached == 0.0 {
-            return factors;
+            return (factors, measured);
         }
         factors = factors.scaled(((cap - 2.0 * room) / reached).min(1.0 - f64::EPSILON));
     }

@@ -147,7 +147,7 @@ pub fn needed_logit_from(
             let name = format!("away-{pass}-by-{factor}");
             let away = caps.clamp(factor * cap);
             let start = |objective: &mut Objective<'_>| {
-                Ok(within_cap(objective, before.solution.factors.clone(), away))
+                Ok(within_cap(objective, before.solution.factors.clone(), away).0)
             };
             let away = search.fit(&mut search.objective(), name, away, options.fine, start)?;
             let from = || Ok(FitState::new(&away.factors, problem, cap));

@@ -280,7 +280,7 @@ impl<'p> Search<'p> {
             let name = format!("{pass}-{number}-cap-{cap}");
             let mut objective = self.objective();
             let from = |objective: &mut Objective<'_>| {
-                Ok(within_cap(objective, candidate.solution.factors.clone(), cap))
+                Ok(within_cap(objective, candidate.solution.factors.clone(), cap).0)
             };
             let solution = self.fit(&mut objective, name, cap, self.options.fine, from)?;
             Ok(Candidate { start: candidate.start, solution })
