@@ -23,7 +23,7 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/unsafe"
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
 # What has unsafe code, and what runs on it.
-core=(numerics:: solver::objective targets::spectrum)
+core=(numerics:: solver::objective)
 models=(lm::simd lm::attention lm::operators lm::corpus)
 # What an interpreter gets through in minutes.
 small=(numerics::buffer numerics::extension numerics::gemm numerics::real)
