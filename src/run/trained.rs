@@ -2,6 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use toml::Value;
 
@@ -103,6 +104,32 @@ impl TrainedRun {
     }
 }
 
+/// What was read last of a synthetic corpus, and its tokens.
+type Reading = ((TrainDefinition, Option<Split>, usize), Vec<u32>);
+
+impl TrainedRun {
+    /// At most `most` tokens of the synthetic corpus that the run was trained on.
+    ///
+    /// The heads of a run read the same tokens one after another, so the last are kept: the corpus takes longer to generate than
+    /// many a head to measure.
+    fn synthetic_tokens(&self, split: Option<Split>, most: usize) -> Result<Vec<u32>, LmError> {
+        static LAST: Mutex<Option<Reading>> = Mutex::new(None);
+        let wanted = (self.definition.clone(), split, most);
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((found, tokens)) = &*last
+            && *found == wanted
+        {
+            return Ok(tokens.clone());
+        }
+        let corpus = Corpus::synthetic(&self.definition)?;
+        let splits = split.map_or_else(|| Split::ALL.to_vec(), |split| vec![split]);
+        let all = splits.into_iter().flat_map(|split| corpus.split(split));
+        let tokens: Vec<u32> = all.take(most).map(|&token| u32::from(token)).collect();
+        *last = Some((wanted, tokens.clone()));
+        Ok(tokens)
+    }
+}
+
 /// Without texts, the tokens come from the synthetic corpus that the run was trained on.
 impl Probed for TrainedRun {
     fn context(&self) -> usize {
@@ -135,12 +162,7 @@ impl Probed for TrainedRun {
                 }
             }
             None if matches!(self.vocabulary.symbols, Symbols::Unwritten { .. }) => {
-                let corpus = Corpus::synthetic(&self.definition)?;
-                let splits = split.map_or_else(|| Split::ALL.to_vec(), |split| vec![split]);
-                for split in splits {
-                    let of_split = corpus.split(split).iter().map(|&token| u32::from(token));
-                    tokens.extend(of_split.take(most - tokens.len()));
-                }
+                return self.synthetic_tokens(split, most);
             }
             None => return Err(LmError::NoText),
         }
