@@ -110,8 +110,8 @@ type Reading = ((TrainDefinition, Option<Split>, usize), Vec<u32>);
 impl TrainedRun {
     /// At most `most` tokens of the synthetic corpus that the run was trained on.
     ///
-    /// The heads of a run read the same tokens one after another, so the last are kept: the corpus takes longer to generate than
-    /// many a head to measure.
+    /// The heads of a run read the same tokens one after another, so the last tokens are kept: generating the corpus can take
+    /// longer than measuring a head.
     fn synthetic_tokens(&self, split: Option<Split>, most: usize) -> Result<Vec<u32>, LmError> {
         static LAST: Mutex<Option<Reading>> = Mutex::new(None);
         let wanted = (self.definition.clone(), split, most);

@@ -202,7 +202,7 @@ fn told(mutation: &Mutation, error: &str) -> Result<bool, String> {
     }
 }
 
-/// Holds that nothing is wrong, of so many mutations at least, and that few are exceptions.
+/// Checks that there are at least `at_least` mutations, that none is wrong, and that few are exceptions.
 fn hold(judged: &[Judged], at_least: usize) {
     let count = |is: fn(&Judged) -> bool| judged.iter().filter(|judged| is(judged)).count();
     let (all, valid) = (judged.len(), count(|judged| judged.is_valid));

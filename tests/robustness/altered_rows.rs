@@ -130,7 +130,7 @@ fn a_report_leaves_out_what_was_altered_and_says_so() {
     assert!(said.contains("other: unknown: ") && said.contains("rows_sha256"), "{said}");
 }
 
-/// Rows of before manifests told their hash are drawn, and that nobody knows is said.
+/// Rows from before manifests recorded their hash are drawn with a warning.
 #[test]
 fn rows_that_nobody_can_tell_of_are_drawn_with_a_warning() {
     let folder = measured("fits", &FITS);

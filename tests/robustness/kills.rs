@@ -163,7 +163,7 @@ fn rows_hold(folder: &Folder, expected: &Whole) -> Result<(), String> {
     }
 }
 
-/// How long it takes undisturbed, at the median of three times, and what it comes to.
+/// Time and folder of the undisturbed run with the median time of three.
 fn undisturbed(work: &Work) -> (Duration, Folder) {
     let mut all = [(); 3].map(|()| {
         let folder = laid_out();

@@ -30,7 +30,7 @@ fn with_all() -> Folder {
     folder
 }
 
-/// A command under `ulimit -v` of so many MiB; one that does not end is killed.
+/// Runs a command under `ulimit -v` of `mebibytes`. A command that does not end is killed.
 fn within(folder: &Folder, mebibytes: usize, arguments: &[&str]) -> Ended {
     let limit = format!("ulimit -c 0; ulimit -v {}; exec \"$@\"", mebibytes * 1024);
     let output = Command::new("timeout")

@@ -1,4 +1,4 @@
-//! What heads come to by dense matrices and the definitions alone, which the solver's own measures are held to.
+//! The attention and KL of heads from dense matrices and the definitions alone, to check the solver's own measurements.
 
 use ndarray::{Array2, Axis};
 use rank_study::solver::{Factors, SearchOptions, SolverBudget};
@@ -35,7 +35,7 @@ pub fn reached(target: &Target, layout: &Layout, factors: &Factors) -> (f64, f64
     (terms.map(|(a, p)| a * (a / p).ln()).sum::<f64>() / n as f64, largest)
 }
 
-/// Searches of a few seconds: so many starts, and so many of them polished.
+/// A search of a few seconds from `starts` starts, of which the best `polished` are polished.
 pub fn search(starts: usize, polished: usize, effort: SolverBudget) -> SearchOptions {
     SearchOptions { starts, polished, rough: effort, fine: effort, ..SearchOptions::default() }
 }

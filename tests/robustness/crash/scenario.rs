@@ -13,9 +13,9 @@ pub struct Scenario {
     pub name: &'static str,
     pub prepare: fn(&Folder),
     pub command: &'static str,
-    /// What goes on where it was ended; where there is none, the same command.
+    /// The command that continues it; `None` if that is the same command.
     pub again: Option<&'static str>,
-    /// Part of what that may be refused with, since the command had come to its end.
+    /// Part of the error with which that command may be refused, because the first one had already finished.
     pub refused: Option<&'static str>,
     /// Whether a try takes long, or tries are many.
     pub is_slow: bool,
